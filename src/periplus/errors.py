@@ -1,0 +1,47 @@
+"""Everything that Periplus raises on purpose.
+
+    PeriplusError            caught once, in `cli`, and shown as one sentence
+      UsageError             the caller asked for the impossible
+        InvalidUrl           a text is no URL
+        UnknownSetting       a name that the table of settings lacks, or a value outside its range
+        NoCollection         the folder named holds no collection
+      StoreError             the collection is locked, damaged, newer than this program, or on a disk that cannot hold it
+      NotConverged           an analysis stopped short; carries rounds and residual
+
+What becomes of a page is never an exception: see `model.visit.Outcome`.
+"""
+
+from __future__ import annotations
+
+
+class PeriplusError(Exception):
+    """Raised on purpose. The message says what happened, to what, and what to do."""
+
+
+class UsageError(PeriplusError):
+    """The caller asked for the impossible."""
+
+
+class InvalidUrl(UsageError):
+    """A text that the URL Living Standard does not take as an absolute URL."""
+
+
+class UnknownSetting(UsageError):
+    """A setting that does not exist, or a value outside its range."""
+
+
+class NoCollection(UsageError):
+    """No collection where one was expected."""
+
+
+class StoreError(PeriplusError):
+    """The collection cannot be opened or written."""
+
+
+class NotConverged(PeriplusError):
+    """An iteration reached its last round before its tolerance."""
+
+    def __init__(self, what: str, rounds: int, residual: float) -> None:
+        super().__init__(f"{what} did not settle in {rounds} rounds (last change {residual:.3g}): allow more rounds or a larger tolerance")
+        self.rounds = rounds
+        self.residual = residual

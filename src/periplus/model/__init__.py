@@ -1,0 +1,1 @@
+"""The vocabulary: frozen values and protocols that the other packages exchange. No behaviour, no input or output."""

@@ -1,0 +1,120 @@
+"""What is understood of one document: values only, made whole by `document.understand`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from periplus.model.web import Url
+
+
+class LinkKind(StrEnum):
+    """What a link is for. `FOLLOWED_KINDS` lead to pages; the others are parts of the page or remarks on it."""
+
+    ANCHOR = "a"
+    AREA = "area"
+    FRAME = "frame"
+    IFRAME = "iframe"
+    REFRESH = "refresh"  # meta http-equiv=refresh, or the Refresh header
+    REDIRECT = "redirect"  # recorded by the crawler, not found in a document
+    CANONICAL = "canonical"
+    ALTERNATE = "alternate"  # link rel=alternate: hreflang, feeds, other media
+    RELATED = "related"  # link rel=next, prev, up, help, ...; the Link header
+    FORM = "form"
+    IMAGE = "image"
+    STYLE = "style"
+    SCRIPT = "script"
+    MEDIA = "media"  # video, audio, track, poster
+    OBJECT = "object"  # object, embed, applet
+    ICON = "icon"
+    CITE = "cite"
+    SITEMAP = "sitemap"
+
+
+FOLLOWED_KINDS = frozenset(
+    {
+        LinkKind.ANCHOR,
+        LinkKind.AREA,
+        LinkKind.FRAME,
+        LinkKind.IFRAME,
+        LinkKind.REFRESH,
+        LinkKind.REDIRECT,
+        LinkKind.CANONICAL,
+        LinkKind.ALTERNATE,
+        LinkKind.RELATED,
+    }
+)
+
+
+class Position(StrEnum):
+    """The innermost landmark around a link: HTML sectioning elements or their ARIA roles."""
+
+    NAV = "nav"
+    HEADER = "header"
+    MAIN = "main"
+    ASIDE = "aside"
+    FOOTER = "footer"
+    BODY = "body"  # in none of these
+    HEAD = "head"  # in <head>, or an HTTP header
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """All links of one page that agree in (target, kind, position, nofollow)."""
+
+    target: Url
+    kind: LinkKind
+    position: Position
+    anchor: str = ""  # the first text that is not empty, white space folded; for images their alt
+    nofollow: bool = False  # rel=nofollow, ugc or sponsored on the link, or nofollow for the whole page
+    fragments: tuple[str, ...] = ()  # distinct, in order, percent-encoded, without `#`
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BadLink:
+    """What stood where a URL belongs and is none that can be fetched."""
+
+    text: str  # as written, cut at 2,000 characters
+    kind: LinkKind
+    position: Position
+    anchor: str
+    why: str  # "javascript", "mailto", "tel", "data", ... (the scheme), or "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Charset:
+    """Which encoding was taken, and on whose word."""
+
+    name: str  # label of the Encoding Living Standard, lower case
+    source: str  # "bom", "header", "meta", "xml", "statistics", "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """MD5, 16 bytes each, as the source system specifies them (equality is confirmed on the bytes)."""
+
+    body: bytes  # of the bytes as received, inflated
+    text: bytes  # of the text, white space folded; of the body where there is no text
+    folded: bytes  # of the text without diacritics and case
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page understood. Empty strings and zeros mean: the page does not say."""
+
+    media_type: str  # essence, lower case: "text/html"
+    charset: Charset
+    language: str  # BCP 47 as declared, lower case
+    title: str
+    description: str
+    text: str  # blocks parted by "\n", white space folded within
+    links: tuple[Link, ...]
+    bad_links: tuple[BadLink, ...]
+    digests: Digests
+    noindex: bool
+    nofollow: bool
+    canonical: str
+    last_modified: float  # seconds since the epoch, 0.0 when unknown
+    expires: float
+    h1: str

@@ -1,0 +1,49 @@
+"""What the core needs from outside, as protocols: time and the wire. The store's protocols stand in `store.ports`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from periplus.model.visit import Cause, Cut, Headers, Request
+
+
+class Clock(Protocol):
+    """Time as an argument."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC: for records and for what outlives a process."""
+
+    def monotonic(self) -> float:
+        """Seconds from an unknown start, never going back: for intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One exchange on the wire, before anything is made of it. status 0: no header arrived."""
+
+    request: Request
+    started: float
+    took_s: float
+    status: int
+    headers: Headers
+    body: bytes  # as it travelled: content encoding not removed
+    cut: Cut
+    cause: Cause | None  # None: an answer arrived, whole or cut
+    detail: str
+    address: str
+
+
+class Transport(Protocol):
+    """Carries requests out. One hop each: redirects are answers. Raises nothing for what a server or network does."""
+
+    def start(self, request: Request) -> None: ...
+
+    def wait(self, timeout_s: float) -> Sequence[Response]:
+        """Finished exchanges; waits up to timeout_s seconds for the first. With none under way it just waits."""
+
+    @property
+    def in_flight(self) -> int: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,181 @@
+"""One attempt to fetch one URL, and everything that can come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from periplus.model.web import Url
+
+
+class Purpose(StrEnum):
+    """Why a URL is asked for."""
+
+    PAGE = "page"
+    ROBOTS = "robots"
+    SITEMAP = "sitemap"
+
+
+class State(StrEnum):
+    """The states of a URL. Every URL that was ever seen has one, and a Reason."""
+
+    INDEXED = "indexed"  # fetched and analysed
+    REGISTERED = "registered"  # linked to, not indexed: waiting, beyond a limit, or not ours to take
+    IGNORED = "ignored"  # out of scope, against the rules, or only another name of a page
+    INVALID = "invalid"  # does not exist or cannot be reached
+
+
+class Reason(StrEnum):
+    """Why a URL is in its state. The value is what users see and filter by: stable."""
+
+    # indexed
+    OK = "ok"
+    TRUNCATED = "truncated"  # the body ended early, or was cut at a limit
+    OTHER_MEDIA = "other-media"  # a media type that we do not read: headers kept, body not
+    # registered
+    WAITING = "waiting"
+    DEPTH = "depth"  # beyond --max-depth
+    BUDGET = "budget"  # beyond --max-pages or --max-time
+    ROBOTS = "robots"  # robots.txt disallows it
+    ROBOTS_UNREACHABLE = "robots-unreachable"  # RFC 9309 2.3.1.4: assume complete disallow
+    NOFOLLOW = "nofollow"  # reached by nofollow links only
+    NOINDEX = "noindex"  # fetched; the page asked not to be indexed
+    RESOURCE = "resource"  # an image, style or script: recorded, not fetched
+    TRAP = "trap"  # its family of URLs kept yielding nothing new
+    REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to us, perhaps not to others
+    HOST_DOWN = "host-down"  # its host was given up before its turn came
+    # ignored
+    SCOPE = "scope"  # another site, or excluded
+    RULE = "rule"  # breaks the parameter rules
+    REDIRECT = "redirect"  # leads to another URL
+    SCHEME = "scheme"  # mailto:, javascript: and other schemes that no crawler fetches
+    # invalid
+    NOT_FOUND = "not-found"  # 404, 410
+    CLIENT_ERROR = "client-error"  # another 4xx
+    SERVER_ERROR = "server-error"  # 5xx, after retries
+    UNREACHABLE = "unreachable"  # no name, no connection, no answer, after retries
+    TLS = "tls"
+    BAD_ANSWER = "bad-answer"  # not HTTP, header too long, endless redirects
+    PRIVATE = "private-address"  # refused by us at connect time
+    BUG = "bug"  # we failed, and know it
+
+
+class Cause(StrEnum):
+    """Why an exchange brought no usable answer."""
+
+    NAME = "name-not-found"
+    CONNECT = "connection-failed"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    FIRST_BYTE = "no-first-byte"
+    RESET = "connection-lost"
+    NOT_HTTP = "not-http"
+    HEADER_LIMIT = "header-too-long"
+    PRIVATE = "private-address"
+    PROXY = "proxy"
+    CANCELLED = "cancelled"
+    BUG = "bug"
+
+
+class Cut(StrEnum):
+    """Why a body is not the whole body."""
+
+    NONE = ""
+    SHORT = "shorter-than-declared"  # the connection ended before Content-Length or the last chunk
+    BODY_LIMIT = "body-limit"
+    INFLATED_LIMIT = "inflated-limit"
+    RATIO_LIMIT = "ratio-limit"
+    BAD_ENCODING = "bad-content-encoding"
+    TIME_LIMIT = "time-limit"
+    NOT_WANTED = "media-type-not-read"  # we stopped after the header on purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask for, and where the wish came from."""
+
+    url: Url
+    purpose: Purpose = Purpose.PAGE
+    layer: int | None = None  # clicks from the start; None while no link reaches it (sitemap)
+    hops: int = 0  # redirects followed to get here
+    attempt: int = 0  # earlier attempts in this run
+    about: str = ""  # ROBOTS: the origin whose rules are sought; SITEMAP: the site
+    etag: str = ""  # validators of a conditional request, empty when none
+    last_modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """A response's header fields, in order, names in lower case, values as latin-1 text."""
+
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def get(self, name: str, default: str = "") -> str:
+        """The first value of a field; name in lower case."""
+        for field, value in self.fields:
+            if field == name:
+                return value
+        return default
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field; name in lower case."""
+        return [value for field, value in self.fields if field == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The server answered, and not with a redirect or 304. body: content decoded (inflated), perhaps cut."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    cut: Cut = Cut.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Redirected:
+    """A 301, 302, 303, 307 or 308 with a usable Location. target: canonical; fragment: what stood behind its `#`."""
+
+    status: int
+    headers: Headers
+    target: Url
+    fragment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """304: what we hold is still right."""
+
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No usable answer. detail: the transport's own words."""
+
+    cause: Cause
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Not asked for. rule: the line of robots.txt or the setting that decided; line: its number there, 0 if none."""
+
+    reason: Reason
+    rule: str = ""
+    line: int = 0
+
+
+Outcome = Fetched | Redirected | Unchanged | Failed | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One attempt to fetch one URL, whatever came of it."""
+
+    request: Request
+    started: float  # seconds since the epoch, UTC
+    took_s: float  # from the request's first byte sent to the last byte read
+    outcome: Outcome
+    wire_bytes: int = 0  # body bytes as they travelled
+    address: str = ""  # the IP address that answered; empty behind a proxy or without an answer

@@ -1,0 +1,202 @@
+"""One table of settings: each field below is a row (name, default, unit, range, sentence).
+
+The table feeds the flags, the file reader, the reference in `docs/settings.md` and a test. Names are unique over all groups, so
+that a file and a command line need no group names. The result is frozen, made once by whoever starts, and handed
+down in parts: `FetchLimits` to the transport, `Manners` to politeness, and so on. Nothing below `api` reads the environment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from periplus.errors import UnknownSetting
+
+VERSION = "0.1.0"
+PRODUCT_TOKEN = "periplus"  # the name that robots.txt groups are matched against (RFC 9309, 2.2.1)
+DELAY_FLOOR_S = 0.5  # for hosts that are not declared as one's own: no setting goes below it
+
+
+def _row(default: Any, sentence: str, *, unit: str = "", low: float | None = None, high: float | None = None, choices: tuple[str, ...] = ()) -> Any:
+    """A field of a settings group with its place in the table."""
+    return field(default=default, metadata={"sentence": sentence, "unit": unit, "low": low, "high": high, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What one exchange may cost us."""
+
+    header_bytes: int = _row(65_536, "Longest response header that is read.", unit="bytes", low=1024, high=16_777_216)
+    body_bytes: int = _row(10_485_760, "Longest body that is read, as it travels.", unit="bytes", low=1024, high=4_294_967_296)
+    inflated_bytes: int = _row(33_554_432, "Longest body after decompression.", unit="bytes", low=1024, high=4_294_967_296)
+    inflation_ratio: int = _row(200, "Greatest inflated size per byte received, once 1 MiB is passed.", unit="times", low=2, high=100_000)
+    connect_timeout_s: float = _row(10.0, "Longest wait for a connection.", unit="s", low=0.1, high=600)
+    first_byte_timeout_s: float = _row(20.0, "Longest wait for the first byte of an answer.", unit="s", low=0.1, high=600)
+    total_timeout_s: float = _row(30.0, "Longest time for one exchange as a whole.", unit="s", low=0.1, high=3600)
+    redirect_hops: int = _row(20, "Longest chain of redirects that is followed.", unit="hops", low=0, high=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who we say we are, and how we reach the web."""
+
+    user_agent: str = _row("", "The User-Agent sent; empty: periplus with its version and the contact.")
+    contact: str = _row("", "An address or URL where a site's owner reaches you; part of the User-Agent.")
+    proxy: str = _row("", "Proxy as a URL: http://, https://, socks5h://.")
+    cookie_file: str = _row("", "Netscape cookie file to start from; cookies then live as long as the run.")
+    auth: str = _row("", "user:password, sent to the start's site only (HTTP basic authentication).")
+    ca_file: str = _row("", "File of certificate authorities to trust instead of the system's.")
+    insecure: bool = _row(False, "Accept certificates that do not verify; each visit is as good as unencrypted.")
+    allow_private: bool = _row(False, "Allow loopback, private and link-local addresses (intranets, tests).")
+    resolve: tuple[str, ...] = _row((), "HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host.")
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How hosts are treated."""
+
+    delay_s: float = _row(0.5, "Shortest time between the starts of two requests to one host.", unit="s", low=0, high=86_400)
+    max_crawl_delay_s: float = _row(120.0, "Longest Crawl-delay that is obeyed; beyond it the host is left alone.", unit="s", low=1, high=86_400)
+    max_retry_after_s: float = _row(300.0, "Longest Retry-After that is waited for within a run.", unit="s", low=1, high=86_400)
+    per_host: int = _row(1, "Requests at once to one host; more than 1 only for hosts of your own.", unit="requests", low=1, high=64)
+    concurrency: int = _row(128, "Requests at once in one worker, over all hosts.", unit="requests", low=1, high=2000)
+    mine: tuple[str, ...] = _row((), "Hosts declared your own: only they may have a delay under 0.5 s, per-host above 1, or robots ignored.")
+    ignore_robots: bool = _row(False, "Do not ask for robots.txt of hosts that are your own; stored with the run.")
+    retries: int = _row(2, "Further attempts after a failure that may pass (5xx, timeouts, lost connections).", unit="attempts", low=0, high=20)
+    retry_wait_s: float = _row(5.0, "Wait before a further attempt and before a failing host is asked again; doubled each time.", unit="s", low=0, high=3600)
+    host_strikes: int = _row(4, "Suspensions in a row after which a host is given up for this run.", unit="times", low=1, high=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What belongs to the crawl."""
+
+    scope: str = _row(
+        "site",
+        "Where links are followed: the start's host (site), its registered domain, below the start's path (prefix), or anywhere.",
+        choices=("site", "domain", "prefix", "any"),
+    )
+    include: tuple[str, ...] = _row((), "Only URLs that match one of these regular expressions are fetched (the start always is).")
+    exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
+    max_depth: int = _row(-1, "Layers below the start that are fetched; -1: no limit.", unit="layers", low=-1, high=1_000_000)
+    sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
+    url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
+    trap_window: int = _row(
+        40, "Pages of one family of URLs that must bring something new before more of it is fetched; 0: no limit.", unit="pages", low=0, high=1_000_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a run ends before the web does."""
+
+    max_pages: int = _row(0, "Pages to fetch in this run; 0: no limit.", unit="pages", low=0, high=10_000_000_000)
+    max_time_s: float = _row(0.0, "Longest run; 0: no limit.", unit="s", low=0, high=31_536_000)
+    quantum: int = _row(50, "Pages of one site before another site's turn, when several are crawled.", unit="pages", low=1, high=1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What is stored of a page."""
+
+    keep_bodies: bool = _row(True, "Keep the bytes of each page.")
+    keep_text: bool = _row(True, "Keep the text of each page.")
+    commit_pages: int = _row(200, "Pages in one transaction.", unit="pages", low=1, high=10_000)
+    commit_interval_s: float = _row(0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60)
+    workers: int = _row(0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256)
+    lease_s: float = _row(60.0, "Time after which a silent worker loses its hosts.", unit="s", low=1, high=3600)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, in groups that are handed down apart."""
+
+    limits: FetchLimits = FetchLimits()
+    identity: Identity = Identity()
+    manners: Manners = Manners()
+    scope: Scope = Scope()
+    budget: Budget = Budget()
+    keeping: Keeping = Keeping()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table, as the flags and the reference need it."""
+
+    group: str
+    name: str
+    kind: type
+    many: bool
+    default: Any
+    unit: str
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...]
+    sentence: str
+
+
+def rows() -> Iterator[Row]:
+    """The table, in the order of the groups."""
+    for group in dataclasses.fields(Settings):
+        group_type = type(getattr(Settings(), group.name))
+        hints = get_type_hints(group_type)
+        for item in dataclasses.fields(group_type):
+            many = isinstance(item.default, tuple)
+            kind = str if many else hints[item.name]
+            meta = item.metadata
+            yield Row(group.name, item.name, kind, many, item.default, meta["unit"], meta["low"], meta["high"], meta["choices"], meta["sentence"])
+
+
+def _checked(row: Row, value: Any) -> Any:
+    """The value in its row's type and range, else UnknownSetting."""
+    if row.many:
+        if isinstance(value, str) or not all(isinstance(part, str) for part in value):
+            raise UnknownSetting(f"{row.name} takes a list of texts, not {value!r}")
+        return tuple(value)
+    if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, row.kind) or (row.kind is int and isinstance(value, bool)):
+        raise UnknownSetting(f"{row.name} takes a value of type {row.kind.__name__}, not {value!r}")
+    if (row.low is not None and value < row.low) or (row.high is not None and value > row.high):
+        raise UnknownSetting(f"{row.name} lies between {row.low} and {row.high} {row.unit}; {value} does not")
+    if row.choices and value not in row.choices:
+        raise UnknownSetting(f"{row.name} is one of {', '.join(row.choices)}, not {value!r}")
+    return value
+
+
+def settings_from(values: Mapping[str, Any], base: Settings | None = None) -> Settings:
+    """Settings with the named values in place of base's (or the defaults). Raises UnknownSetting, and nothing else."""
+    base = base or Settings()
+    table = {row.name: row for row in rows()}
+    changes: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        row = table.get(name)
+        if row is None:
+            raise UnknownSetting(f"there is no setting {name!r}; `periplus settings` lists them")
+        changes.setdefault(row.group, {})[name] = _checked(row, value)
+    parts = {group: dataclasses.replace(getattr(base, group), **named) for group, named in changes.items()}
+    return dataclasses.replace(base, **parts)
+
+
+def as_values(settings: Settings) -> dict[str, Any]:
+    """The settings as one flat mapping, ready for JSON; `settings_from` takes it back."""
+    flat: dict[str, Any] = {}
+    for row in rows():
+        value = getattr(getattr(settings, row.group), row.name)
+        flat[row.name] = list(value) if row.many else value
+    return flat
+
+
+def read_settings(path: Path, base: Settings | None = None) -> Settings:
+    """The `[settings]` table of a TOML file over base. A missing file changes nothing."""
+    if not path.exists():
+        return base or Settings()
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
+    return settings_from(content.get("settings", {}), base)
