@@ -129,7 +129,7 @@ class Row:
 
     group: str
     name: str
-    kind: type
+    kind: Any  # the type of one value: str, int, float, bool
     many: bool
     default: Any
     unit: str
