@@ -1,0 +1,56 @@
+# Every routine of the project has one command here; .ci/run uses the same ones. `make` alone lists them.
+
+PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python3.14 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.periplus-installed
+WORKERS ?= 2# test processes; more only help on more cores
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test test-faults quality bench demo docs clean
+
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## Make .venv and install Periplus into it, in the exact versions of constraints.txt.
+
+# Setuptools is installed first and building is not isolated, so that the build too has the version of constraints.txt,
+# and so that a second install with everything there needs no network.
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(PY) || test -n "$(PYTHON)" || { echo "Periplus needs Python 3.11 or newer and finds none; name one: make setup PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: seconds.
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PY) -m periplus.cli.reference --check
+	$(PY) -m pytest tests/architecture
+
+test: $(STAMP) ## Every test but the fault tests: under two minutes on two cores.
+	$(PY) -m pytest -n $(WORKERS)
+
+test-faults: $(STAMP) ## Kill processes, cut connections, fill disks, and look what is left: minutes.
+	$(PY) -m pytest -m faults
+
+quality: $(STAMP) ## Measure extraction, links and rankings against judged data and the pinned floors.
+	$(PY) quality/run.py
+
+bench: $(STAMP) ## Measure time and memory, each as a ratio to a baseline of the same run.
+	$(PY) benchmarks/run.py
+
+demo: $(STAMP) ## Crawl and map a small synthetic web on this machine, and show the results.
+	$(PY) examples/demo.py
+
+docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
+	$(PY) -m periplus.cli.reference
+
+clean: ## Delete .venv, build products and caches; collections stay.
+	rm -rf $(VENV) build dist demo-out src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks quality -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
