@@ -1,0 +1,172 @@
+"""Which URL is meant, and when are two URLs one?
+
+Three forms with three promises: `canonical` (the same resource, surely), `page_key` (very likely the same page; for
+counting, never for fetching), `places` (the way to it from its registered domain; for maps).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import ada_url
+import xxhash
+
+from periplus.errors import InvalidUrl
+from periplus.model.web import Url, UrlId
+from periplus.urls import hosts
+
+_NOWHERE = "about:blank"  # as a base it lets absolute URLs through and no relative ones
+
+# What `_resolved_by_sight` may join without a parser: characters that the standard leaves as they are in a path, query
+# or fragment, no segment that starts with a dot, a host of plain letters whose last label is no number and no punycode.
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
+_PLAIN_HREF = re.compile(
+    r"(https?://(?:(?!xn--)[a-z0-9][a-z0-9-]*\.)+(?!xn)[a-z]{2,}(?=/|\Z))?"
+    r"(/|(?:\.\./)+)?"
+    rf"((?:{_SEGMENT}/)*(?:{_SEGMENT})?)"
+    r"(\?[A-Za-z0-9_=&.;/+-]*)?"
+    r"(?:#([A-Za-z0-9_.:/-]*))?"
+)
+
+# Parameters that say where a visitor came from, never what he sees. Sources: the vendors' own documentation of campaign
+# tagging (Google, Matomo, HubSpot, Mailchimp, Meta, Microsoft).
+TRACKING_PREFIXES = ("utm_", "mtm_", "pk_", "matomo_", "hsa_")
+TRACKING_NAMES = frozenset(
+    ("fbclid", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "msclkid", "yclid", "twclid", "ttclid", "li_fat_id", "igshid")
+    + ("mc_cid", "mc_eid", "mkt_tok", "vero_id", "_ga", "_gl", "s_cid", "icid", "epik", "_hsenc", "_hsmi")
+)
+INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|xhtml|shtml|php[3-5]?|aspx?|jsp|cgi)\Z", re.IGNORECASE)
+
+
+def canonical(text: str, base: Url | None = None) -> Url:
+    """The URL as the standard alone normalises it: the same resource, surely. The frontier's key.
+
+    Lower-cases scheme and host, encodes the host (IDNA), removes dot segments, the scheme's own default port and the
+    fragment; never decodes %2F, never drops a slash, never reorders the query. One thing goes beyond the standard: user
+    and password are dropped. They name no other resource, and what a page's author let slip must not be stored, shown
+    or sent on.
+    Idempotent. Raises InvalidUrl, and nothing else, for any text that is no http or https URL.
+    Source: URL Living Standard, 4.4 and 4.5, as ada-url 4 implements it.
+    """
+    return _parsed(text, base)[0]
+
+
+def resolve(href: str, base: Url) -> tuple[Url, str]:
+    """A link's canonical target, and its fragment: percent-encoded, without `#`, empty when there is none.
+
+    Raises InvalidUrl, and nothing else, for any text. base must be canonical.
+    """
+    return _resolved_by_sight(href, base) or _parsed(href, base)
+
+
+def _parsed(text: str, base: Url | None) -> tuple[Url, str]:
+    try:
+        whole = ada_url.join_url(base or _NOWHERE, text)
+    except ValueError:  # also what ada raises for lone surrogates
+        raise InvalidUrl(f"{_shown(text)} is not a URL; write one like https://example.org/") from None
+    if not whole.startswith(("https://", "http://")):
+        raise InvalidUrl(f"{_shown(text)} is not an http or https URL; only those are fetched")
+    url, _, fragment = whole.partition("#")
+    if "@" in url:
+        url = _without_userinfo(url)
+    return Url(url), fragment
+
+
+def _without_userinfo(url: str) -> str:
+    start = url.index("//") + 2
+    end = url.index("/", start)
+    return url[:start] + url[url.rfind("@", start, end) + 1 :] if "@" in url[start:end] else url
+
+
+def _shown(text: str) -> str:
+    """For messages: short, and safe to print whatever it holds."""
+    return ascii(text if len(text) <= 200 else text[:200] + "...")
+
+
+def _resolved_by_sight(href: str, base: Url) -> tuple[Url, str] | None:
+    """The plain majority of hrefs joined without a parser; None: ask the parser.
+
+    Worth it: 95 % of 15,829 distinct hrefs on 300 pages of manuals take this way, and a href costs 1.4 us instead of 3.2
+    (both measured on a busy machine). A property test holds it equal to the parser.
+    """
+    match = _PLAIN_HREF.fullmatch(href)
+    if match is None:
+        return None
+    start, steps, path, query, fragment = match.groups("")
+    if start:
+        folder = start + "/"
+    elif steps or path:
+        folder = _folder(base, steps)
+    elif query or not href:
+        return None
+    else:
+        return base, fragment
+    return Url(folder + path + query), fragment
+
+
+@lru_cache(maxsize=256)
+def _folder(base: Url, steps: str) -> str:
+    """What a path is appended to that begins with steps: `` (base's folder), `/` (the host's root) or `../../`."""
+    address = base.partition("?")[0]
+    root, way = address.index("/", 8), address.rindex("/")
+    if steps == "/":
+        return address[: root + 1]
+    for _ in range(len(steps) // 3):
+        way = max(address.rfind("/", root, way), root)
+    return address[: way + 1]
+
+
+def scheme_of_href(href: str) -> str:
+    """The scheme that a browser sees in a raw href, in lower case; empty for a relative one.
+
+    Source: URL Living Standard, 4.4: C0 controls and spaces around are stripped, tabs and line ends go everywhere.
+    """
+    head = href.lstrip(_C0_AND_SPACE)[:512].translate(_NO_TAB_OR_NEWLINE)  # a longer scheme is nobody's
+    match = _SCHEME.match(head)
+    return match.group(1).lower() if match else ""
+
+
+_C0_AND_SPACE = "".join(map(chr, range(0x21)))
+_NO_TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def url_id(url: Url) -> UrlId:
+    """The URL's name for machines: signed 64-bit xxh3 of its UTF-8 text."""
+    number = xxhash.xxh3_64_intdigest(url.encode())
+    return UrlId(number - (1 << 64) if number >> 63 else number)
+
+
+def page_key(url: Url) -> str:
+    """One text for what is very likely one page: for counting, never for fetching. `host/path?query`.
+
+    Forgets the scheme, `www.`, an index file, a last slash, tracking parameters and the order of the others.
+    """
+    address, _, query = url.partition("?")
+    start = address.index("//") + 2
+    slash = address.index("/", start)
+    path = INDEX_FILE.sub("/", address[slash:]).rstrip("/")
+    kept = sorted(part for part in query.split("&") if part and not _is_tracking(part))
+    return hosts.without_www(address[start:slash]) + path + ("?" + "&".join(kept) if kept else "")
+
+
+def _is_tracking(parameter: str) -> bool:
+    name = parameter.partition("=")[0].lower()
+    return name in TRACKING_NAMES or name.startswith(TRACKING_PREFIXES)
+
+
+def places(url: Url) -> tuple[str, ...]:
+    """The way to a page, widest place first: registered domain, host, then each segment of the path, then the query.
+
+    Hosts are written plain, segments with their `/` and the query with its `?`, so that a host and a folder of one name
+    stay apart. The host is left out where it adds nothing (`www.` or the domain itself):
+    `https://docs.example.org/a/b.html?x=1` is `("example.org", "docs.example.org", "/a", "/b.html", "?x=1")`.
+    A folder with and without its last slash is one place. For maps, never for fetching.
+    """
+    address, _, query = url.partition("?")
+    slash = address.index("/", 8)
+    domain = hosts.registered_domain(hosts.host_name(url))
+    host = hosts.without_www(address[address.index("//") + 2 : slash])
+    segments = tuple("/" + part for part in address[slash:].split("/") if part)
+    return (domain, *((host,) if host != domain else ()), *segments, *(("?" + query,) if query else ()))

@@ -1,0 +1,190 @@
+"""The URL Living Standard's rules, and the three forms built on them."""
+
+import pytest
+
+from periplus.errors import InvalidUrl
+from periplus.urls.canonical import canonical, page_key, places, resolve, scheme_of_href, url_id
+
+BASE = canonical("https://example.org/a/b/c.html?q=1")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("HTTP://EXAMPLE.org", "http://example.org/"),
+        ("https://example.org:443/x", "https://example.org/x"),
+        ("http://example.org:443/x", "http://example.org:443/x"),
+        ("http://example.org:80/x", "http://example.org/x"),
+        ("http://example.org/a/./b/../c", "http://example.org/a/c"),
+        ("http://example.org/a/%2e%2E/c", "http://example.org/c"),
+        ("http://example.org/../../c", "http://example.org/c"),
+        ("http://example.org/a#b", "http://example.org/a"),
+        ("http://example.org/?#b", "http://example.org/?"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://EXAMPLE.org/š?č=ž", "http://example.org/%C5%A1?%C4%8D=%C5%BE"),
+        ("  http://example.org/a b\n", "http://example.org/a%20b"),
+        ("http://exam\tple.org/\na", "http://example.org/a"),
+        ("http:\\\\example.org\\a", "http://example.org/a"),
+        ("http:example.org", "http://example.org/"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("http://2130706433/", "http://127.0.0.1/"),
+        ("http://[0:0:0:0:0:0:0:1]:8080/", "http://[::1]:8080/"),
+        ("http://example%2Eorg/", "http://example.org/"),
+    ],
+)
+def test_whatwg_normalises(text, expected):
+    assert canonical(text) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/a%2Fb",
+        "http://example.org/a%2fb",
+        "http://example.org/%7Euser/",
+        "http://example.org/Foo.HTML",
+        "http://example.org/u",
+        "http://example.org/u/",
+        "http://example.org/?b=2&a=1",
+        "http://example.org/?utm_source=x",
+        "http://example.org//a//b",
+        "http://example.org:8080/",
+        "http://www.example.org/index.html",
+        "http://example.org./",
+    ],
+)
+def test_whatwg_leaves_alone_what_may_differ(url):
+    assert canonical(url) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a.html",
+        "//example.org/",
+        "#x",
+        "http://",
+        "http:///",
+        "https://exa mple.org/",
+        "http://[::1/",
+        "http://example.org:99999/",
+        "http://1.2.3.256/",
+        "mailto:a@example.org",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "ftp://example.org/",
+        "file:///etc/passwd",
+        "about:blank",
+        "http://example.org/\ud800",
+        "\x00",
+        "x" * 1_000_000,
+    ],
+)
+def test_only_http_urls_come_back(text):
+    with pytest.raises(InvalidUrl) as refusal:
+        canonical(text)
+    assert len(str(refusal.value)) < 1500
+    str(refusal.value).encode()  # printable: no lone surrogates
+
+
+def test_a_url_of_a_megabyte_is_a_url():
+    assert len(canonical("http://example.org/" + "x" * 1_000_000)) == 1_000_019
+
+
+def test_ours_user_and_password_are_dropped():
+    """They name no other resource and must not be stored. An @ elsewhere stays."""
+    assert canonical("https://user:secret@example.org:8443/a@b?c@d") == "https://example.org:8443/a@b?c@d"
+    assert canonical("https://a%40b:@example.org/") == "https://example.org/"
+    assert canonical("https://u@x@example.org/") == "https://example.org/"
+    assert canonical("https://example.org/@user") == "https://example.org/@user"
+
+
+@pytest.mark.parametrize(
+    ("href", "target", "fragment"),
+    [
+        ("d.html", "https://example.org/a/b/d.html", ""),
+        ("../d.html#part-2", "https://example.org/a/d.html", "part-2"),
+        ("../../../../d", "https://example.org/d", ""),
+        ("./d", "https://example.org/a/b/d", ""),
+        ("d/..", "https://example.org/a/b/", ""),
+        ("/", "https://example.org/", ""),
+        ("", "https://example.org/a/b/c.html?q=1", ""),
+        ("#", "https://example.org/a/b/c.html?q=1", ""),
+        ("#top", "https://example.org/a/b/c.html?q=1", "top"),
+        ("#š “x”", "https://example.org/a/b/c.html?q=1", "%C5%A1%20%E2%80%9Cx%E2%80%9D"),
+        ("?x", "https://example.org/a/b/c.html?x", ""),
+        ("//other.example/x", "https://other.example/x", ""),
+        ("http://other.example", "http://other.example/", ""),
+        ("http:d", "http://d/", ""),
+        ("https:d", "https://example.org/a/b/d", ""),
+        ("d:e", None, ""),
+        ("mailto:x@y", None, ""),
+    ],
+)
+def test_whatwg_hrefs_are_resolved(href, target, fragment):
+    if target is None:
+        with pytest.raises(InvalidUrl):
+            resolve(href, BASE)
+    else:
+        assert resolve(href, BASE) == (target, fragment)
+        assert canonical(href, BASE) == target
+
+
+@pytest.mark.parametrize(
+    ("href", "scheme"),
+    [
+        ("javascript:void(0)", "javascript"),
+        (" \x00JavaScript:x", "javascript"),
+        ("java\nscri\tpt:x", "javascript"),
+        ("MAILTO:a@b", "mailto"),
+        ("tel:+420", "tel"),
+        ("/a:b", ""),
+        ("a/b:c", ""),
+        ("?a:b", ""),
+        ("1a:b", ""),
+        (":x", ""),
+        ("", ""),
+    ],
+)
+def test_whatwg_scheme_as_a_browser_sees_it(href, scheme):
+    assert scheme_of_href(href) == scheme
+
+
+def test_url_id_is_signed_and_stable():
+    """Changing it would orphan every stored collection."""
+    assert url_id(canonical("https://example.org/")) == -8202114674208552119
+    ids = [url_id(canonical(f"https://example.org/{n}")) for n in range(100)]
+    assert len(set(ids)) == 100
+    assert all(-(1 << 63) <= number < 1 << 63 for number in ids)
+    assert min(ids) < 0 < max(ids)
+
+
+def test_ours_page_key_forgets_what_seldom_matters():
+    key = "example.org/a?x=1&y=2"
+    for text in (
+        "https://example.org/a?x=1&y=2",
+        "http://www.example.org/a/?y=2&x=1",
+        "https://example.org/a/index.html?utm_source=n&x=1&y=2&fbclid=q",
+        "https://example.org/a/Default.aspx?x=1&&y=2",
+    ):
+        assert page_key(canonical(text)) == key
+    assert page_key(canonical("https://example.org/?utm_medium=x")) == "example.org"
+    assert page_key(canonical("https://example.org/A")) != page_key(canonical("https://example.org/a"))
+    assert page_key(canonical("https://example.org:8443/")) == "example.org:8443"
+    assert page_key(canonical("https://example.org/myindex.html")) == "example.org/myindex.html"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://docs.example.org/a/b.html?x=1", ("example.org", "docs.example.org", "/a", "/b.html", "?x=1")),
+        ("https://www.example.org/a/", ("example.org", "/a")),
+        ("https://example.org/", ("example.org",)),
+        ("http://example.co.uk:8080/", ("example.co.uk", "example.co.uk:8080")),
+        ("http://127.0.0.1/x", ("127.0.0.1", "/x")),
+        ("http://localhost/x", ("localhost", "/x")),
+    ],
+)
+def test_places_lead_from_the_domain_to_the_page(text, expected):
+    assert places(canonical(text)) == expected

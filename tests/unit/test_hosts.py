@@ -1,0 +1,87 @@
+"""Hosts: taken out of URLs, and compared."""
+
+import pytest
+
+from periplus.urls import hosts
+from periplus.urls.canonical import canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "origin", "name", "path"),
+    [
+        ("https://example.org", "example.org:443", "https://example.org:443", "example.org", "/"),
+        ("http://example.org/a?b", "example.org:80", "http://example.org:80", "example.org", "/a?b"),
+        ("https://example.org:80/?x", "example.org:80", "https://example.org:80", "example.org", "/?x"),
+        ("http://a", "a:80", "http://a:80", "a", "/"),
+        ("https://a", "a:443", "https://a:443", "a", "/"),
+        ("http://[::1]/x:y", "[::1]:80", "http://[::1]:80", "[::1]", "/x:y"),
+        ("https://[2001:db8::1]:8443/", "[2001:db8::1]:8443", "https://[2001:db8::1]:8443", "[2001:db8::1]", "/"),
+        ("http://example.org//x", "example.org:80", "http://example.org:80", "example.org", "//x"),
+    ],
+)
+def test_parts_of_a_url(text, key, origin, name, path):
+    url = canonical(text)
+    assert (hosts.host_key(url), hosts.origin_of(url), hosts.host_name(url), hosts.path_and_query(url)) == (key, origin, name, path)
+
+
+@pytest.mark.parametrize(
+    ("host", "domain", "within"),
+    [
+        ("example.org", "example.org", True),
+        ("a.b.example.org", "example.org", True),
+        ("A.Example.ORG", "example.org.", True),
+        ("notexample.org", "example.org", False),
+        ("example.org", "a.example.org", False),
+        ("example.org.evil.com", "example.org", False),
+        ("example.com", "com", False),
+        ("example.co.uk", "co.uk", False),
+        ("alice.github.io", "github.io", False),
+        ("www.alice.github.io", "alice.github.io", True),
+        ("a.example.org", "", False),
+        ("", "", False),
+        ("a.example.org", ".", False),
+        ("1.127.0.0.1", "127.0.0.1", False),
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "0.0.1", False),
+        ("[::1]", "[::1]", True),
+        ("localhost", "localhost", True),
+        ("a.unknown-tld", "unknown-tld", False),
+    ],
+)
+def test_is_within_respects_labels_and_suffixes(host, domain, within):
+    assert hosts.is_within(host, domain) is within
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("example.org", "example.org"),
+        ("WWW.example.org.", "example.org"),
+        ("blog.alice.github.io", "alice.github.io"),
+        ("co.uk", "co.uk"),
+        ("www.xn--85x722f.com.cn", "xn--85x722f.com.cn"),
+        ("a.host.test", "host.test"),
+        ("localhost", "localhost"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("[::1]", "[::1]"),
+        ("a..b", "a..b"),
+        ("", ""),
+    ],
+)
+def test_registered_domain(host, domain):
+    assert hosts.registered_domain(host) == domain
+
+
+def test_without_www():
+    assert hosts.without_www("www.example.org") == "example.org"
+    assert hosts.without_www("www.example.org:8080") == "example.org:8080"
+    assert hosts.without_www("wwwexample.org") == "wwwexample.org"
+    assert hosts.without_www("www.com") == "www.com"
+    assert hosts.without_www("www.co.uk") == "www.co.uk"
+    assert hosts.without_www("www.") == "www."
+
+
+def test_is_ip():
+    assert all(map(hosts.is_ip, ("127.0.0.1", "[::1]", "::1", "2001:db8::1")))
+    assert not any(map(hosts.is_ip, ("example.org", "1.2.3", "1.2.3.4.5", "", "[]", "a1")))
