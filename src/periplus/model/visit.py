@@ -35,7 +35,6 @@ class Reason(StrEnum):
     # registered
     WAITING = "waiting"
     DEPTH = "depth"  # beyond --max-depth
-    BUDGET = "budget"  # beyond --max-pages or --max-time
     ROBOTS = "robots"  # robots.txt disallows it
     ROBOTS_UNREACHABLE = "robots-unreachable"  # RFC 9309 2.3.1.4: assume complete disallow
     NOFOLLOW = "nofollow"  # reached by nofollow links only
@@ -58,6 +57,17 @@ class Reason(StrEnum):
     BAD_ANSWER = "bad-answer"  # not HTTP, header too long, endless redirects
     PRIVATE = "private-address"  # refused by us at connect time
     BUG = "bug"  # we failed, and know it
+
+
+_STATE_OF = {
+    State.INDEXED: ("OK", "TRUNCATED", "OTHER_MEDIA"),
+    State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "SCHEME"),
+    State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
+}
+STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {
+    Reason[name]: state for state, names in _STATE_OF.items() for name in names
+}
+"""The reason decides the state, so only the reason is stored."""
 
 
 class Cause(StrEnum):

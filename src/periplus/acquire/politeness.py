@@ -1,0 +1,99 @@
+"""When may a host be asked again? Pure: given what happened and the time, the host's next Pace.
+
+Promises, over any history: a request starts no sooner than the host's delay after the one before it started; a wait that
+the server asked for (Retry-After) is kept, up to a limit; each refusal for load (429, 503) halves the rate, each good answer gives a tenth
+of it back; a failure of the server as a whole suspends it for a time that doubles, until it answers or is given up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+
+from periplus.model.visit import Cause, Failed, Fetched, Outcome, Visit
+from periplus.settings import DELAY_FLOOR_S, Manners
+
+RATE_FLOOR = 1 / 64  # six refusals in a row; slower than that a host is as good as suspended
+UNPACED_S = 0.1  # the delay that a refused rate is halved from where none was set (hosts of one's own)
+STRIKES_IF_NEVER_SEEN = 2  # a host that never answered is most likely a wrong name: no long siege
+_HOST_FAILURES = frozenset({Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY})
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast one host may be asked. Times in seconds; `not_before` on the clock that the caller uses throughout."""
+
+    delay_s: float
+    rate: float = 1.0  # share of the full rate, RATE_FLOOR to 1
+    not_before: float = 0.0
+    strikes: int = 0  # failures of the host in a row
+    answered: bool = False  # whether the host ever answered
+    waits_for: str = ""  # what a user is told while it waits
+
+    @property
+    def gap_s(self) -> float:
+        """Seconds between two starts at the present rate."""
+        if self.rate >= 1:
+            return self.delay_s
+        return max(self.delay_s, UNPACED_S) / self.rate
+
+
+def delay_for(manners: Manners, mine: bool, crawl_delay_s: float | None) -> float:
+    """The seconds between starts that a host gets: ours or its robots.txt's, whichever is longer, never under the floor."""
+    asked = 0.0 if crawl_delay_s is None or (mine and manners.ignore_robots) else crawl_delay_s
+    delay = max(manners.delay_s, asked)
+    return delay if mine else max(delay, DELAY_FLOOR_S)
+
+
+def retry_after_s(value: str, now: float) -> float | None:
+    """Seconds to wait by a Retry-After field (RFC 9110, 10.2.3: seconds or a date); None when it says nothing usable.
+
+    now: seconds since the epoch. A date that has passed gives 0.
+    """
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        moment = parsedate_to_datetime(text)
+        return max(0.0, moment.timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def started(pace: Pace, now: float) -> Pace:
+    """After a request was started at `now`."""
+    return replace(pace, not_before=max(pace.not_before, now + pace.gap_s), waits_for="delay")
+
+
+def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
+    """After a request ended at `now` (on the caller's clock) with this visit."""
+    match visit.outcome:
+        case Fetched(status=429 | 503 as status, headers=headers):
+            asked = retry_after_s(headers.get("retry-after"), visit.started + visit.took_s)
+            slower = replace(pace, rate=max(RATE_FLOOR, pace.rate / 2), answered=True, strikes=pace.strikes + (asked is None))
+            wait = manners.retry_wait_s * 2 ** min(pace.strikes, 16) if asked is None else asked
+            wait = max(slower.gap_s, min(wait, manners.max_retry_after_s))
+            return replace(slower, not_before=max(pace.not_before, now + wait), waits_for=f"{status}")
+        case Failed(cause=cause) if cause in _HOST_FAILURES:
+            wait = manners.retry_wait_s * 2 ** min(pace.strikes, 16)
+            return replace(pace, strikes=pace.strikes + 1, not_before=max(pace.not_before, now + wait), waits_for=cause.value)
+        case Failed():
+            return pace
+        case _:
+            return replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
+
+
+def given_up(pace: Pace, manners: Manners) -> bool:
+    """Whether the host has failed so often in a row that this run leaves it."""
+    return pace.strikes >= (manners.host_strikes if pace.answered else min(STRIKES_IF_NEVER_SEEN, manners.host_strikes))
+
+
+def may_pass(outcome: Outcome) -> bool:
+    """Whether a later attempt may end better: throttling, server errors, lost connections."""
+    match outcome:
+        case Fetched(status=status):
+            return status in (408, 425, 429) or status >= 500
+        case Failed(cause=cause):
+            return cause in _HOST_FAILURES and cause is not Cause.TLS
+        case _:
+            return False

@@ -1,0 +1,342 @@
+"""The wire: the one file that opens sockets. libcurl's multi interface, driven by a selector.
+
+One exchange is one hop; redirects are answers. Everything that a server or network does becomes a `Response`. Bounds are
+kept while bytes arrive: header, body, first byte, whole time. An address is refused when the socket is about to be
+opened, after name resolution, so a name that changes its address between check and use gets nowhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import selectors
+import socket
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pycurl
+
+from periplus.errors import UsageError
+from periplus.model.ports import Clock, Response
+from periplus.model.visit import Cause, Cut, Headers, Request
+from periplus.model.web import HostKey
+from periplus.settings import VERSION, FetchLimits, Identity
+from periplus.urls.hosts import host_key
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.5"
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+READ_AHEAD_BYTES = 65_536  # an unwanted body up to this size is read to its end: cheaper than a new connection
+PATROL_S = 0.25  # how often waiting exchanges are looked at for their first byte
+
+_CAUSES: dict[int, Cause] = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: Cause.NOT_HTTP,  # also what libcurl says to an HTTP/0.9 answer
+    pycurl.E_URL_MALFORMAT: Cause.NOT_HTTP,
+    pycurl.E_COULDNT_RESOLVE_PROXY: Cause.PROXY,
+    pycurl.E_COULDNT_RESOLVE_HOST: Cause.NAME,
+    pycurl.E_COULDNT_CONNECT: Cause.CONNECT,
+    pycurl.E_WEIRD_SERVER_REPLY: Cause.NOT_HTTP,
+    pycurl.E_HTTP2: Cause.RESET,
+    pycurl.E_HTTP2_STREAM: Cause.RESET,
+    pycurl.E_PARTIAL_FILE: Cause.RESET,
+    pycurl.E_OPERATION_TIMEDOUT: Cause.TIMEOUT,
+    pycurl.E_SSL_CONNECT_ERROR: Cause.TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: Cause.TLS,
+    pycurl.E_SSL_CERTPROBLEM: Cause.TLS,
+    pycurl.E_SSL_CIPHER: Cause.TLS,
+    pycurl.E_SSL_CACERT_BADFILE: Cause.TLS,
+    pycurl.E_GOT_NOTHING: Cause.RESET,
+    pycurl.E_SEND_ERROR: Cause.RESET,
+    pycurl.E_RECV_ERROR: Cause.RESET,
+    100: Cause.HEADER_LIMIT,  # CURLE_TOO_LARGE, which pycurl does not name
+    97: Cause.PROXY,  # CURLE_PROXY
+}
+
+
+def is_private(address: str) -> bool:
+    """Whether an IP address is not one of the public internet: loopback, private, link-local, reserved, multicast.
+
+    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are judged as what they lead to.
+    """
+    ip: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if inner is None and ip in ipaddress.ip_network("64:ff9b::/96"):
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        ip = inner or ip
+    return not ip.is_global or ip.is_multicast
+
+
+def user_agent(identity: Identity) -> str:
+    """The User-Agent to send: ours with version and contact, unless one was given."""
+    contact = f" (+{identity.contact})" if identity.contact else ""
+    return identity.user_agent or f"periplus/{VERSION}{contact}"
+
+
+def resolve_entries(entries: Sequence[str]) -> list[str]:
+    """HOST:PORT:ADDRESS entries, with each @FILE replaced by its lines. Raises UsageError."""
+    found: list[str] = []
+    for entry in entries:
+        lines = [entry]
+        if entry.startswith("@"):
+            try:
+                lines = Path(entry[1:]).read_text("utf-8").split()
+            except OSError as error:
+                raise UsageError(f"cannot read the resolve file {entry[1:]}: {error.strerror}") from None
+        for line in lines:
+            if line.count(":") < 2:
+                raise UsageError(f"resolve takes HOST:PORT:ADDRESS, not {line!r}")
+            found.append(line)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What the transport needs to know, apart from the requests themselves."""
+
+    limits: FetchLimits
+    identity: Identity
+    concurrency: int
+    auth_hosts: frozenset[HostKey] = frozenset()  # the only hosts that are sent the password
+    reads: Callable[[str], bool] = lambda media_type: True  # whether a body of this media type is wanted
+
+
+class _Slot:
+    """One libcurl handle and the exchange it carries; used again and again, so that options are set once."""
+
+    def __init__(self, wire: Wire, share: pycurl.CurlShare) -> None:
+        self.wire = wire
+        self.easy = pycurl.Curl()
+        self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
+        self.special = False  # whether the last request had headers of its own
+        self._configure(share)
+
+    def _configure(self, share: pycurl.CurlShare) -> None:
+        easy, limits, identity = self.easy, self.wire.limits, self.wire.identity
+        easy.setopt(pycurl.NOSIGNAL, 1)
+        easy.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        easy.setopt(pycurl.PATH_AS_IS, 1)  # canonical URLs are sent as they are
+        easy.setopt(pycurl.FOLLOWLOCATION, 0)
+        easy.setopt(pycurl.HTTP_CONTENT_DECODING, 0)  # inflated by `inflate`, which is bounded and three times faster
+        easy.setopt(pycurl.BUFFERSIZE, 131_072)
+        easy.setopt(pycurl.USERAGENT, user_agent(identity))
+        easy.setopt(pycurl.HTTPHEADER, self.plain_headers)
+        easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
+        easy.setopt(pycurl.TIMEOUT_MS, int(limits.total_timeout_s * 1000))
+        easy.setopt(pycurl.HEADERFUNCTION, self._on_header)
+        easy.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        easy.setopt(pycurl.SHARE, share)
+        entries = resolve_entries(identity.resolve)
+        if entries:
+            easy.setopt(pycurl.RESOLVE, entries)
+        if identity.proxy:
+            easy.setopt(pycurl.PROXY, identity.proxy)
+        else:
+            easy.setopt(pycurl.PROXY, "")  # an http_proxy of the environment is not ours to obey
+            if not identity.allow_private:
+                easy.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
+        if identity.ca_file:
+            easy.setopt(pycurl.CAINFO, identity.ca_file)
+        if identity.insecure:
+            easy.setopt(pycurl.SSL_VERIFYPEER, 0)
+            easy.setopt(pycurl.SSL_VERIFYHOST, 0)
+        if identity.cookie_file:
+            easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
+
+    def begin(self, request: Request, clock: Clock) -> None:
+        self.request = request
+        self.started, self.start_mono = clock.now(), clock.monotonic()
+        self.status, self.header_size, self.body_size = 0, 0, 0
+        self.fields: list[tuple[str, str]] = []
+        self.chunks: list[bytes] = []
+        self.cut, self.cause = Cut.NONE, None
+        self.wanted = True
+        self.easy.setopt(pycurl.URL, request.url)
+        extra = self._extra_headers(request)
+        if extra or self.special:
+            self.easy.setopt(pycurl.HTTPHEADER, self.plain_headers + extra)
+            self.special = bool(extra)
+
+    def _extra_headers(self, request: Request) -> list[str]:
+        extra = []
+        if request.etag:
+            extra.append(f"If-None-Match: {request.etag}")
+        if request.last_modified:
+            extra.append(f"If-Modified-Since: {request.last_modified}")
+        if self.wire.auth_hosts and host_key(request.url) in self.wire.auth_hosts:
+            extra.append("Authorization: Basic " + b64encode(self.wire.identity.auth.encode()).decode())
+        return extra
+
+    cause: Cause | None
+
+    def _on_socket(self, purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
+        family, kind, protocol, place = address
+        if is_private(place[0]):
+            self.cause = Cause.PRIVATE
+            return int(pycurl.SOCKET_BAD)
+        return socket.socket(family, kind, protocol)
+
+    def _on_header(self, line: bytes) -> int | None:
+        self.header_size += len(line)
+        if self.header_size > self.wire.limits.header_bytes:
+            self.cause = Cause.HEADER_LIMIT
+            return -1
+        if line[:5] == b"HTTP/":  # a new header: after 1xx, or after a proxy's answer to CONNECT
+            parts = line.split(None, 2)
+            self.status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+            self.fields = []
+            return None
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            self.fields.append((name.strip().lower(), value.strip()))
+        elif line in (b"\r\n", b"\n"):
+            self._judge_media_type()
+        return None
+
+    def _judge_media_type(self) -> None:
+        """Decides at the header's end whether the body is worth its bytes. Error pages and redirects are short: read."""
+        if self.status not in (200, 203, 206):
+            return
+        headers = Headers(tuple(self.fields))
+        media_type = headers.get("content-type").partition(";")[0].strip().lower()
+        self.wanted = self.request.purpose != "page" or not media_type or self.wire.reads(media_type)
+        if not self.wanted:
+            self.cut = Cut.NOT_WANTED
+
+    def _on_body(self, chunk: bytes) -> int | None:
+        self.body_size += len(chunk)
+        if not self.wanted:
+            return None if self.body_size <= READ_AHEAD_BYTES else -1
+        limit = self.wire.limits.body_bytes
+        if self.body_size > limit:
+            self.chunks.append(chunk[: len(chunk) - (self.body_size - limit)])
+            self.cut = Cut.BODY_LIMIT
+            return -1
+        self.chunks.append(chunk)
+        return None
+
+    def response(self, code: int, detail: str) -> Response:
+        """The finished exchange as a value. code: libcurl's, 0 when all went well."""
+        cause = self.cause
+        if code and cause is None and self.cut is Cut.NONE:
+            if self.status >= 200 and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
+                self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
+            else:
+                cause = _CAUSES.get(code, Cause.RESET)
+        easy = self.easy
+        took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - easy.getinfo(pycurl.PRETRANSFER_TIME))
+        body = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+        address = easy.getinfo(pycurl.PRIMARY_IP) if self.status and not self.wire.identity.proxy else ""
+        headers = Headers(tuple(self.fields))
+        return Response(self.request, self.started, took, self.status, headers, body, self.cut, cause, detail if cause else "", address)
+
+
+class CurlTransport:
+    """`model.ports.Transport` on libcurl. Not thread-safe: one per worker."""
+
+    def __init__(self, wire: Wire, clock: Clock) -> None:
+        self._wire, self._clock = wire, clock
+        self._selector = selectors.DefaultSelector()
+        self._share = pycurl.CurlShare()
+        if wire.identity.cookie_file:
+            self._share.setopt(pycurl.SH_SHARE, pycurl.LOCK_DATA_COOKIE)
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, wire.concurrency * 2)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        self._timer_at: float | None = None
+        self._patrol_at = 0.0
+        self._idle: list[_Slot] = []
+        self._busy: dict[pycurl.Curl, _Slot] = {}
+        self._done: list[Response] = []
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._busy)
+
+    def start(self, request: Request) -> None:
+        slot = self._idle.pop() if self._idle else _Slot(self._wire, self._share)
+        slot.begin(request, self._clock)
+        self._busy[slot.easy] = slot
+        self._multi.add_handle(slot.easy)
+
+    def wait(self, timeout_s: float) -> Sequence[Response]:
+        deadline = self._clock.monotonic() + timeout_s
+        while True:
+            now = self._clock.monotonic()
+            pause = deadline - now
+            if self._busy:
+                pause = min(pause, PATROL_S)
+            if self._timer_at is not None:
+                pause = min(pause, self._timer_at - now)
+            self._turn(max(0.0, pause))
+            if self._done:
+                done, self._done = self._done, []
+                return done
+            if self._clock.monotonic() >= deadline:
+                return ()
+
+    def _turn(self, pause_s: float) -> None:
+        """One round: wait for sockets, let libcurl act, collect what finished."""
+        events = self._selector.select(pause_s)
+        for key, mask in events:
+            bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (pycurl.CSELECT_OUT if mask & selectors.EVENT_WRITE else 0)
+            self._multi.socket_action(key.fd, bits)
+        now = self._clock.monotonic()
+        if self._timer_at is not None and now >= self._timer_at:
+            self._timer_at = None
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._collect()
+        if now >= self._patrol_at:
+            self._patrol_at = now + PATROL_S
+            self._patrol(now)
+
+    def _collect(self) -> None:
+        more = 1
+        while more:
+            more, good, bad = self._multi.info_read()
+            for easy in good:
+                self._end(self._busy[easy], 0, "")
+            for easy, code, detail in bad:
+                self._end(self._busy[easy], code, detail)
+
+    def _patrol(self, now: float) -> None:
+        """Ends exchanges whose first byte is overdue (libcurl has no such limit)."""
+        limit = self._wire.limits.first_byte_timeout_s
+        for slot in [slot for slot in self._busy.values() if not slot.header_size and now - slot.start_mono > limit]:
+            connected = slot.easy.getinfo(pycurl.PRETRANSFER_TIME) > 0
+            slot.cause = Cause.FIRST_BYTE if connected else Cause.CONNECT
+            self._end(slot, pycurl.E_OPERATION_TIMEDOUT, f"no first byte in {limit:g} s")
+
+    def _end(self, slot: _Slot, code: int, detail: str) -> None:
+        self._multi.remove_handle(slot.easy)
+        del self._busy[slot.easy]
+        self._done.append(slot.response(code, detail))
+        self._idle.append(slot)
+
+    def _on_watch(self, what: int, fd: int, multi: pycurl.CurlMulti, data: object) -> None:
+        """libcurl tells which sockets it wants to hear of."""
+        known = fd in self._selector.get_map()
+        if what == pycurl.POLL_REMOVE:
+            if known:
+                self._selector.unregister(fd)
+            return
+        mask = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0)
+        if known:
+            self._selector.modify(fd, mask)
+        else:
+            self._selector.register(fd, mask)
+
+    def _on_timer(self, timeout_ms: int) -> None:
+        self._timer_at = None if timeout_ms < 0 else self._clock.monotonic() + timeout_ms / 1000
+
+    def close(self) -> None:
+        for slot in list(self._busy.values()):
+            self._multi.remove_handle(slot.easy)
+        for slot in [*self._busy.values(), *self._idle]:
+            slot.easy.close()
+        self._busy.clear()
+        self._idle.clear()
+        self._multi.close()
+        self._share.close()
+        self._selector.close()
