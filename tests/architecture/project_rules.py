@@ -1,0 +1,62 @@
+"""Do the words of the project agree with its code? Errors drawn, nouns explained, nothing named that a checkout lacks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+EXCEPTION_TREE_LINE = re.compile(r"^ {4}( *)([A-Z]\w*) {2,}\S")
+GLOSSARY_TERM = re.compile(r"^\*\*.+?\*\* \((`[^)]+`)\)", re.MULTILINE)
+# What only one machine has: its folders, and the address from which it fetches packages. Brackets keep these lines innocent.
+OUTSIDE = re.compile(r"(?<![\w.])/[w]ork/\w|\.\./[s]hared\b|(?<!\w)/[t]mp/brief|[p]ypi\.org|[p]ythonhosted|--(?:extra-)?[i]ndex-url|[P]IP_INDEX")
+
+
+def drawn_errors(docstring: str) -> dict[str, str]:
+    """Each error of the tree drawn at the top of errors.py with its parent; the root's parent is Exception."""
+    parents: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for line in docstring.splitlines():
+        match = EXCEPTION_TREE_LINE.match(line)
+        if not match:
+            continue
+        depth, name = len(match[1]), match[2]
+        above = [entry for entry in above if entry[0] < depth]
+        parents[name] = above[-1][1] if above else "Exception"
+        above.append((depth, name))
+    return parents
+
+
+def written_errors(tree: ast.Module) -> dict[str, str]:
+    """Each class of errors.py with its base."""
+    return {node.name: node.bases[0].id for node in tree.body if isinstance(node, ast.ClassDef) and isinstance(node.bases[0], ast.Name)}
+
+
+def nouns(tree: ast.Module) -> Iterator[str]:
+    """The public types of one module of `model`: its classes and NewTypes."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "NewType":
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def explained(glossary: str) -> set[str]:
+    """The types that the glossary's entries name: **word** (`Type`, `Type`) at the start of a line."""
+    return {name for match in GLOSSARY_TERM.finditer(glossary) for name in re.findall(r"`(\w+)`", match[1])}
+
+
+def outside_names(files: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines that name what only one machine has. files: path and text of each."""
+    found = []
+    for path, text in files:
+        for number, line in enumerate(text.splitlines(), 1):
+            if OUTSIDE.search(line):
+                found.append(f"{path}:{number}: {line.strip()[:100]}")
+    return found
+
+
+def loose_pins(constraints: str) -> list[str]:
+    """Lines of constraints.txt that are not one exact version of one package."""
+    lines = [line for line in constraints.splitlines() if line.strip() and not line.startswith("#")]
+    return [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!+]+", line)]

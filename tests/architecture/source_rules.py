@@ -1,0 +1,185 @@
+"""What may no module of ours contain? Each rule takes one module and yields what breaks it, ready to be read.
+
+A second line behind ruff and import-linter: these rules hold whatever is switched off there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+SHORT_FUNCTION_LINES = 35
+SHORT_SHARE = 0.9  # of all functions are shorter than SHORT_FUNCTION_LINES
+PARAMETERS = 6
+VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "manager", "core", "misc"})
+BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__"})
+BANNED_MODULES = ("pickle", "marshal", "shelve", "urllib.request")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """One module: its path below the checkout, its text, its tree."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def source_of(path: Path, text: str) -> Source:
+    return Source(path, text, ast.parse(text))
+
+
+def sources_below(root: Path, folder: str) -> list[Source]:
+    """Every module below root/folder, in the order of the paths."""
+    return [source_of(path.relative_to(root), path.read_text("utf-8")) for path in sorted((root / folder).rglob("*.py"))]
+
+
+def functions(source: Source) -> Iterator[Function]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function):
+            yield node
+
+
+def lines_of(function: Function) -> int:
+    """Lines from `def` to the last one, docstring included, decorators not."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def _at(source: Source, node: ast.AST, what: str) -> str:
+    return f"{source.path}:{getattr(node, 'lineno', 1)}: {what}"
+
+
+def _called(node: ast.AST) -> str:
+    """The name that a plain call calls, else an empty text."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """Full names that an import statement may bring in."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
+
+
+def file_is_short(source: Source) -> Iterator[str]:
+    count = len(source.text.splitlines())
+    if count >= FILE_LINES:
+        yield f"{source.path}: {count} lines; a file has fewer than {FILE_LINES}"
+
+
+def functions_are_short(source: Source) -> Iterator[str]:
+    for function in functions(source):
+        if lines_of(function) >= FUNCTION_LINES:
+            yield _at(source, function, f"{function.name} has {lines_of(function)} lines; a function has fewer than {FUNCTION_LINES}")
+
+
+def parameters_are_few(source: Source) -> Iterator[str]:
+    for function in functions(source):
+        given = function.args
+        names = [item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if item]
+        count = len([name for name in names if name not in ("self", "cls")])
+        if count > PARAMETERS:
+            yield _at(source, function, f"{function.name} takes {count} parameters; more than {PARAMETERS} mean that a value is missing")
+
+
+def no_bare_except(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield _at(source, node, "except without a type")
+
+
+def no_global(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Global):
+            yield _at(source, node, "global: pass the value, or return it")
+
+
+def print_only_in_cli(source: Source) -> Iterator[str]:
+    if "cli" in source.path.parts:
+        return
+    for node in ast.walk(source.tree):
+        if _called(node) == "print":
+            yield _at(source, node, "print outside cli")
+
+
+def no_code_from_text(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if _called(node) in BANNED_CALLS:
+            yield _at(source, node, f"{_called(node)}: text never becomes code")
+
+
+def no_banned_module(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        for name in _imported(node):
+            if any(name == banned or name.startswith(banned + ".") for banned in BANNED_MODULES):
+                yield _at(source, node, f"imports {name}")
+
+
+def no_import_of_the_root(source: Source) -> Iterator[str]:
+    """The package's root is for users; our modules name the module that they mean."""
+    for node in ast.walk(source.tree):
+        root = isinstance(node, ast.ImportFrom) and node.module == "periplus" and not node.level
+        if root or (isinstance(node, ast.Import) and any(alias.name == "periplus" for alias in node.names)):
+            yield _at(source, node, "imports the package's root")
+
+
+def no_relative_import(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield _at(source, node, "relative import: write the whole name")
+
+
+def name_says_something(source: Source) -> Iterator[str]:
+    for part in source.path.with_suffix("").parts:
+        if part.strip("_") in VAGUE_NAMES:
+            yield f"{source.path}: {part!r} says nothing about what is inside"
+
+
+def module_has_docstring(source: Source) -> Iterator[str]:
+    if not (ast.get_docstring(source.tree) or "").strip():
+        yield f"{source.path}: no docstring; say the one question that the module answers"
+
+
+RULES: tuple[Rule, ...] = (
+    file_is_short,
+    functions_are_short,
+    parameters_are_few,
+    no_bare_except,
+    no_global,
+    print_only_in_cli,
+    no_code_from_text,
+    no_banned_module,
+    no_import_of_the_root,
+    no_relative_import,
+    name_says_something,
+    module_has_docstring,
+)
+
+
+def broad_handlers(sources: Iterable[Source]) -> list[str]:
+    """Every handler of Exception or BaseException, alone or in a tuple. The guard around a worker is the only place for one."""
+    found = []
+    for source in sources:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ExceptHandler) and node.type is not None:
+                caught = {part.id for part in ast.walk(node.type) if isinstance(part, ast.Name)}
+                if caught & {"Exception", "BaseException"}:
+                    found.append(_at(source, node, "catches everything"))
+    return found
+
+
+def short_share(sources: Iterable[Source]) -> float:
+    """Share of functions under SHORT_FUNCTION_LINES; 1 where there are none."""
+    lengths = [lines_of(function) for source in sources for function in functions(source)]
+    return sum(length < SHORT_FUNCTION_LINES for length in lengths) / len(lengths) if lengths else 1.0

@@ -1,0 +1,109 @@
+"""The project's words and its code agree; each check also finds a small bad sample."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from project_rules import drawn_errors, explained, loose_pins, nouns, outside_names, written_errors
+
+from periplus import errors, settings
+from periplus.cli import reference
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "periplus"
+UNEXPLAINED: frozenset[str] = frozenset()  # nouns of `model` that need no entry in the glossary, each with its reason
+TRACKED = ("git", "ls-files", "-z")
+
+
+@pytest.fixture
+def program() -> click.Group:
+    from periplus.cli.main import main
+
+    return main
+
+
+def tracked_files() -> list[tuple[str, str]]:
+    """Path and text of every tracked file that is text; every file of src, docs and tests where git is missing."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(TRACKED, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        paths = [ROOT / name for name in listed if name]
+    else:
+        paths = [path for folder in ("src", "docs", "tests") for path in (ROOT / folder).rglob("*.*") if "__pycache__" not in path.parts]
+    return [(str(path.relative_to(ROOT)), path.read_text("utf-8", errors="replace")) for path in paths if path.is_file()]
+
+
+def test_every_error_is_drawn_and_every_drawn_error_exists():
+    assert drawn_errors(errors.__doc__ or "") == written_errors(ast.parse((PACKAGE / "errors.py").read_text("utf-8")))
+
+
+def test_a_drawn_error_that_is_missing_is_seen():
+    drawn = drawn_errors("Tree.\n\n    A    all\n      B  some\n        C  few\n      D  others\n")
+    assert drawn == {"A": "Exception", "B": "A", "C": "B", "D": "A"}
+    assert drawn != written_errors(ast.parse("class A(Exception): ...\nclass B(A): ...\n"))
+
+
+def test_every_noun_of_the_model_is_in_the_glossary():
+    found = {noun for path in (PACKAGE / "model").glob("*.py") for noun in nouns(ast.parse(path.read_text("utf-8")))}
+    assert found - explained((ROOT / "GLOSSARY.md").read_text("utf-8")) - UNEXPLAINED == set()
+
+
+def test_the_glossary_explains_only_what_exists():
+    text = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    assert {name for name in explained((ROOT / "GLOSSARY.md").read_text("utf-8")) if not re.search(rf"\b{name}\b", text)} == set()
+
+
+def test_a_noun_without_entry_is_seen():
+    found = set(nouns(ast.parse("class Visit: ...\nUrl = NewType('Url', str)\nx = 1\nclass _Own: ...\n")))
+    assert found == {"Visit", "Url"}
+    assert found - explained("**visit** (`Visit`): one attempt.\nAlso `Url`, in passing.\n") == {"Url"}
+
+
+def test_references_are_up_to_date(program):
+    assert reference.stale(ROOT / "docs", program) == [], "run `make docs`"
+
+
+def test_a_stale_reference_is_seen(tmp_path, program):
+    reference.write(tmp_path, program)
+    assert reference.stale(tmp_path, program) == []
+    (tmp_path / "settings.md").write_text("old")
+    assert reference.stale(tmp_path, program) == [tmp_path / "settings.md"]
+
+
+def test_every_setting_has_its_row_in_the_reference():
+    text = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    assert [row.name for row in settings.rows() if f"| `{row.name}` |" not in text] == []
+
+
+def test_every_command_is_in_the_reference_and_has_a_sentence(program):
+    text = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    commands = dict(reference.commands(program, "periplus"))
+    assert [path for path in commands if f"## {path}\n" not in text] == []
+    assert [path for path, command in commands.items() if not command.help] == []
+
+
+def test_no_file_names_what_a_checkout_lacks():
+    assert outside_names(tracked_files()) == []
+
+
+def test_a_name_from_outside_is_seen():
+    bad = "see ../" + "shared/x\npip --index" + "-url=x\nat /wor" + "k/main\n"
+    assert len(outside_names([("a.md", bad), ("b.md", "https://example.org/wor" + "k/x, ../style.css\n")])) == 3
+
+
+def test_constraints_are_exact_and_cover_what_is_asked_for():
+    text = (ROOT / "constraints.txt").read_text("utf-8")
+    assert loose_pins(text) == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = {re.split(r"[<>=!~\[; ]", line)[0].lower() for line in project["dependencies"] + project["optional-dependencies"]["dev"]}
+    assert asked - {line.split("==")[0].lower() for line in text.splitlines()} == set()
+
+
+def test_a_loose_pin_is_seen():
+    assert loose_pins("# why\na==1.0\nb>=2\nc @ https://example.org/c.whl\n") == ["b>=2", "c @ https://example.org/c.whl"]

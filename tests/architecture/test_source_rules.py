@@ -1,0 +1,79 @@
+"""The rules on single modules: each holds for all that we wrote, and each finds a small bad sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from source_rules import RULES, SHORT_SHARE, Rule, Source, broad_handlers, file_is_short, functions_are_short, short_share, source_of, sources_below
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = sources_below(ROOT, "src/periplus")
+SIZED = [source for folder in ("tests", "examples", "benchmarks", "quality") for source in sources_below(ROOT, folder)]
+
+BAD = {
+    "file_is_short": "x = 1\n" * 400,
+    "functions_are_short": '"""Doc."""\ndef f():\n' + "    x = 1\n" * 59,
+    "parameters_are_few": "class A:\n    def f(self, a, b, c, *d, e, f, **g): ...\n",
+    "no_bare_except": "try:\n    pass\nexcept:\n    pass\n",
+    "no_global": "def f():\n    global x\n",
+    "print_only_in_cli": "print(1)\n",
+    "no_code_from_text": "eval('1')\n",
+    "no_banned_module": "from urllib import request\n",
+    "no_import_of_the_root": "from periplus import settings\n",
+    "no_relative_import": "from .hosts import is_within\n",
+    "module_has_docstring": "x = 1\n",
+}
+GOOD = (
+    '"""A question and its answer."""\n\nimport urllib.parse\n\nfrom periplus.errors import InvalidUrl\n\n\ndef f(self, a, b, c, *, d, e, f):\n    return a\n'
+)
+
+
+def bad_sample(rule: Rule) -> Source:
+    """A module that breaks the rule; for the rule on names the path is what is bad."""
+    path = "src/periplus/urls/utils.py" if rule.__name__ == "name_says_something" else "src/periplus/urls/sample.py"
+    return source_of(Path(path), BAD.get(rule.__name__, GOOD))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_holds(rule):
+    assert [finding for source in OURS for finding in rule(source)] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_can_fail(rule):
+    assert list(rule(bad_sample(rule)))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_lets_good_code_pass(rule):
+    assert list(rule(source_of(Path("src/periplus/urls/sample.py"), GOOD))) == []
+
+
+@pytest.mark.parametrize("rule", [file_is_short, functions_are_short], ids=lambda rule: rule.__name__)
+def test_sizes_hold_for_tests_and_examples_too(rule):
+    assert [finding for source in SIZED for finding in rule(source)] == []
+
+
+def test_print_is_allowed_in_cli():
+    rule = next(rule for rule in RULES if rule.__name__ == "print_only_in_cli")
+    assert list(rule(source_of(Path("src/periplus/cli/main.py"), "print(1)\n"))) == []
+
+
+def test_nine_functions_in_ten_are_short():
+    assert short_share(OURS) >= SHORT_SHARE
+
+
+def test_the_share_of_short_functions_is_counted():
+    long = "def g():\n" + "    x = 1\n" * 34
+    assert short_share([source_of(Path("a.py"), "def f(): ...\n" + long)]) == 0.5
+
+
+def test_at_most_one_handler_catches_everything():
+    found = broad_handlers(OURS)
+    assert len(found) <= 1, found
+
+
+def test_broad_handlers_are_found_alone_and_in_tuples():
+    sample = "try:\n    pass\nexcept (ValueError, Exception):\n    pass\nexcept BaseException:\n    pass\nexcept OSError:\n    pass\n"
+    assert len(broad_handlers([source_of(Path("a.py"), sample)])) == 2

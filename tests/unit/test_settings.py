@@ -1,0 +1,137 @@
+"""One table of settings: what it takes, what it refuses, and that nothing is lost on the way through a file or JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.errors import UnknownSetting
+from periplus.settings import DELAY_FLOOR_S, Manners, Row, Settings, as_values, read_settings, rows, settings_from
+
+TABLE = list(rows())
+TOTAL = pytest.mark.xfail(strict=True, reason="settings_from promises UnknownSetting alone and does not keep it yet")
+
+
+def ids(row: Row) -> str:
+    return row.name
+
+
+@pytest.mark.parametrize("row", TABLE, ids=ids)
+def test_each_row_has_a_sentence_and_a_default_in_its_range(row):
+    assert row.sentence.endswith(".")
+    assert row.kind in (str, int, float, bool)
+    assert settings_from({row.name: list(row.default) if row.many else row.default}) == Settings()
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.kind in (int, float)], ids=ids)
+def test_each_number_has_a_range_and_a_unit(row):
+    assert row.low is not None
+    assert row.high is not None
+    assert row.unit
+    for value in (row.low, row.high):
+        assert as_values(settings_from({row.name: row.kind(value)}))[row.name] == value
+    for value in (row.low - 1, row.high + 1):
+        with pytest.raises(UnknownSetting, match=row.name):
+            settings_from({row.name: row.kind(value)})
+
+
+def test_names_are_unique_over_all_groups():
+    assert len({row.name for row in TABLE}) == len(TABLE)
+
+
+def test_units_are_in_the_names_of_times_and_sizes():
+    assert [row.name for row in TABLE if row.unit == "s" and not row.name.endswith("_s")] == []
+    assert [row.name for row in TABLE if row.unit == "bytes" and not row.name.endswith("_bytes")] == []
+
+
+def test_the_default_delay_is_not_under_the_floor():
+    assert Manners().delay_s >= DELAY_FLOOR_S
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"delay": 1.0}, "no setting 'delay'"),
+        ({"delay_s": "1"}, "type float"),
+        ({"delay_s": True}, "type float"),
+        ({"per_host": True}, "type int"),
+        ({"per_host": 1.5}, "type int"),
+        ({"per_host": 65}, "between 1 and 64 requests"),
+        ({"scope": "everything"}, "one of site, domain, prefix, any"),
+        ({"include": "a,b"}, "list of texts"),
+        ({"include": [1]}, "list of texts"),
+        pytest.param({"delay_s": float("nan")}, "between", marks=TOTAL),
+    ],
+)
+def test_what_is_refused(values, message):
+    with pytest.raises(UnknownSetting, match=message):
+        settings_from(values)
+
+
+@TOTAL
+@pytest.mark.parametrize("value", [None, 3, 2.5, object()])
+def test_a_list_of_texts_takes_nothing_else(value):
+    with pytest.raises(UnknownSetting, match="list of texts"):
+        settings_from({"include": value})
+
+
+def test_a_whole_number_will_do_for_a_time():
+    delay = settings_from({"delay_s": 2}).manners.delay_s
+    assert (delay, type(delay)) == (2.0, float)
+
+
+def test_values_change_the_base_and_nothing_else():
+    base = settings_from({"max_pages": 10, "delay_s": 2.0})
+    changed = settings_from({"max_pages": 20}, base)
+    assert changed == dataclasses.replace(base, budget=dataclasses.replace(base.budget, max_pages=20))
+
+
+def test_settings_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().budget = None
+
+
+def values() -> st.SearchStrategy[dict[str, object]]:
+    """Legal values for any choice of names."""
+
+    def of(row: Row) -> st.SearchStrategy[object]:
+        if row.many:
+            return st.lists(st.text(max_size=5), max_size=3)
+        if row.choices:
+            return st.sampled_from(row.choices)
+        if row.kind is bool:
+            return st.booleans()
+        if row.kind is str:
+            return st.text(max_size=10)
+        return st.floats(row.low, row.high) if row.kind is float else st.integers(int(row.low), int(row.high))
+
+    return st.fixed_dictionaries({}, optional={row.name: of(row) for row in TABLE})
+
+
+@given(values())
+def test_settings_survive_json(chosen):
+    settings = settings_from(chosen)
+    assert settings_from(json.loads(json.dumps(as_values(settings)))) == settings
+
+
+def test_a_file_changes_what_it_names(tmp_path):
+    (tmp_path / "periplus.toml").write_text('[settings]\nmax_depth = 3\ninclude = ["/a/"]\n\n[other]\nx = 1\n')
+    read = read_settings(tmp_path / "periplus.toml")
+    assert read == settings_from({"max_depth": 3, "include": ["/a/"]})
+
+
+def test_a_missing_file_changes_nothing(tmp_path):
+    base = settings_from({"max_depth": 3})
+    assert read_settings(tmp_path / "none.toml") == Settings()
+    assert read_settings(tmp_path / "none.toml", base) is base
+
+
+@pytest.mark.parametrize("content", [b"[settings", b"\xff\xfe", pytest.param(b"settings = 3\n", marks=TOTAL), b"[settings]\nno_such = 1\n"])
+def test_a_bad_file_is_refused_with_the_one_error(tmp_path, content):
+    (tmp_path / "periplus.toml").write_bytes(content)
+    with pytest.raises(UnknownSetting):
+        read_settings(tmp_path / "periplus.toml")
