@@ -1,0 +1,218 @@
+"""What analyses find, as values: ranks, maps, and what a map or a report shows of its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.visit import Reason, State
+from periplus.model.web import Url
+
+OTHERS = -1  # in place of a page's index: the pages that a folded map does not name one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How much each page counts, and how the figure came about."""
+
+    scores: NDArray[np.float64]  # n, in the order of LinkGraph.pages
+    damping: float
+    rounds: int  # that were computed
+    residual: float  # change of the last round, summed over pages, as a share of all scores; 0.0 with no pages
+
+
+@dataclass(frozen=True, slots=True)
+class SiteMap:
+    """A tree over the pages that links reach from the home page; every such page stands in it once.
+
+    Pages are indices into LinkGraph.pages. In `order` a page stands before the pages below it, which follow at once, so
+    that the branch of order[i] is order[i : i + 1 + below[order[i]]]. Siblings: greatest rank first, then by URL.
+    """
+
+    home: int
+    layer: NDArray[np.int32]  # n: clicks from the home page; -1 where no link leads
+    parent: NDArray[np.int32]  # n: a page of the layer before; -1 for the home page and where no link leads
+    order: NDArray[np.int32]  # the pages reached, depth first
+    below: NDArray[np.int32]  # n: pages under it, at any depth
+
+    @property
+    def depth(self) -> int:
+        """The last layer's number."""
+        return int(self.layer.max())
+
+    def walk(self, max_depth: int = -1) -> Iterator[tuple[int, int, int]]:
+        """(page, layer, pages below that are left out) in `order`; max_depth -1: all. Bounded memory, no recursion."""
+        block = 65_536  # pages turned into Python numbers at once
+        for start in range(0, len(self.order), block):
+            pages = self.order[start : start + block]
+            for page, layer, below in zip(pages.tolist(), self.layer[pages].tolist(), self.below[pages].tolist(), strict=True):
+                if max_depth < 0 or layer <= max_depth:
+                    yield page, layer, below if layer == max_depth else 0
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """A place in a folded map with everything in it: pages, indexed, size_bytes and rank are totals of the branch.
+
+    A node is a page with the nodes under it, or (page == OTHERS) the pages of its parent's branch that are not named.
+    """
+
+    page: int
+    pages: int
+    indexed: int
+    size_bytes: int
+    rank: float
+    children: tuple[MapNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What is shown of one page."""
+
+    url: Url
+    title: str
+    state: State
+    reason: Reason
+    status: int  # 0: no answer
+    media_type: str
+    size_bytes: int
+    layer: int  # clicks from the home page, -1 where no link leads
+    rank: float
+    score: int  # 0 to 100, logarithmic: see analyse.pagerank.link_score
+    links_in: int  # pages that link to it
+    links_out: int  # pages that it links to
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumns:
+    """PageFacts of n pages, one sequence a fact, all in the order of LinkGraph.pages: fit for a million pages."""
+
+    url: Sequence[Url]
+    title: Sequence[str]
+    state: Sequence[State]
+    reason: Sequence[Reason]
+    status: NDArray[np.int16]
+    media_type: Sequence[str]
+    size_bytes: NDArray[np.int64]
+    layer: NDArray[np.int32]
+    rank: NDArray[np.float64]
+    score: NDArray[np.uint8]
+    links_in: NDArray[np.int64]
+    links_out: NDArray[np.int64]
+
+    def page(self, index: int) -> PageFacts:
+        return PageFacts(
+            url=self.url[index],
+            title=self.title[index],
+            state=self.state[index],
+            reason=self.reason[index],
+            status=int(self.status[index]),
+            media_type=self.media_type[index],
+            size_bytes=int(self.size_bytes[index]),
+            layer=int(self.layer[index]),
+            rank=float(self.rank[index]),
+            score=int(self.score[index]),
+            links_in=int(self.links_in[index]),
+            links_out=int(self.links_out[index]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Where a result comes from: stands at the head of every map and report."""
+
+    run: str  # the run's name in its collection
+    start: Url  # where the crawl began
+    created: float  # seconds since the epoch, UTC
+    damping: float
+    rounds: int
+    ties: str = "greater rank, then smaller URL"  # which of several parents a page hangs from
+    parameters: tuple[tuple[str, str], ...] = ()  # the run's settings that differ from the defaults
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many pages share something: a charset, a language, a media type, a host."""
+
+    name: str
+    pages: int
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StateTally:
+    """How many URLs are in a state for a reason."""
+
+    state: State
+    reason: Reason
+    urls: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTally:
+    """How many pages stand so many clicks from the home page."""
+
+    layer: int
+    indexed: int
+    registered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A page with a link, and the words that carry it."""
+
+    url: Url
+    title: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLink:
+    """A URL that leads nowhere, with every page that links to it."""
+
+    target: Url
+    reason: Reason
+    status: int
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A URL that leads to another; links: pages that still link to the old one."""
+
+    source: Url
+    target: Url
+    status: int
+    links: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Pages of one content, the smallest URL first."""
+
+    urls: tuple[Url, ...]
+    size_bytes: int  # of one of them
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """Everything that a site's report shows. Lists stand in the order in which they are shown."""
+
+    about: About
+    finished: float  # seconds since the epoch, UTC; 0.0 while the run goes on
+    counts: tuple[StateTally, ...]
+    pages: PageColumns
+    tree: MapNode | None  # None: the home page was not fetched, so there is no map
+    layers: tuple[LayerTally, ...]
+    top: tuple[PageFacts, ...]  # greatest rank first
+    dead: tuple[DeadLink, ...]
+    redirects: tuple[Redirect, ...]
+    hosts: tuple[Tally, ...]
+    external: tuple[Tally, ...]  # other sites; pages: pages here that link there
+    media: tuple[Tally, ...]
+    charsets: tuple[Tally, ...]
+    languages: tuple[Tally, ...]
+    duplicates: tuple[Duplicates, ...]

@@ -1,0 +1,111 @@
+"""Claims on the hierarchical map, on random graphs with many equal ranks."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.analyse.hierarchy import hierarchical_map, map_tree
+from periplus.model.graph import LinkGraph
+from periplus.model.results import OTHERS
+
+
+def graph_of(count, links):
+    rows = [sorted(target for source, target in links if source == page) for page in range(count)]
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    targets = np.array([target for row in rows for target in row], np.int32)
+    return LinkGraph(tuple(f"{page:03}" for page in range(count)), offsets, targets, np.ones(count, bool), np.full(count, -1, np.int32))
+
+
+@st.composite
+def webs(draw):
+    count = draw(st.integers(1, 14))
+    pair = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda link: link[0] != link[1])
+    links = draw(st.sets(pair, max_size=50) if count > 1 else st.just(set()))
+    rank = draw(st.lists(st.integers(1, 4), min_size=count, max_size=count))
+    return count, links, np.array(rank) / sum(rank)
+
+
+def plain_map(links, home, rank):
+    """The slow twin: P1 to P5 word for word; the smaller URL on equal rank."""
+    parent = {home: -1}
+    layers = [{home}]
+    while layers[-1]:
+        following = {target for source, target in links if source in layers[-1]} - set(parent)
+        for page in following:
+            parent[page] = min((source for source, target in links if target == page and source in layers[-1]), key=lambda q: (-rank[q], q))
+        layers.append(following)
+    return layers[:-1], parent
+
+
+@settings(max_examples=150, deadline=None)
+@given(webs())
+def test_equals_its_plain_twin(web):
+    count, links, rank = web
+    found = hierarchical_map(graph_of(count, links), 0, rank)
+    layers, parent = plain_map(links, 0, rank)
+    assert [set(np.flatnonzero(found.layer == number).tolist()) for number in range(found.depth + 1)] == layers
+    assert found.parent.tolist() == [parent.get(page, -1) for page in range(count)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(webs())
+def test_every_reached_page_once_depth_first_below_a_page_that_links_to_it(web):
+    count, links, rank = web
+    found = hierarchical_map(graph_of(count, links), 0, rank)
+    order = found.order.tolist()
+    assert sorted(order) == np.flatnonzero(found.layer >= 0).tolist()
+    path = []
+    for page, layer, _ in found.walk():
+        del path[layer:]
+        assert (path[-1] if path else -1) == found.parent[page]
+        assert layer == 0 or (found.parent[page], page) in links
+        path.append(page)
+    for place, page in enumerate(order):
+        branch = order[place : place + 1 + found.below[page]]
+        assert all(found.layer[other] > found.layer[page] for other in branch[1:])
+
+
+@settings(max_examples=60, deadline=None)
+@given(webs(), st.randoms(use_true_random=False))
+def test_follows_a_renaming_that_keeps_ranks_apart(web, rng):
+    count, links, _ = web
+    name = list(range(count))
+    rng.shuffle(name)
+    rank = np.arange(1, count + 1) / count
+    renamed_rank = np.empty(count)
+    renamed_rank[name] = rank
+    found = hierarchical_map(graph_of(count, links), 0, rank)
+    renamed = hierarchical_map(graph_of(count, {(name[a], name[b]) for a, b in links}), name[0], renamed_rank)
+    assert renamed.order.tolist() == [name[page] for page in found.order]
+    assert renamed.layer[name].tolist() == found.layer.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(webs(), st.integers(1, 15), st.integers(-1, 4))
+def test_a_folded_map_holds_every_page_in_one_node_and_its_totals_add_up(web, max_nodes, max_depth):
+    count, links, rank = web
+    found = hierarchical_map(graph_of(count, links), 0, rank)
+    size_bytes = np.arange(count) * 7
+    tree = map_tree(found, rank, size_bytes, np.arange(count) % 3 > 0, max_nodes=max_nodes, max_depth=max_depth)
+    named = []
+
+    def check(node):
+        if node.page == OTHERS:
+            assert not node.children
+            return
+        named.append(node.page)
+        assert node.pages == 1 + sum(child.pages for child in node.children)
+        assert node.indexed == (node.page % 3 > 0) + sum(child.indexed for child in node.children)
+        assert node.size_bytes == size_bytes[node.page] + sum(child.size_bytes for child in node.children)
+        assert abs(node.rank - rank[node.page] - sum(child.rank for child in node.children)) < 1e-12
+        assert sum(child.page == OTHERS for child in node.children) <= 1
+        for child in node.children:
+            assert child.page == OTHERS or found.parent[child.page] == node.page
+            assert child.pages > 0
+            check(child)
+
+    check(tree)
+    assert tree.pages == len(found.order)
+    assert len(named) == len(set(named)) <= max_nodes
+    assert max_depth < 0 or all(found.layer[page] <= max_depth for page in named)
+    assert len(named) == max_nodes or max_depth >= 0 or len(named) == len(found.order)
