@@ -74,8 +74,7 @@ def test_each_contract_can_fail(tmp_path):
     said = broken_contracts(tmp_path, {name: text for name, (text, _) in CONTRACT_BREAKERS.items()})
     for name, (_, contract) in CONTRACT_BREAKERS.items():
         assert any(line.startswith(contract) and "BROKEN" in line for line in said.splitlines()), said
-        assert f"periplus.{name.removesuffix('.py').replace('/', '.')}" in said or name == "stray.py", said
-    assert "stray" in said
+        assert name.removesuffix(".py").split("/")[-1] in said, said
 
 
 def test_contracts_hold_in_an_unchanged_copy(tmp_path):
