@@ -78,6 +78,7 @@ def test_without_www():
     assert hosts.without_www("www.example.org:8080") == "example.org:8080"
     assert hosts.without_www("wwwexample.org") == "wwwexample.org"
     assert hosts.without_www("www.com") == "www.com"
+    assert hosts.without_www("www.com:8080") == "www.com:8080"
     assert hosts.without_www("www.co.uk") == "www.co.uk"
     assert hosts.without_www("www.") == "www."
 

@@ -31,10 +31,10 @@ _PLAIN_HREF = re.compile(
 
 # Parameters that say where a visitor came from, never what he sees. Sources: the vendors' own documentation of campaign
 # tagging (Google, Matomo, HubSpot, Mailchimp, Meta, Microsoft).
-TRACKING_PREFIXES = ("utm_", "mtm_", "pk_", "matomo_", "hsa_")
-TRACKING_NAMES = frozenset(
-    ("fbclid", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "msclkid", "yclid", "twclid", "ttclid", "li_fat_id", "igshid")
-    + ("mc_cid", "mc_eid", "mkt_tok", "vero_id", "_ga", "_gl", "s_cid", "icid", "epik", "_hsenc", "_hsmi")
+TRACKING = re.compile(
+    r"(?:(?:utm|mtm|pk|matomo|hsa)_[^=]*|fbclid|gclid|gclsrc|gbraid|wbraid|dclid|msclkid|yclid|twclid|ttclid|li_fat_id|igshid"
+    r"|mc_cid|mc_eid|mkt_tok|vero_id|_ga|_gl|s_cid|icid|epik|_hsenc|_hsmi)(?:=|\Z)",
+    re.IGNORECASE,
 )
 INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|xhtml|shtml|php[3-5]?|aspx?|jsp|cgi)\Z", re.IGNORECASE)
 
@@ -147,13 +147,8 @@ def page_key(url: Url) -> str:
     start = address.index("//") + 2
     slash = address.index("/", start)
     path = INDEX_FILE.sub("/", address[slash:]).rstrip("/")
-    kept = sorted(part for part in query.split("&") if part and not _is_tracking(part))
+    kept = sorted(part for part in query.split("&") if part and not TRACKING.match(part))
     return hosts.without_www(address[start:slash]) + path + ("?" + "&".join(kept) if kept else "")
-
-
-def _is_tracking(parameter: str) -> bool:
-    name = parameter.partition("=")[0].lower()
-    return name in TRACKING_NAMES or name.startswith(TRACKING_PREFIXES)
 
 
 def places(url: Url) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def without_www(host: str) -> str:
     if not host.startswith("www."):
         return host
     rest = host[4:]
-    return host if _is_public_suffix(rest) else rest
+    return host if _is_public_suffix(rest.partition(":")[0]) else rest
 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)

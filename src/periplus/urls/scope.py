@@ -1,0 +1,106 @@
+"""Does a URL belong to the crawl, and which rule says so?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from periplus.errors import UsageError
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url
+from periplus.settings import Scope
+from periplus.urls import hosts
+
+
+def site_key(url: Url) -> SiteKey:
+    """The host without `www.`; with `:port` unless it is 80 or 443. http and https are one site."""
+    name, _, port = hosts.host_key(url).rpartition(":")
+    name = hosts.without_www(name)
+    return SiteKey(name if port in ("443", "80") else f"{name}:{port}")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteScope:
+    """What the starts and the settings make of "the crawl". Made by `site_scope`.
+
+    First match decides: a start is always in; then the length, `exclude`, `include`, and last the place.
+    """
+
+    rules: Scope
+    starts: frozenset[Url]
+    sites: frozenset[SiteKey]  # of the starts
+    domains: frozenset[str]  # their registered domains
+    folders: tuple[tuple[SiteKey, str], ...]  # (site, path) that scope "prefix" stays below
+    include: tuple[re.Pattern[str], ...]
+    exclude: tuple[re.Pattern[str], ...]
+
+    def decide(self, url: Url) -> Reason | None:
+        """None: in scope. Runs once for each new link: 1 to 2 us and what the user's expressions take."""
+        return None if self._ruling(url)[0] else Reason.SCOPE
+
+    def rule_for(self, url: Url) -> str:
+        """The rule that decided, in words for users."""
+        return self._ruling(url)[1]
+
+    def site_of(self, url: Url) -> SiteKey:
+        return site_key(url)
+
+    def _ruling(self, url: Url) -> tuple[bool, str]:
+        if url in self.starts:
+            return True, "a start"
+        if len(url) > self.rules.url_bytes:  # canonical URLs are ASCII
+            return False, f"longer than {self.rules.url_bytes} bytes (url_bytes)"
+        for pattern in self.exclude:
+            if pattern.search(url):
+                return False, f"excluded by {pattern.pattern}"
+        if self.include and not any(pattern.search(url) for pattern in self.include):
+            return False, "matches no include expression"
+        return self._place(url)
+
+    def _place(self, url: Url) -> tuple[bool, str]:
+        match self.rules.scope:
+            case "any":
+                return True, "anywhere"
+            case "domain":
+                domain = hosts.registered_domain(hosts.host_name(url))
+                return (True, "the start's domain") if domain in self.domains else (False, "outside the start's domain")
+            case "prefix":
+                site, path = site_key(url), hosts.path_and_query(url)
+                below = any(site == start and _is_below(path, folder) for start, folder in self.folders)
+                return (True, "below the start") if below else (False, "not below the start")
+            case _:
+                return (True, "the start's site") if site_key(url) in self.sites else (False, "outside the start's site")
+
+
+def site_scope(starts: Iterable[Url], rules: Scope) -> SiteScope:
+    """The scope of a crawl from starts. Raises UsageError for an expression that is none, naming it."""
+    urls = frozenset(starts)
+    sites = frozenset(map(site_key, urls))
+    domains = frozenset(hosts.registered_domain(hosts.host_name(url)) for url in urls)
+    folders = tuple(sorted({(site_key(url), _folder(url)) for url in urls}))
+    return SiteScope(rules, urls, sites, domains, folders, _compiled("include", rules.include), _compiled("exclude", rules.exclude))
+
+
+def _folder(start: Url) -> str:
+    """`/docs/` for `/docs/intro.html`; `/docs` for itself, since a last segment without a dot names a folder more often
+    than a page, and who starts at /docs does not mean the whole host."""
+    path = hosts.path_and_query(start).partition("?")[0]
+    head, _, last = path.rpartition("/")
+    return f"{head}/" if "." in last else path
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder) and (folder.endswith("/") or path[len(folder) : len(folder) + 1] in ("", "/", "?"))
+
+
+def _compiled(setting: str, expressions: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    patterns = []
+    for expression in expressions:
+        try:
+            patterns.append(re.compile(expression))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise UsageError(
+                f"{setting}: {expression!r} is not a regular expression ({error}); write . * ? + ( [ \\ with a \\ before them to mean themselves"
+            ) from None
+    return tuple(patterns)
