@@ -97,7 +97,7 @@ def test_a_chain_of_many_layers_is_walked_without_recursion():
     found = hierarchical_map(graph, 0, np.ones(count))
     assert found.depth == count - 1
     assert list(found.walk())[-1] == (count - 1, count - 1, 0)
-    assert list(found.walk(2)) == [(0, 0, 0), (1, 1, 0), (2, 2, count - 3)]
+    assert list(found.walk(2)) == [(page, page, count - 1 - page) for page in range(3)]
 
 
 def folded(max_nodes, max_depth=-1):

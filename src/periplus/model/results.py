@@ -44,13 +44,13 @@ class SiteMap:
         return int(self.layer.max())
 
     def walk(self, max_depth: int = -1) -> Iterator[tuple[int, int, int]]:
-        """(page, layer, pages below that are left out) in `order`; max_depth -1: all. Bounded memory, no recursion."""
+        """(page, layer, pages below it) in `order`, down to max_depth; -1: all. Bounded memory, no recursion."""
         block = 65_536  # pages turned into Python numbers at once
         for start in range(0, len(self.order), block):
             pages = self.order[start : start + block]
             for page, layer, below in zip(pages.tolist(), self.layer[pages].tolist(), self.below[pages].tolist(), strict=True):
                 if max_depth < 0 or layer <= max_depth:
-                    yield page, layer, below if layer == max_depth else 0
+                    yield page, layer, below
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,103 @@
+"""How do rows become a table for a terminal, a spreadsheet or a program? Always streamed: rows may be millions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
+from typing import TextIO
+
+from periplus.errors import UsageError
+from periplus.present.lines import cells, fit, visible
+
+FORMATS = ("table", "csv", "jsonl")
+SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
+WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format: str, out: TextIO) -> None:
+    """Writes the rows, each with one value a column, as they come.
+
+    table: aligned for reading, numbers to the right; a later value that is longer than its column is written whole.
+    csv: RFC 4180 with a header, lines ended by CR LF; texts that a spreadsheet would compute get a leading '.
+    jsonl: an object a row. Raises UsageError for another format. out takes any text (UTF-8), newline="".
+    """
+    if format == "table":
+        _write_aligned(columns, rows, out)
+    elif format == "csv":
+        _write_csv(columns, rows, out)
+    elif format == "jsonl":
+        for row in rows:
+            out.write(json.dumps(dict(zip(columns, map(_plain, row), strict=True)), ensure_ascii=False) + "\n")
+    else:
+        raise UsageError(f"there is no table format {format!r}: choose {', '.join(FORMATS)}")
+
+
+def _plain(value: object) -> object:
+    """A value that JSON and CSV have: texts and Python's own numbers."""
+    if isinstance(value, str):
+        return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Sequence):
+        return [_plain(part) for part in value]
+    item = getattr(value, "item", None)  # NumPy's numbers
+    return item() if item else str(value)
+
+
+def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_harmless(_plain(value)) for value in row])
+
+
+def _harmless(value: object) -> object:
+    """A text that begins like a formula would run in Excel and Calc (OWASP, CSV injection); numbers stay numbers."""
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
+        return "'" + value
+    return value
+
+
+def _write_aligned(columns: Sequence[str], rows: Iterable[Sequence[object]], out: TextIO) -> None:
+    rest = iter(rows)
+    sample = list(islice(rest, SAMPLE_ROWS))
+    numeric = [bool(sample) and all(_is_number(row[place]) for row in sample) for place in range(len(columns))]
+    texts = [[_shown(value) for value in row] for row in sample]
+    widths = [min(WIDEST, max([cells(name), *(cells(row[place]) for row in texts)])) for place, name in enumerate(columns)]
+    out.write(_line(columns, widths, numeric))
+    out.write(_line(["-" * width for width in widths], widths, numeric))
+    for row in chain(texts, ([_shown(value) for value in row] for row in rest)):
+        out.write(_line(row, widths, numeric))
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(_plain(value), int | float) and not isinstance(value, bool))
+
+
+def _shown(value: object) -> str:
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    if isinstance(plain, bool):
+        return "yes" if plain else "no"
+    if isinstance(plain, float):
+        return f"{plain:.4g}"
+    if isinstance(plain, list):
+        return visible(" ".join(map(str, plain)))
+    return visible(str(plain))
+
+
+def _line(values: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    parts = []
+    for text, width, right in zip(values, widths, numeric, strict=True):
+        if right:
+            parts.append(text.rjust(width))
+        else:
+            parts.append(text if cells(text) > width else fit(text, width))
+    return "  ".join(parts).rstrip() + "\n"

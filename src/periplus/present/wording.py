@@ -1,0 +1,99 @@
+"""How are states, sizes, times and pages said in plain words?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from urllib.parse import unquote, urlsplit
+
+from periplus.model.visit import Reason, State
+from periplus.present.lines import visible
+
+STATE_WORDS = {
+    State.INDEXED: "fetched",
+    State.REGISTERED: "known, not fetched",
+    State.IGNORED: "left aside",
+    State.INVALID: "dead",
+}
+
+REASON_WORDS = {
+    Reason.OK: "fetched and read",
+    Reason.TRUNCATED: "cut short",
+    Reason.OTHER_MEDIA: "fetched, kind of file not read",
+    Reason.WAITING: "waiting its turn",
+    Reason.DEPTH: "beyond the depth limit",
+    Reason.ROBOTS: "disallowed by robots.txt",
+    Reason.ROBOTS_UNREACHABLE: "robots.txt out of reach",
+    Reason.NOFOLLOW: "only nofollow links lead there",
+    Reason.NOINDEX: "asks not to be indexed",
+    Reason.RESOURCE: "image, style or script",
+    Reason.TRAP: "looks like an endless series",
+    Reason.REFUSED: "refused to us",
+    Reason.HOST_DOWN: "host given up",
+    Reason.SCOPE: "outside the crawl",
+    Reason.RULE: "against the parameter rules",
+    Reason.REDIRECT: "redirects elsewhere",
+    Reason.SCHEME: "not a web address",
+    Reason.NOT_FOUND: "not found",
+    Reason.CLIENT_ERROR: "request rejected",
+    Reason.SERVER_ERROR: "server error",
+    Reason.UNREACHABLE: "no answer",
+    Reason.TLS: "certificate or TLS failure",
+    Reason.BAD_ANSWER: "answer makes no sense",
+    Reason.PRIVATE: "private address, not asked",
+    Reason.BUG: "a fault of ours",
+}
+
+_UNITS = ("KB", "MB", "GB", "TB")
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def count_of(value: int, one: str, many: str = "") -> str:
+    """`1 page`, `1,204 pages`; many: the plural, where it is not one + s."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def size(size_bytes: int) -> str:
+    """In the unit that leaves at most three digits before the point: `812 B`, `4.1 KB` (1 KB = 1000 B), `2.3 MB`."""
+    if size_bytes < 1000:
+        return f"{size_bytes} B"
+    value, unit = size_bytes / 1000, 0
+    while value >= 999.5 and unit < 3:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if value < 99.95 else f"{value:.0f} {_UNITS[unit]}"
+
+
+def utc(moment: float, form: str = "%d %B %Y, %H:%M UTC") -> str:
+    """A time in seconds since the epoch, said in UTC."""
+    return datetime.fromtimestamp(moment, UTC).strftime(form).lstrip("0")
+
+
+def iso(moment: float) -> str:
+    """The same for programs: ISO 8601 with whole seconds."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def short(url: str) -> str:
+    """The last part of a URL's path, with its query; the host for a site's root. Decoded: for eyes, never for fetching."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
+    name = f"/{path.rpartition('/')[2]}" if path else parts.netloc
+    return unquote(f"{name}?{parts.query}" if parts.query else name)
+
+
+def labels(urls: Sequence[str], titles: Sequence[str], parent_title: str = "") -> list[str]:
+    """What siblings are called: their titles; with the end of the URL where a title is its sibling's or parent's too.
+    On one line, without characters that are no sign."""
+    clean = [visible(title) for title in titles]
+    seen = Counter([*clean, visible(parent_title)])
+    names = []
+    for url, title in zip(urls, clean, strict=True):
+        if seen[title] == 1 and title:
+            names.append(title)
+        else:
+            names.append(f"{title} · {visible(short(url))}".removeprefix(" · "))
+    return names
