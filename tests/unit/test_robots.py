@@ -1,0 +1,435 @@
+"""RFC 9309 rule by rule, then our own choices."""
+
+import pytest
+
+from periplus.document.robots import (
+    DAY_S,
+    PARSED_BYTES,
+    Access,
+    RobotsTags,
+    Verdict,
+    page_directives,
+    parse_robots,
+    robots_from_answer,
+)
+from periplus.model.visit import Cause
+
+
+def allowed(text, path, token="periplus"):
+    return decided(text, path, token).allowed
+
+
+def decided(text, path, token="periplus"):
+    body = text if isinstance(text, bytes) else text.encode()
+    return parse_robots(body).group_for(token).decide(path)
+
+
+# 2.2.1 The User-Agent Line
+
+
+def test_rfc9309_2_2_1_groups_of_one_agent_are_merged():
+    text = "user-agent: ExampleBot\ndisallow: /foo\ndisallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n"
+    assert [allowed(text, path, "ExampleBot") for path in ("/foo", "/bar", "/baz", "/qux")] == [False, False, False, True]
+
+
+def test_rfc9309_2_2_1_star_holds_when_no_group_names_us():
+    text = "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\nuser-agent: BazBot\ndisallow: /baz\n"
+    assert [allowed(text, path, "ExampleBot") for path in ("/foo", "/bar", "/baz")] == [False, False, True]
+    assert [allowed(text, path, "BazBot") for path in ("/foo", "/bar", "/baz")] == [True, True, False]
+
+
+def test_rfc9309_2_2_1_no_group_no_rules():
+    assert allowed("user-agent: other\ndisallow: /", "/x")
+    assert allowed("", "/x")
+
+
+def test_rfc9309_2_2_1_tokens_match_whatever_their_case():
+    assert not allowed("USER-AGENT: PeriPlus\nDISALLOW: /x", "/x", "periplus")
+    assert not allowed("user-agent: periplus\ndisallow: /x", "/x", "PERIPLUS")
+
+
+def test_rfc9309_2_2_1_a_group_may_name_several_agents():
+    text = "user-agent: a\nuser-agent: periplus\n\nuser-agent: b\ndisallow: /x"
+    assert [allowed(text, "/x", token) for token in ("a", "periplus", "b", "c")] == [False, False, False, True]
+
+
+def test_rfc9309_2_2_1_star_groups_are_merged_too():
+    assert not allowed("user-agent: *\ndisallow: /a\nuser-agent: b\ndisallow: /c\nuser-agent: *\ndisallow: /d", "/d")
+
+
+# 2.2.2 The "Allow" and "Disallow" Lines
+
+
+def test_rfc9309_2_2_2_longest_match_wins_in_any_order():
+    for text in ("user-agent: *\nallow: /a/b\ndisallow: /a", "user-agent: *\ndisallow: /a\nallow: /a/b"):
+        assert [allowed(text, path) for path in ("/a", "/a/b", "/a/bc", "/a/c")] == [False, True, True, False]
+
+
+def test_rfc9309_2_2_2_allow_wins_a_tie():
+    for text in ("user-agent: *\nallow: /p\ndisallow: /p", "user-agent: *\ndisallow: /p\nallow: /p", "user-agent: *\ndisallow: /*p\nallow: /pp"):
+        assert allowed(text, "/pp")
+
+
+def test_rfc9309_2_2_2_case_of_paths_counts():
+    assert allowed("user-agent: *\ndisallow: /X", "/x")
+
+
+def test_rfc9309_2_2_2_matching_starts_with_the_first_octet():
+    assert allowed("user-agent: *\ndisallow: /b", "/a/b")
+
+
+def test_rfc9309_2_2_2_robots_txt_itself_is_always_allowed():
+    assert allowed("user-agent: *\ndisallow: /", "/robots.txt")
+    assert not allowed("user-agent: *\ndisallow: /", "/robots.txt.html")
+
+
+def test_rfc9309_2_2_2_rules_outside_a_group_are_ignored():
+    assert allowed("disallow: /\nuser-agent: *\ndisallow: /x", "/y")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
+        ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https://foo.bar"),
+        ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
+        ("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https://foo.bar"),
+        ("/foo/bar?baz=https%3a%2f%2ffoo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
+        ("/foo/bar/ツ", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%E3%83%84", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%e3%83%84", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
+        ("/foo/bar/baz", "/foo/bar/%62%61%7A"),
+        ("/~user", "/%7Euser"),
+        ("/%7euser", "/~user"),
+        ("/a b", "/a%20b"),
+        ("/a|{b}", "/a|%7Bb%7D"),
+        ("/*%2F", "/x?y=%2F"),
+    ],
+)
+def test_rfc9309_2_2_2_escapes_are_compared_by_what_they_mean(pattern, path):
+    assert not allowed(f"user-agent: *\ndisallow: {pattern}", path)
+    assert allowed(f"user-agent: *\nallow: {pattern}\ndisallow: /", path)
+
+
+def test_rfc9309_2_2_2_reserved_characters_are_not_their_escapes():
+    assert allowed("user-agent: *\ndisallow: /a/b", "/a%2Fb")
+    assert allowed("user-agent: *\ndisallow: /a%2Fb", "/a/b")
+
+
+def test_heritrix_floor_bug_a_neighbour_does_not_hide_a_prefix():
+    text = "user-agent: *\ndisallow: /a\ndisallow: /ab\ndisallow: /abc/d\ndisallow: /ab/x"
+    assert [allowed(text, path) for path in ("/ac", "/abd", "/abc/e", "/b", "/")] == [False, False, False, True, True]
+
+
+# 2.2.3 Special Characters
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("/foo# comment", "/foo", True),
+        ("/path/file-with-a-%2A.html", "/path/file-with-a-*.html", True),
+        ("/path/file-with-a-%2A.html", "/path/file-with-a-%2A.html", True),
+        ("/path/file-with-a-%2A.html", "/path/file-with-a-x.html", False),
+        ("/path/foo-%24", "/path/foo-$", True),
+        ("/path/foo-%24", "/path/foo-", False),
+        ("/this/path/exactly$", "/this/path/exactly", True),
+        ("/this/path/exactly$", "/this/path/exactly/not", False),
+        ("/this/*/exactly", "/this/path/exactly/so", True),
+        ("/this/*/exactly", "/this//exactly", True),
+        ("/this/*/exactly", "/this/exactly", False),
+        ("/*.html$", "/a.html", True),
+        ("/*.html$", "/a.html?x", False),
+        ("/*.html$", "/.html.html", True),
+        ("/a$b", "/a$b/c", True),
+        ("/a$b", "/a", False),
+        ("*", "/x", True),
+        ("*.gif$", "/x/y.gif", True),
+        ("/a**b", "/axxb", True),
+        ("/a*", "/a", True),
+        ("/a*$", "/abc", True),
+        ("/*a*b*c$", "/xaxbxcbc", True),
+        ("/*a*b*c$", "/xaxcxb", False),
+        ("/ab*b$", "/ab", False),
+        ("/$", "/", True),
+        ("/$", "/x", False),
+        ("/*?", "/x", False),
+        ("/*?", "/x?y", True),
+    ],
+)
+def test_rfc9309_2_2_3_special_characters(pattern, path, matches):
+    assert allowed(f"user-agent: *\ndisallow: {pattern}", path) is not matches
+
+
+# 2.2.4 Other Records
+
+
+def test_rfc9309_2_2_4_other_records_do_not_end_a_group():
+    text = "user-agent: a\nSitemap: https://example.org/s.xml\nfoo: bar\ncrawl-delay: 5\nuser-agent: periplus\ndisallow: /x"
+    assert not allowed(text, "/x", "a")
+    assert not allowed(text, "/x")
+
+
+def test_sitemaps_stand_anywhere_and_once():
+    text = "Sitemap: https://a.example/1.xml # one\nuser-agent: *\nsite-map: /2.xml\ndisallow:\nSITEMAP:https://a.example/1.xml\nsitemap:"
+    assert parse_robots(text.encode()).sitemaps == ("https://a.example/1.xml", "/2.xml")
+
+
+# 2.3.1 Access Results
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "access"),
+    [
+        (200, "", Access.RULES),
+        (204, "", Access.RULES),
+        (301, "", Access.ALL),
+        (302, "", Access.ALL),
+        (401, "", Access.ALL),
+        (403, "", Access.ALL),
+        (404, "", Access.ALL),
+        (410, "", Access.ALL),
+        (429, "", Access.NONE),
+        (500, "", Access.NONE),
+        (503, "", Access.NONE),
+        (599, "", Access.NONE),
+        (999, "", Access.NONE),
+        (0, "", Access.NONE),
+        (100, "", Access.NONE),
+        *((0, cause, Access.NONE) for cause in Cause),
+        (200, Cause.RESET, Access.NONE),
+    ],
+)
+def test_rfc9309_2_3_1_what_an_answer_allows(status, cause, access):
+    answer = robots_from_answer(status, cause, b"user-agent: *\ndisallow: /b")
+    assert answer.access is access
+    assert robots_from_answer(answer.status, answer.cause, answer.body) == answer
+    rules = answer.robots().group_for()
+    assert rules.decide("/a").allowed is (access is not Access.NONE)
+    assert rules.decide("/b").allowed is (access is Access.ALL)
+
+
+def test_unreachable_says_why():
+    assert robots_from_answer(503).robots().group_for().decide("/x") == Verdict(False, "robots.txt is unreachable: status 503", 0)
+    assert "no-first-byte" in robots_from_answer(0, Cause.FIRST_BYTE).robots().group_for().decide("/x").rule
+
+
+@pytest.mark.parametrize(
+    ("cache_control", "life_s"),
+    [
+        ("", DAY_S),
+        ("public", DAY_S),
+        ("max-age=3600", 3600.0),
+        ("public, Max-Age = 7200", 7200.0),
+        ('max-age="600"', 600.0),
+        ("max-age=0", 300.0),
+        ("no-cache", 300.0),
+        ("no-store, max-age=900", 900.0),
+        ("max-age=999999999", DAY_S),
+        ("s-maxage=5", DAY_S),
+        ("max-age=x", DAY_S),
+    ],
+)
+def test_rfc9309_2_4_no_copy_is_older_than_a_day(cache_control, life_s):
+    assert robots_from_answer(200).life_s(cache_control) == life_s
+    assert robots_from_answer(404).life_s(cache_control) == life_s
+    assert robots_from_answer(503).life_s(cache_control) == 3600.0
+
+
+# 2.5 Limits
+
+
+def test_rfc9309_2_5_rules_within_500_kib_count():
+    filler = "# " + "x" * 97 + "\n"
+    text = "user-agent: *\n" + filler * 5000 + "disallow: /in\n"
+    assert len(text) < PARSED_BYTES
+    assert not allowed(text, "/in")
+
+
+def test_ours_the_line_that_the_limit_cuts_is_no_rule():
+    start = b"user-agent: *\n"
+    body = start + b"#" * (PARSED_BYTES - len(start) - 12) + b"\ndisallow: /a/very/long/path\n"
+    assert parse_robots(body).groups[0].rules == ()
+    assert parse_robots(b"x" * (PARSED_BYTES + 1)).groups == ()
+
+
+# 5. Examples
+
+
+SIMPLE = """User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: foobot
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+"""
+
+
+@pytest.mark.parametrize(
+    ("token", "path", "expected"),
+    [
+        ("other", "/x.gif", False),
+        ("other", "/example/a", False),
+        ("other", "/publications/", True),
+        ("other", "/else", True),
+        ("foobot", "/example/page.html", True),
+        ("foobot", "/example/allowed.gif", True),
+        ("foobot", "/publications/", False),
+        ("barbot", "/example/page.html", False),
+        ("bazbot", "/example/page.html", False),
+        ("barbot", "/example/x.gif", True),
+        ("quxbot", "/example/page.html", True),
+        ("quxbot", "/x.gif", True),
+    ],
+)
+def test_rfc9309_5_1_simple_example(token, path, expected):
+    assert allowed(SIMPLE, path, token) is expected
+
+
+def test_rfc9309_5_2_longest_match():
+    text = "User-Agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n"
+    assert decided(text, "/example/page/disallowed.gif", "foobot") == Verdict(False, "Disallow: /example/page/disallowed.gif", 3)
+    assert decided(text, "/example/page/a.gif", "foobot") == Verdict(True, "Allow: /example/page/", 2)
+
+
+# What the peers got wrong (each of these failed somewhere), and our own choices
+
+
+def test_a_byte_order_mark_is_no_letter():
+    assert not allowed(b"\xef\xbb\xbfUser-agent: *\nDisallow: /b.html", "/b.html")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\n"])
+def test_every_line_ending_counts(end):
+    assert decided(end.join(["User-agent: *", "Disallow: /a", "Disallow: /b"]), "/b").rule == "Disallow: /b"
+    assert parse_robots(end.join(["User-agent: *", "Disallow: /a"]).encode()).groups[0].rules[0].verdict.line == (2 if end != "\n\n" else 3)
+
+
+def test_wildcards_and_specific_files():
+    assert not allowed("user-agent: *\ndisallow: /*.html$\nallow: /a.html", "/a.html")
+    assert [allowed("user-agent: *\ndisallow: /b\nallow: /b.html", path) for path in ("/b.html", "/b")] == [True, False]
+
+
+def test_the_line_that_decides_is_named_as_written():
+    text = "# hello\n\nUser-agent: *\n  Disallow :  /private   # keep out\n"
+    assert decided(text, "/private/x") == Verdict(False, "Disallow :  /private", 4)
+    assert decided(text, "/public") == Verdict(True, "", 0)
+
+
+def test_an_empty_disallow_allows_and_ends_the_agents():
+    text = "user-agent: periplus\ndisallow:\nuser-agent: *\ndisallow: /"
+    assert allowed(text, "/x")
+    assert not allowed(text, "/x", "other")
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"),
+    [
+        ("user-agent: *\ncrawl-delay: 2", 2.0),
+        ("user-agent: *\nCrawl-Delay: .5", 0.5),
+        ("user-agent: *\ncrawl-delay: 1.5 # s", 1.5),
+        ("user-agent: *\ncrawl-delay: -1", None),
+        ("user-agent: *\ncrawl-delay: soon", None),
+        ("user-agent: *\ncrawl-delay: nan", None),
+        ("user-agent: *\ncrawl-delay: inf", None),
+        ("user-agent: *\ncrawl-delay: 1e9", None),
+        ("user-agent: *\ncrawl-delay:", None),
+        ("user-agent: *\ncrawl-delay: 9\nuser-agent: periplus\ncrawl-delay: 3", 9.0),
+        ("user-agent: *\ncrawl-delay: 9\ndisallow: /x\nuser-agent: periplus\ncrawl-delay: 3", 3.0),
+        ("user-agent: *\ncrawl-delay: 9\ndisallow: /x\nuser-agent: periplus\ndisallow: /x", None),
+        ("crawl-delay: 9\nuser-agent: *\ndisallow: /x", None),
+    ],
+)
+def test_ours_crawl_delay_of_the_group_that_applies(text, delay):
+    """Where several apply, the longest: it is the polite one."""
+    assert parse_robots(text.encode()).group_for("periplus").crawl_delay == delay
+
+
+@pytest.mark.parametrize("word", ["dissallow", "dissalow", "disalow", "diasllow", "disallaw", "DisAllow"])
+def test_ours_disalow_is_forgiven(word):
+    assert not allowed(f"user-agent: *\n{word}: /x", "/x")
+
+
+@pytest.mark.parametrize("line", ["useragent: *", "user agent: *", "User-agent *", "user-agent : *", "\tUser-Agent:*"])
+def test_ours_useragent_is_forgiven(line):
+    assert not allowed(f"{line}\ndisallow /x", "/x")
+
+
+def test_ours_a_line_of_prose_is_no_rule():
+    assert allowed("user-agent: *\ndisallow everything below /", "/")
+
+
+def test_ours_a_missing_slash_is_forgiven():
+    assert not allowed("user-agent: *\ndisallow: private/", "/private/x")
+
+
+def test_ours_versions_after_the_token_are_forgiven_but_other_names_are_not():
+    text = "user-agent: periplus/2.0 (nice)\ndisallow: /v\n\nuser-agent: periplus-news\ndisallow: /n\n\nuser-agent: periplus2\ndisallow: /2"
+    assert [allowed(text, path) for path in ("/v", "/n", "/2")] == [False, True, True]
+    assert not allowed(text, "/v", "Periplus/0.1 (+https://example.org)")
+
+
+def test_ours_an_agent_without_a_name_is_nobody():
+    text = "user-agent:\ndisallow: /\nuser-agent: *bot\ndisallow: /"
+    assert allowed(text, "/x")
+    assert allowed(text, "/x", "")
+
+
+def test_ours_a_web_page_in_place_of_robots_allows_all():
+    body = b"<!DOCTYPE html>\n<html><body><a href='http://example.org/'>Disallow: /</a>\nUser-agents like us</body></html>"
+    assert allowed(body, "/x")
+
+
+def test_a_hostile_pattern_costs_no_more_than_its_length():
+    rules = parse_robots(b"user-agent: *\ndisallow: /" + b"*a" * 200_000 + b"b").group_for()
+    assert rules.decide("/" + "a" * 4000).allowed
+
+
+# X-Robots-Tag and meta
+
+
+@pytest.mark.parametrize(
+    ("headers", "metas", "noindex", "nofollow"),
+    [
+        ([], [], False, False),
+        (["noindex"], [], True, False),
+        (["NoIndex, NOFOLLOW"], [], True, True),
+        (["none"], [], True, True),
+        (["all"], [], False, False),
+        (["noarchive", "nofollow"], [], False, True),
+        (["otherbot: noindex, nofollow"], [], False, False),
+        (["periplus: nofollow"], [], False, True),
+        (["Periplus: none, otherbot: noarchive"], [], True, True),
+        (["otherbot: noindex, periplus: nofollow"], [], False, True),
+        (["noindex, otherbot: nofollow"], [], True, False),
+        (["*: noindex"], [], True, False),
+        (["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], [], True, False),
+        (["unavailable_after: Wednesday, 25-Jun-10 15:00:00 EST, nofollow"], [], False, True),
+        (["otherbot: unavailable_after: 2010-06-25T15:00:00Z, noindex"], [], False, False),
+        (["max-snippet: 20, noindex"], [], True, False),
+        (["max-image-preview:none"], [], False, False),
+        (["periplus: max-image-preview: none"], [], False, False),
+        (["", ":", ",", ": noindex"], [], False, False),
+        ([], [("robots", "noindex,follow")], True, False),
+        ([], [("ROBOTS", "NOINDEX NOFOLLOW")], True, True),
+        ([], [("robots", "none")], True, True),
+        ([], [("googlebot", "none")], False, False),
+        ([], [("Periplus", "nofollow")], False, True),
+        ([], [("robots", "index"), ("robots", "noindex")], True, False),
+        ([], [("robots", "max-image-preview:none")], False, False),
+        ([], [("", ""), ("robots", "")], False, False),
+        (["noindex"], [("robots", "nofollow")], True, True),
+    ],
+)
+def test_ours_directives_of_pages(headers, metas, noindex, nofollow):
+    assert page_directives(headers, metas) == RobotsTags(noindex, nofollow)
