@@ -1,0 +1,216 @@
+"""What is read out of sitemaps, whole and broken."""
+
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.document import sitemaps
+from periplus.document.sitemaps import SitemapEntry, SitemapKind, read_sitemap
+from periplus.urls.canonical import canonical
+
+HERE = canonical("https://example.org/sitemap.xml")
+NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+def read(text):
+    return read_sitemap(text if isinstance(text, bytes) else text.encode(), HERE)
+
+
+def urls(text):
+    return [entry.url for entry in read(text).entries]
+
+
+def test_sitemaps_org_example():
+    found = read(
+        f"""<?xml version="1.0" encoding="UTF-8"?>
+        <urlset {NAMESPACE}>
+          <url><loc>http://www.example.com/?id=who</loc><lastmod>2005-01-01</lastmod><priority>0.8</priority></url>
+          <url>
+            <loc> http://www.example.com/catalog?item=12&amp;desc=vacation_hawaii </loc>
+          </url>
+        </urlset>"""
+    )
+    assert found.kind is SitemapKind.URLS
+    assert found.entries == (
+        SitemapEntry(canonical("http://www.example.com/?id=who"), 1104537600.0),
+        SitemapEntry(canonical("http://www.example.com/catalog?item=12&desc=vacation_hawaii"), 0.0),
+    )
+    assert (found.nested, found.bad, found.cut) == ((), 0, False)
+
+
+def test_sitemaps_org_index():
+    found = read(
+        f"<sitemapindex {NAMESPACE}><sitemap><loc>https://example.org/1.xml.gz</loc><lastmod>2004-10-01T18:23:17+00:00</lastmod></sitemap></sitemapindex>"
+    )
+    assert found.kind is SitemapKind.INDEX
+    assert found.entries == ()
+    assert found.nested == (SitemapEntry(canonical("https://example.org/1.xml.gz"), 1096654997.0),)
+
+
+def test_sitemaps_org_text():
+    found = read(b"\xef\xbb\xbfhttps://example.org/a\r\nHTTPS://EXAMPLE.org/b?c=%20\n\n# no\nexample.org/d\nhttps://example.org/e f\n")
+    assert found.kind is SitemapKind.TEXT
+    assert [entry.url for entry in found.entries] == ["https://example.org/a", "https://example.org/b?c=%20"]
+
+
+def test_rss_as_sitemap():
+    found = read(
+        """<rss version="2.0"><channel><link>https://example.org/</link>
+        <item><title>x</title><link>https://example.org/1</link><pubDate>Sun, 06 Nov 1994 08:49:37 GMT</pubDate></item>
+        <item><link><![CDATA[https://example.org/2?a=1&b=2]]></link><guid>q</guid></item></channel></rss>"""
+    )
+    assert found.kind is SitemapKind.RSS
+    assert found.entries == (SitemapEntry(canonical("https://example.org/1"), 784111777.0), SitemapEntry(canonical("https://example.org/2?a=1&b=2"), 0.0))
+
+
+def test_rdf_as_sitemap():
+    text = """<rdf:RDF><channel><link>https://example.org/</link></channel>
+    <item rdf:about="x"><link>https://example.org/1</link><dc:date>1970-01-02</dc:date></item></rdf:RDF>"""
+    assert read(text).entries == (SitemapEntry(canonical("https://example.org/1"), 86400.0),)
+
+
+def test_atom_as_sitemap():
+    found = read(
+        """<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://example.org/"/>
+        <entry><link rel="self" href="/self"/><link rel='alternate' href='/1?a&amp;b'/><updated>1970-01-01T01:00:00Z</updated></entry>
+        <entry><link href="https://example.org/2"></link></entry><entry><id>x</id></entry></feed>"""
+    )
+    assert found.kind is SitemapKind.ATOM
+    assert found.entries == (SitemapEntry(canonical("https://example.org/1?a&b"), 3600.0), SitemapEntry(canonical("https://example.org/2"), 0.0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<urlset><url><loc>https://example.org/a?b=1&c=2</loc></url></urlset>",
+        "<urlset><url><loc>https://example.org/a?b=1&#38;c=&#x32;</loc></url></urlset>",
+        '<urlset xmlns="http://wrong.example/"><url><loc>https://example.org/a?b=1&amp;c=2</loc></url></urlset>',
+        '<sm:urlset xmlns:sm="x"><sm:url><sm:loc>https://example.org/a?b=1&amp;c=2</sm:loc></sm:url></sm:urlset>',
+        "<urlset><url><loc><![CDATA[https://example.org/a?b=1&c=2]]></loc></url></urlset>",
+        "<urlset><url><loc>/a?b=1&amp;c=2</loc></url></urlset>",
+        "<URLSET><URL><LOC>https://example.org/a?b=1&amp;c=2</LOC></URL></URLSET>",
+        "\n\n<?xml version='1.0'?><urlset><url id='1'><loc a='b'>\nhttps://example.org/a?b=1&amp;c=2\n</loc>",
+        "<urlset><url><loc>https://example.org/a?b=1&amp;c=2</loc></url><url><lo",
+        "<urlset><!-- <url><loc>https://example.org/x</loc></url> --><url><loc>https://example.org/a?b=1&amp;c=2</loc></url></urlset>",
+        "<urlset><url><image:image><image:loc>/i.png</image:loc></image:image><loc>https://example.org/a?b=1&amp;c=2</loc></url></urlset>",
+        "<urlset><url><loc>https://example.org/a?b=1&amp;c=2</loc><image><loc>/i.png</loc></image></url></urlset>",
+        "<urlset>" + "<url><loc>https://example.org/a?b=1&amp;c=2</loc></url>" * 2 + "</urlset>",
+    ],
+)
+def test_ours_what_goes_wrong_in_the_wild_is_forgiven(text):
+    for body in (text.encode(), b"\xef\xbb\xbf" + text.encode(), text.encode("utf-16"), gzip.compress(text.encode())):
+        assert urls(body) == ["https://example.org/a?b=1&c=2"]
+
+
+def test_no_entity_is_ever_resolved():
+    laughs = '<!DOCTYPE z [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY x SYSTEM "file:///etc/passwd">]>'
+    assert urls(laughs + "<urlset><url><loc>https://example.org/&b;&x;&copy;</loc></url></urlset>") == ["https://example.org/&b;&x;&copy;"]
+
+
+def test_bad_addresses_are_counted():
+    found = read("<urlset><url><loc>ftp://example.org/</loc></url><url><loc>http://</loc></url><url><loc></loc></url><url/></urlset>")
+    assert (found.entries, found.bad) == ((), 2)
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00", b"<html><body>Not found http://example.org/</body></html>", b"\x1f\x8b", b"\x1f\x8brubbish", b"{}"])
+def test_what_is_no_sitemap_is_said_to_be_none(body):
+    assert read(body).kind is SitemapKind.NONE
+
+
+def test_a_damaged_gzip_gives_what_came_before():
+    whole = gzip.compress(("".join(f"https://example.org/{n * n}\n" for n in range(50_000))).encode())
+    assert len(whole) > 70_000
+    damaged = whole[:70_000] + b"\xff" * 5_000
+    assert 1_000 < len(read(whole[:70_000]).entries) < 50_000
+    assert len(read(damaged).entries) > 1_000
+
+
+def test_limits_hold(monkeypatch):
+    monkeypatch.setattr(sitemaps, "MAX_ENTRIES", 3)
+    assert not read("".join(f"https://example.org/{n}\n" for n in range(3))).cut
+    found = read("".join(f"https://example.org/{n}\n" for n in range(5)))
+    assert (len(found.entries), found.cut) == (3, True)
+    monkeypatch.setattr(sitemaps, "MAX_INFLATED_BYTES", 1000)
+    bomb = read(gzip.compress(b"https://example.org/a\n" + b"x" * 10_000_000))
+    assert (len(bomb.entries), bomb.cut) == (1, True)
+    assert read(b"https://example.org/a\n" + b"x" * 10_000).cut
+
+
+@pytest.mark.parametrize(
+    ("date", "seconds"),
+    [
+        ("1970", 0.0),
+        ("1971", 31536000.0),
+        ("1970-02", 2678400.0),
+        ("1970-01-02", 86400.0),
+        ("1970-01-02T00:00Z", 86400.0),
+        ("1970-01-02T01:00:00+01:00", 86400.0),
+        ("1970-01-02 00:00:00", 86400.0),
+        ("1970-01-02T00:00:00.5Z", 86400.5),
+        ("Fri, 02 Jan 1970 00:00:00 +0000", 86400.0),
+        ("1969-01-01", 0.0),
+        ("2005-13-01", 0.0),
+        ("0000-01-01", 0.0),
+        ("yesterday", 0.0),
+        ("", 0.0),
+        ("0001-01-01T00:00:00+23:00", 0.0),
+    ],
+)
+def test_dates(date, seconds):
+    assert sitemaps._seconds(date) == seconds
+
+
+def test_hostile_bodies_cost_no_more_than_their_length():
+    for piece in (b"<!--", b"<url", b"<url>", b"<url><loc", b"<loc>", b"<url><loc><![CDATA[", b"<link", b"<entry><link "):
+        for root in (b"<urlset>", b"<feed>"):
+            read(root + piece * 100_000)
+
+
+PIECES = [
+    b"<urlset>",
+    b"<feed>",
+    b"<rss>",
+    b"<url>",
+    b"<item>",
+    b"<entry>",
+    b"<loc>",
+    b"<link>",
+    b"<link href='",
+    b"'>",
+    b"</loc>",
+    b"<lastmod>",
+    b"<pubDate>",
+    b"<updated>",
+]
+TEXTS = [
+    b"<!--",
+    b"-->",
+    b"<![CDATA[",
+    b"]]>",
+    b"&amp;",
+    b"&#x110000;",
+    b"&#xd800;",
+    b"http://a/",
+    b"2024-01-01",
+    b"9",
+    b"-",
+    b"\n",
+    b"\xff",
+    b"\x1f\x8b",
+    b"\xff\xfe",
+]
+
+
+@given(st.binary(max_size=100) | st.lists(st.sampled_from(PIECES + TEXTS), max_size=30).map(b"".join))
+@settings(max_examples=400)
+def test_reading_is_total(body):
+    found = read(body)
+    assert all(canonical(entry.url) == entry.url and entry.lastmod >= 0 for entry in found.entries + found.nested)
+    read(gzip.compress(body))
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_dates_are_total(text):
+    assert sitemaps._seconds(text) >= 0
