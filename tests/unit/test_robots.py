@@ -1,18 +1,8 @@
-"""RFC 9309 rule by rule, then our own choices."""
+"""RFC 9309 on the text of robots.txt, rule by rule; then our own choices."""
 
 import pytest
 
-from periplus.document.robots import (
-    DAY_S,
-    PARSED_BYTES,
-    Access,
-    RobotsTags,
-    Verdict,
-    page_directives,
-    parse_robots,
-    robots_from_answer,
-)
-from periplus.model.visit import Cause
+from periplus.document.robots import PARSED_BYTES, Verdict, parse_robots
 
 
 def allowed(text, path, token="periplus"):
@@ -176,67 +166,6 @@ def test_sitemaps_stand_anywhere_and_once():
     assert parse_robots(text.encode()).sitemaps == ("https://a.example/1.xml", "/2.xml")
 
 
-# 2.3.1 Access Results
-
-
-@pytest.mark.parametrize(
-    ("status", "cause", "access"),
-    [
-        (200, "", Access.RULES),
-        (204, "", Access.RULES),
-        (301, "", Access.ALL),
-        (302, "", Access.ALL),
-        (401, "", Access.ALL),
-        (403, "", Access.ALL),
-        (404, "", Access.ALL),
-        (410, "", Access.ALL),
-        (429, "", Access.NONE),
-        (500, "", Access.NONE),
-        (503, "", Access.NONE),
-        (599, "", Access.NONE),
-        (999, "", Access.NONE),
-        (0, "", Access.NONE),
-        (100, "", Access.NONE),
-        *((0, cause, Access.NONE) for cause in Cause),
-        (200, Cause.RESET, Access.NONE),
-    ],
-)
-def test_rfc9309_2_3_1_what_an_answer_allows(status, cause, access):
-    answer = robots_from_answer(status, cause, b"user-agent: *\ndisallow: /b")
-    assert answer.access is access
-    assert robots_from_answer(answer.status, answer.cause, answer.body) == answer
-    rules = answer.robots().group_for()
-    assert rules.decide("/a").allowed is (access is not Access.NONE)
-    assert rules.decide("/b").allowed is (access is Access.ALL)
-
-
-def test_unreachable_says_why():
-    assert robots_from_answer(503).robots().group_for().decide("/x") == Verdict(False, "robots.txt is unreachable: status 503", 0)
-    assert "no-first-byte" in robots_from_answer(0, Cause.FIRST_BYTE).robots().group_for().decide("/x").rule
-
-
-@pytest.mark.parametrize(
-    ("cache_control", "life_s"),
-    [
-        ("", DAY_S),
-        ("public", DAY_S),
-        ("max-age=3600", 3600.0),
-        ("public, Max-Age = 7200", 7200.0),
-        ('max-age="600"', 600.0),
-        ("max-age=0", 300.0),
-        ("no-cache", 300.0),
-        ("no-store, max-age=900", 900.0),
-        ("max-age=999999999", DAY_S),
-        ("s-maxage=5", DAY_S),
-        ("max-age=x", DAY_S),
-    ],
-)
-def test_rfc9309_2_4_no_copy_is_older_than_a_day(cache_control, life_s):
-    assert robots_from_answer(200).life_s(cache_control) == life_s
-    assert robots_from_answer(404).life_s(cache_control) == life_s
-    assert robots_from_answer(503).life_s(cache_control) == 3600.0
-
-
 # 2.5 Limits
 
 
@@ -393,43 +322,3 @@ def test_ours_a_web_page_in_place_of_robots_allows_all():
 def test_a_hostile_pattern_costs_no_more_than_its_length():
     rules = parse_robots(b"user-agent: *\ndisallow: /" + b"*a" * 200_000 + b"b").group_for()
     assert rules.decide("/" + "a" * 4000).allowed
-
-
-# X-Robots-Tag and meta
-
-
-@pytest.mark.parametrize(
-    ("headers", "metas", "noindex", "nofollow"),
-    [
-        ([], [], False, False),
-        (["noindex"], [], True, False),
-        (["NoIndex, NOFOLLOW"], [], True, True),
-        (["none"], [], True, True),
-        (["all"], [], False, False),
-        (["noarchive", "nofollow"], [], False, True),
-        (["otherbot: noindex, nofollow"], [], False, False),
-        (["periplus: nofollow"], [], False, True),
-        (["Periplus: none, otherbot: noarchive"], [], True, True),
-        (["otherbot: noindex, periplus: nofollow"], [], False, True),
-        (["noindex, otherbot: nofollow"], [], True, False),
-        (["*: noindex"], [], True, False),
-        (["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], [], True, False),
-        (["unavailable_after: Wednesday, 25-Jun-10 15:00:00 EST, nofollow"], [], False, True),
-        (["otherbot: unavailable_after: 2010-06-25T15:00:00Z, noindex"], [], False, False),
-        (["max-snippet: 20, noindex"], [], True, False),
-        (["max-image-preview:none"], [], False, False),
-        (["periplus: max-image-preview: none"], [], False, False),
-        (["", ":", ",", ": noindex"], [], False, False),
-        ([], [("robots", "noindex,follow")], True, False),
-        ([], [("ROBOTS", "NOINDEX NOFOLLOW")], True, True),
-        ([], [("robots", "none")], True, True),
-        ([], [("googlebot", "none")], False, False),
-        ([], [("Periplus", "nofollow")], False, True),
-        ([], [("robots", "index"), ("robots", "noindex")], True, False),
-        ([], [("robots", "max-image-preview:none")], False, False),
-        ([], [("", ""), ("robots", "")], False, False),
-        (["noindex"], [("robots", "nofollow")], True, True),
-    ],
-)
-def test_ours_directives_of_pages(headers, metas, noindex, nofollow):
-    assert page_directives(headers, metas) == RobotsTags(noindex, nofollow)

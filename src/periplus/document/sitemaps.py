@@ -36,7 +36,7 @@ class SitemapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SitemapEntry:
-    """A page, or in an index a further sitemap. Perhaps on another host: the crawl's scope decides."""
+    """A page. Perhaps on another host: the crawl's scope decides."""
 
     url: Url
     lastmod: float  # seconds since the epoch; 0.0 when not said or not understood
@@ -48,7 +48,7 @@ class Sitemap:
 
     kind: SitemapKind
     entries: tuple[SitemapEntry, ...]
-    nested: tuple[SitemapEntry, ...]  # of an index; how deep to go is the caller's business
+    nested: tuple[Url, ...]  # the sitemaps of an index; how deep to go is the caller's business
     bad: int  # addresses that are no http or https URL
     cut: bool  # more than MAX_ENTRIES or MAX_INFLATED_BYTES: the rest was left off
 
@@ -104,8 +104,9 @@ def read_sitemap(body: bytes, url: Url) -> Sitemap:
         entries.setdefault(page, SitemapEntry(page, _seconds(date)))
     if kind is SitemapKind.TEXT and not entries:
         return Sitemap(SitemapKind.NONE, (), (), 0, cut)
-    listed = tuple(entries.values())
-    return Sitemap(kind, () if kind is SitemapKind.INDEX else listed, listed if kind is SitemapKind.INDEX else (), bad, cut)
+    if kind is SitemapKind.INDEX:
+        return Sitemap(kind, (), tuple(entries), bad, cut)
+    return Sitemap(kind, tuple(entries.values()), (), bad, cut)
 
 
 def _inflated(body: bytes) -> tuple[bytes, bool]:
