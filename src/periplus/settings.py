@@ -154,14 +154,14 @@ def rows() -> Iterator[Row]:
 def _checked(row: Row, value: Any) -> Any:
     """The value in its row's type and range, else UnknownSetting."""
     if row.many:
-        if isinstance(value, str) or not all(isinstance(part, str) for part in value):
+        if not isinstance(value, (list, tuple)) or not all(isinstance(part, str) for part in value):
             raise UnknownSetting(f"{row.name} takes a list of texts, not {value!r}")
         return tuple(value)
     if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, row.kind) or (row.kind is int and isinstance(value, bool)):
         raise UnknownSetting(f"{row.name} takes a value of type {row.kind.__name__}, not {value!r}")
-    if (row.low is not None and value < row.low) or (row.high is not None and value > row.high):
+    if row.low is not None and row.high is not None and not row.low <= value <= row.high:  # so written, it refuses NaN too
         raise UnknownSetting(f"{row.name} lies between {row.low} and {row.high} {row.unit}; {value} does not")
     if row.choices and value not in row.choices:
         raise UnknownSetting(f"{row.name} is one of {', '.join(row.choices)}, not {value!r}")
@@ -199,4 +199,7 @@ def read_settings(path: Path, base: Settings | None = None) -> Settings:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
-    return settings_from(content.get("settings", {}), base)
+    values = content.get("settings", {})
+    if not isinstance(values, dict):
+        raise UnknownSetting(f"{path}: settings is a table, as in [settings]")
+    return settings_from(values, base)

@@ -37,6 +37,9 @@ class Pace:
             return self.delay_s
         return max(self.delay_s, UNPACED_S) / self.rate
 
+    def with_delay(self, delay_s: float) -> Pace:
+        return replace(self, delay_s=delay_s)
+
 
 def delay_for(manners: Manners, mine: bool, crawl_delay_s: float | None) -> float:
     """The seconds between starts that a host gets: ours or its robots.txt's, whichever is longer, never under the floor."""
@@ -75,12 +78,22 @@ def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
             wait = max(slower.gap_s, min(wait, manners.max_retry_after_s))
             return replace(slower, not_before=max(pace.not_before, now + wait), waits_for=f"{status}")
         case Failed(cause=cause) if cause in _HOST_FAILURES:
-            wait = manners.retry_wait_s * 2 ** min(pace.strikes, 16)
-            return replace(pace, strikes=pace.strikes + 1, not_before=max(pace.not_before, now + wait), waits_for=cause.value)
+            return struck(pace, cause.value, manners, now)
         case Failed():
             return pace
         case _:
             return replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
+
+
+def suspended(pace: Pace, until: float, why: str) -> Pace:
+    """A pace that waits until then at least, for a reason that is shown."""
+    return replace(pace, not_before=max(pace.not_before, until), waits_for=why)
+
+
+def struck(pace: Pace, why: str, manners: Manners, now: float) -> Pace:
+    """After a failure of the host as a whole: a wait that doubles with each in a row."""
+    wait = manners.retry_wait_s * 2 ** min(pace.strikes, 16)
+    return suspended(replace(pace, strikes=pace.strikes + 1), now + wait, why)
 
 
 def given_up(pace: Pace, manners: Manners) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from periplus.model.frontier import FamilyRecord, ReadyHost
 from periplus.model.visit import Cause, Cut, Headers, Request
+from periplus.model.web import Url
 
 
 class Clock(Protocol):
@@ -17,6 +19,26 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds from an unknown start, never going back: for intervals."""
+
+
+class Policy(Protocol):
+    """Which hosts are worth the next requests. Every crawl is the same engine under another policy."""
+
+    def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
+        """The ids of at most `most` of the ready hosts, best first."""
+
+
+class TrapSense(Protocol):
+    """Knows the families of one host's URLs that yield nothing new. See `schedule.traps`."""
+
+    def admit(self, url: Url) -> str | None:
+        """None: may be fetched. Else what is shown to the user: the family, and why it is capped."""
+
+    def learn(self, url: Url, text: str, new_links: Sequence[Url]) -> None:
+        """Books a fetched page. new_links: targets, pages and parts of pages, that were not met before."""
+
+    def records(self) -> Sequence[FamilyRecord]:
+        """What changed since last asked, for the store."""
 
 
 @dataclass(frozen=True, slots=True)

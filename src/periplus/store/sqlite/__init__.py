@@ -1,1 +1,1 @@
-
+"""Tier 1: a collection is one folder with one SQLite database in WAL mode."""

@@ -1,0 +1,91 @@
+"""Which URLs does an answer bring, and what should become of each?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from periplus.document.sitemaps import Sitemap
+from periplus.model.frontier import Candidate
+from periplus.model.page import FOLLOWED_KINDS, Document
+from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.settings import Scope
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import SiteScope
+
+GENERATION = 200_000  # texts in one half of the memory: some 50 MB in all when full
+
+
+class Memory:
+    """Texts met lately: at least the last GENERATION different ones. What falls out is asked of the store again."""
+
+    def __init__(self) -> None:
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def is_new(self, text: str) -> bool:
+        """True the first time; remembers."""
+        if text in self._young:
+            return False
+        known = text in self._old
+        if len(self._young) >= GENERATION:
+            self._old, self._young = self._young, set()
+        self._young.add(text)
+        return not known
+
+    def forget(self) -> None:
+        self._young.clear()
+        self._old.clear()
+
+
+class Discovery:
+    """Turns links into candidates, each URL once per worker and strength: of 60 links on a page nearly all are known."""
+
+    def __init__(self, scope: SiteScope, rules: Scope) -> None:
+        self._scope, self._rules = scope, rules
+        self._followed, self._noted = Memory(), Memory()
+
+    def candidate(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
+        """A URL that may be fetched if the scope and the depth allow it."""
+        reason, rule = Reason.WAITING, ""
+        if self._scope.decide(url) is not None:
+            reason, rule = Reason.SCOPE, self._scope.rule_for(url)
+        elif self._rules.max_depth >= 0 and (layer is None or layer > self._rules.max_depth):
+            reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
+        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap)
+
+    def of_page(self, document: Document, layer: int | None) -> tuple[Candidate, ...]:
+        """Candidates among the links of a page in `layer`. Parts of pages (images, styles) and nofollow links are only noted."""
+        below = None if layer is None else layer + 1
+        found = []
+        for link in document.links:
+            if link.kind in FOLLOWED_KINDS and not link.nofollow:
+                if self._followed.is_new(link.target):
+                    found.append(self.candidate(link.target, below))
+            elif self._noted.is_new(link.target):
+                reason = Reason.NOFOLLOW if link.kind in FOLLOWED_KINDS else Reason.RESOURCE
+                found.append(self._noted_only(link.target, reason, below))
+        return tuple(found)
+
+    def _noted_only(self, url: Url, reason: Reason, layer: int | None) -> Candidate:
+        if reason is Reason.NOFOLLOW and self._scope.decide(url) is not None:
+            return self.candidate(url, layer)
+        clicks = layer if reason is Reason.NOFOLLOW else None
+        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, clicks)
+
+    def of_redirect(self, target: Url, layer: int | None, hops: int) -> tuple[Candidate, ...]:
+        """A redirect's target: as near to the start as its source, for a click on the one shows the other."""
+        self._followed.is_new(target)
+        return (self.candidate(target, layer, hops=hops),)
+
+    def of_sitemap(self, sitemap: Sitemap) -> tuple[Candidate, ...]:
+        return tuple(self.candidate(entry.url, None, in_sitemap=True) for entry in sitemap.entries)
+
+    def of_starts(self, starts: Iterable[Url]) -> tuple[Candidate, ...]:
+        return tuple(self.candidate(start, 0) for start in starts)
+
+    def forget(self) -> None:
+        """After a lost lease: what was offered in vain must be offered again."""
+        self._followed.forget()
+        self._noted.forget()

@@ -1,0 +1,147 @@
+"""May this URL be asked for, by its origin's robots.txt, and what must be fetched to know it?
+
+States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of robots.txt to another host is an
+errand on that host's to-do list, done by whoever holds it; until then the origin is asked, and its host waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from periplus.acquire.held import HeldHost, OriginRules
+from periplus.acquire.politeness import delay_for, finished, given_up, struck, suspended
+from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
+from periplus.errors import InvalidUrl
+from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots
+from periplus.model.ports import Clock
+from periplus.model.visit import Failed, Fetched, Purpose, Reason, Redirected, Request, Visit
+from periplus.model.web import Origin, Url
+from periplus.settings import Manners
+from periplus.store.ports import CrawlStore
+from periplus.urls.canonical import canonical
+from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.scope import SiteScope
+
+MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
+PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
+PENDING_LIFE_S = 60.0  # then it is asked for anew
+POLL_S = 1.0  # how often a host that waits for such an answer looks
+
+
+class RobotsDesk:
+    """Knows the rules of the hosts that one worker holds. What it wants stored is gathered until `collect`."""
+
+    def __init__(self, store: CrawlStore, manners: Manners, scope: SiteScope, clock: Clock, *, sitemaps: bool) -> None:
+        self._store, self._manners, self._scope, self._clock = store, manners, scope, clock
+        self._sitemaps = sitemaps
+        self._stored: list[StoredRobots] = []
+        self._errands: list[Errand] = []
+        self._sent: dict[Origin, float] = {}  # origins whose robots.txt is an errand of another host, and until when
+
+    def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[Errand, ...]]:
+        """What is to be stored since the last time."""
+        found = tuple(self._stored), tuple(self._errands)
+        self._stored, self._errands = [], []
+        return found
+
+    def rules_for(self, host: HeldHost, url: Url) -> OriginRules | None:
+        """The rules that bind url. None: not known yet; the request that will tell is in host.side, or the host waits."""
+        origin = origin_of(url)
+        if host.mine and self._manners.ignore_robots:
+            return _NO_RULES
+        now = self._clock.now()
+        known = host.rules.get(origin)
+        if known is not None and known.expires > now:
+            return known
+        stored = self._store.robots(origin)
+        if self._sent.get(origin, 0.0) > now and (stored is None or stored.cause == PENDING or stored.expires <= now):
+            host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
+            return None
+        if stored is None or stored.expires <= now:
+            host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
+            return None
+        if stored.cause == PENDING:
+            host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
+            return None
+        return self._adopt(host, origin, RobotsAnswer(stored.status, stored.cause, stored.body), stored.expires)
+
+    def _adopt(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, expires: float) -> OriginRules:
+        rules = answer.robots().group_for()
+        known = OriginRules(rules, answer.access, expires)
+        host.rules[origin] = known
+        host.pace = host.pace.with_delay(delay_for(self._manners, host.mine, rules.crawl_delay))
+        asked = rules.crawl_delay or 0.0
+        if asked > self._manners.max_crawl_delay_s and not host.mine:
+            host.down = Reason.ROBOTS
+            host.pace = suspended(host.pace, 0.0, f"Crawl-delay: {asked:g} is longer than max-crawl-delay-s {self._manners.max_crawl_delay_s:g}")
+        return known
+
+    def arrived(self, host: HeldHost, request: Request, visit: Visit) -> None:
+        """An answer to a request for robots.txt, by whomever it was wanted."""
+        before = host.pace.strikes
+        host.pace = finished(host.pace, visit, self._manners, self._clock.monotonic())
+        outcome = visit.outcome
+        cache_control = ""
+        match outcome:
+            case Redirected(target=target) if request.hops < MOST_HOPS:
+                self._follow(host, Request(target, Purpose.ROBOTS, hops=request.hops + 1, about=request.about))
+                return
+            case Fetched(status=status, body=body, headers=headers):
+                answer, cache_control = robots_from_answer(status, "", body), headers.get("cache-control")
+            case Redirected(status=status):
+                answer = robots_from_answer(status)
+            case Failed(cause=cause):
+                answer = robots_from_answer(0, cause.value)
+            case _:
+                answer = robots_from_answer(0, "unexpected")
+        self._keep(host, Origin(request.about), answer, answer.life_s(cache_control), before)
+
+    def _follow(self, host: HeldHost, onward: Request) -> None:
+        target = host_key(onward.url)
+        if target == host.lease.host:
+            host.side.append(onward)
+            return
+        now = self._clock.now()
+        self._sent[Origin(onward.about)] = now + PENDING_LIFE_S
+        self._errands.append(Errand(target, self._scope.site_of(onward.url), onward, LAYER_FIRST))
+        self._stored.append(StoredRobots(Origin(onward.about), 0, PENDING, b"", now, now + PENDING_LIFE_S))
+
+    def _keep(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, life_s: float, strikes: int) -> None:
+        """Stores an answer. One that could not be had suspends the host, and is asked for again when the host's time comes."""
+        now = self._clock.now()
+        if answer.access is Access.NONE:
+            life_s = min(life_s, self._manners.retry_wait_s)
+        self._stored.append(StoredRobots(origin, answer.status, answer.cause, answer.body, now, now + life_s))
+        if host_key(canonical(origin + "/")) != host.lease.host:
+            return
+        known = self._adopt(host, origin, answer, now + life_s)
+        if known.access is Access.NONE:
+            self._suspend(host, answer, strikes)
+        elif self._sitemaps:
+            self._errands.extend(self._sitemap_errands(origin, answer))
+
+    def _suspend(self, host: HeldHost, answer: RobotsAnswer, strikes: int) -> None:
+        """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed."""
+        if host.pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
+            why = f"robots.txt: {answer.cause or answer.status}"
+            host.pace = struck(replace(host.pace, strikes=strikes), why, self._manners, self._clock.monotonic())
+        if given_up(host.pace, self._manners):
+            host.down = Reason.ROBOTS_UNREACHABLE
+
+    def _sitemap_errands(self, origin: Origin, answer: RobotsAnswer) -> list[Errand]:
+        """The sitemaps that robots.txt names, or the customary one; only for sites that are crawled."""
+        home = canonical(origin + "/")
+        if self._scope.site_of(home) not in self._scope.sites:
+            return []
+        found = []
+        for text in answer.robots().sitemaps or ("/sitemap.xml",):
+            try:
+                url = canonical(text, home)
+            except InvalidUrl:
+                continue
+            request = Request(url, Purpose.SITEMAP, about=self._scope.site_of(home))
+            found.append(Errand(host_key(url), self._scope.site_of(url), request, LAYER_SITEMAP))
+        return found
+
+
+_NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))

@@ -1,0 +1,45 @@
+"""What became of a task? From its visit to the completion that the store takes: pure."""
+
+from __future__ import annotations
+
+from periplus.acquire.fetch import reason_of
+from periplus.acquire.politeness import may_pass
+from periplus.model.frontier import Candidate, Completion, Lease, Task
+from periplus.model.page import Document
+from periplus.model.visit import Cause, Failed, Fetched, Reason, Redirected, Skipped, Visit
+from periplus.settings import Manners
+
+NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
+
+
+def completion_of(
+    lease: Lease, task: Task, visit: Visit, manners: Manners, document: Document | None = None, candidates: tuple[Candidate, ...] = ()
+) -> Completion:
+    """The end of one task, or its return to the to-do list when a later attempt may end better."""
+    outcome = visit.outcome
+    if may_pass(outcome) and task.request.attempt < manners.retries:
+        waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
+        return Completion(lease, task, visit, None, retry_in_s=manners.retry_wait_s * 2**task.request.attempt if waits else 0.0)
+    reason, rule = reason_of(outcome), ""
+    match outcome:
+        case Redirected() if not candidates:
+            reason, rule = Reason.BAD_ANSWER, "too many redirects"
+        case Redirected(target=target):
+            rule = target
+        case Skipped(rule=said, line=line):
+            rule = f"robots.txt line {line}: {said}" if line else said
+        case Failed(cause=cause, detail=detail):
+            rule = f"{cause.value}: {detail}" if detail else cause.value
+        case Fetched(cut=cut) if cut:
+            rule = cut.value
+        case _:
+            pass
+    if document is not None and document.noindex and reason in (Reason.OK, Reason.TRUNCATED):
+        reason, rule = Reason.NOINDEX, "the page asks not to be indexed"
+    return Completion(lease, task, visit, reason, rule, document, candidates)
+
+
+def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
+    """A failure of ours: recorded as what it is, and the crawl goes on."""
+    broken = Visit(visit.request, visit.started, visit.took_s, Failed(Cause.BUG, detail), visit.wire_bytes, visit.address)
+    return Completion(lease, task, broken, Reason.BUG, detail)

@@ -1,0 +1,380 @@
+"""The crawl's loop in one process: lease hosts, start what is due, take what arrived, store it in batches.
+
+No threads and no coroutines: one loop over libcurl's sockets, in which everything that waits is a time in a heap.
+Promises: a host is asked only while its lease outlasts the request's time limit; never more than per_host requests at once and
+never sooner than its pace allows; what was fetched is stored within commit_interval_s or when the host can go no further without; a
+failure of ours costs the page in hand and no other. What is lost with the process is what was in hand.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.fetch import visit_of
+from periplus.acquire.held import HeldHost
+from periplus.acquire.politeness import Pace, finished, given_up, started, suspended
+from periplus.acquire.robots_desk import RobotsDesk
+from periplus.acquire.settle import bug, completion_of
+from periplus.document.robots import Access
+from periplus.document.sitemaps import read_sitemap
+from periplus.document.understand import understand
+from periplus.model.frontier import LAYER_SITEMAP, Batch, Candidate, Completion, Errand, FamilyRecord, Lease, Task
+from periplus.model.page import Document
+from periplus.model.ports import Clock, Policy, Response, Transport, TrapSense
+from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
+from periplus.model.web import Url
+from periplus.settings import Settings
+from periplus.store.ports import CrawlStore
+from periplus.urls.hosts import host_key, path_and_query
+from periplus.urls.scope import SiteScope
+
+log = logging.getLogger(__name__)
+
+TAKE = 64  # tasks taken from a host at a time; more only widens what a kill leaves to be fetched again
+HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must wait longer is given back
+MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
+TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
+SHARE_S = 1.0  # how often hosts are shared out anew among workers
+DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
+MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What a worker works with."""
+
+    store: CrawlStore
+    transport: Transport
+    clock: Clock
+    policy: Policy
+    sense: Callable[[list[FamilyRecord]], TrapSense]
+    scope: SiteScope
+    mine: frozenset[str]  # hosts declared one's own: names, or names with ports
+
+
+class Worker:
+    """One worker. `run` returns when nothing is left, when told to stop, or when the budget is spent."""
+
+    def __init__(self, crew: Crew, settings: Settings) -> None:
+        self._store, self._transport, self._clock = crew.store, crew.transport, crew.clock
+        self._crew, self._settings = crew, settings
+        self._manners, self._keeping = settings.manners, settings.keeping
+        self._discovery = Discovery(crew.scope, settings.scope)
+        self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
+        self._name = ""
+        self._held: dict[int, HeldHost] = {}
+        self._due: list[tuple[float, int]] = []  # (monotonic time, host id); entries of hosts that moved on are passed over
+        self._flights: dict[Request, HeldHost] = {}
+        self._done: list[Completion] = []
+        self._errands: list[Errand] = []
+        self._visits: list[Visit] = []
+        self._committed_at = self._shared_at = self._lease_end = 0.0
+        self._commit_now = False
+
+    def run(self, tick: Callable[[], bool]) -> None:
+        """tick: called every TICK_S at most; True asks to stop."""
+        self._name = self._store.join(os.getpid(), self._clock.now())
+        try:
+            self._loop(tick)
+            self._drain()
+        finally:
+            self._commit(release=True)
+            self._store.leave(self._name, self._clock.now())
+
+    def _loop(self, tick: Callable[[], bool]) -> None:
+        tick_at = 0.0
+        while True:
+            now = self._clock.monotonic()
+            if now >= tick_at:
+                tick_at = now + TICK_S
+                if tick():
+                    return
+                self._lease_more(now)
+            pause = self._start_due(now)
+            if self._is_over():
+                return
+            for response in self._transport.wait(min(pause, TICK_S)):
+                self._arrive(response)
+            self._commit_if_due()
+
+    def _is_over(self) -> bool:
+        if self._flights or self._done:
+            return False
+        if self._store.budget_spent:
+            return True
+        return not self._held and self._store.idle(self._clock.now())
+
+    def _drain(self) -> None:
+        """Waits a little for what is under way: answers that were asked for are not thrown away."""
+        deadline = self._clock.monotonic() + DRAIN_S
+        while self._flights and self._clock.monotonic() < deadline:
+            for response in self._transport.wait(deadline - self._clock.monotonic()):
+                self._arrive(response)
+
+    # hosts -----------------------------------------------------------------------------------------------------------
+
+    def _lease_more(self, now: float) -> None:
+        wall = self._clock.now()
+        share = MOST_HELD
+        if now - self._shared_at >= SHARE_S or not self._held:
+            self._shared_at = now
+            share = min(MOST_HELD, self._store.fair_share(wall))
+            self._give_back(len(self._held) - share)
+        room = share - len(self._held)
+        if room <= 0:
+            return
+        ready = self._store.ready(room * 4, HORIZON_S, wall)
+        chosen = self._crew.policy.choose(ready, room) if ready else ()
+        if chosen:
+            for lease in self._store.lease(self._name, chosen, wall):
+                self._hold(lease, now)
+            self._lease_end = now + self._keeping.lease_s
+
+    def _hold(self, lease: Lease, now: float) -> None:
+        pace = Pace(lease.delay_s, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
+        mine = not self._crew.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
+        host = HeldHost(lease, pace, mine, self._crew.sense(list(self._store.families(lease))))
+        self._held[lease.host_id] = host
+        self._schedule(host)
+
+    def _schedule(self, host: HeldHost) -> None:
+        """A host has one valid entry in the heap: its latest."""
+        host.due_at = host.pace.not_before
+        heapq.heappush(self._due, (host.due_at, host.lease.host_id))
+
+    def _give_back(self, surplus: int) -> None:
+        """Returns quiet hosts: those beyond our share, and those that must wait long."""
+        now = self._clock.monotonic()
+        quiet = [host for host in self._held.values() if host.is_quiet]
+        quiet.sort(key=lambda host: -host.pace.not_before)
+        leaving = [host for at, host in enumerate(quiet) if at < surplus or host.pace.not_before - now > HORIZON_S]
+        if leaving:
+            self._release(leaving)
+
+    def _release(self, hosts: list[HeldHost]) -> None:
+        now = self._clock.monotonic()
+        robots, errands = self._desk.collect()
+        for host in hosts:
+            del self._held[host.lease.host_id]
+        states = tuple(host.state(now, release=True) for host in hosts)
+        batch = Batch(hosts=states, robots=robots, errands=errands, in_hand=self._in_hand())
+        self._store.commit(self._name, batch, self._clock.now())
+
+    def _in_hand(self) -> int:
+        return sum(len(host.tasks) + len(host.flying) for host in self._held.values())
+
+    # requests --------------------------------------------------------------------------------------------------------
+
+    def _start_due(self, now: float) -> float:
+        """Starts what may start; returns the seconds until the next host is due."""
+        while self._due and self._due[0][0] <= now and self._transport.in_flight < self._manners.concurrency:
+            due_at, host_id = heapq.heappop(self._due)
+            host = self._held.get(host_id)
+            if host is None or host.due_at != due_at:
+                continue
+            host.due_at = None
+            if host.pace.not_before > now:
+                self._schedule(host)
+            else:
+                self._serve(host, now)
+        if not self._due:
+            return TICK_S
+        return max(0.0, self._due[0][0] - now) if self._transport.in_flight < self._manners.concurrency else TICK_S
+
+    def _serve(self, host: HeldHost, now: float) -> None:
+        """One turn of a host that is due: starts one request, or finds out why it cannot."""
+        most = self._manners.per_host if host.mine else 1
+        if host.in_flight >= most or host.side_in_flight:
+            return  # its turn comes when something of it ends
+        if now + self._settings.limits.total_timeout_s > self._lease_end:
+            self._commit_now = True  # renews the lease
+            host.pace = suspended(host.pace, now + TICK_S, "lease")
+            self._schedule(host)
+            return
+        request = self._next_request(host)
+        if request is None:
+            if host.down is not None:
+                self._abandon(host)
+            elif not host.dry or host.pace.not_before > now:
+                self._schedule(host)
+            return
+        self._transport.start(request)
+        host.pace = started(host.pace, now)
+        self._flights[request] = host
+        if host.in_flight < most:
+            self._schedule(host)
+
+    def _next_request(self, host: HeldHost) -> Request | None:
+        """The next request that the rules allow. Tasks that they do not allow end here, without a request."""
+        while host.down is None:
+            if host.side:
+                request = host.side.popleft()
+                host.side_in_flight = True
+                return request
+            if not host.tasks and not self._refill(host):
+                return None
+            task = host.tasks[0]
+            ruling = self._ruling(host, task)
+            if ruling is None:
+                if host.side:
+                    continue
+                return None
+            host.tasks.popleft()
+            if ruling.reason is Reason.OK:
+                host.flying[task.request] = task
+                return task.request
+            self._settle(host, task, Visit(task.request, self._clock.now(), 0.0, ruling))
+        return None
+
+    def _refill(self, host: HeldHost) -> bool:
+        tasks, later_s = self._store.take(host.lease, TAKE, frozenset(host.in_hand), self._clock.now())
+        host.tasks.extend(tasks)
+        host.in_hand.update((task.layer, task.seq) for task in tasks)
+        if tasks:
+            host.dry = False
+            return True
+        host.dry = True
+        if later_s is not None:
+            host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "layer")
+        elif host.in_flight == 0:
+            if host.uncommitted:
+                self._commit_now = True
+            else:
+                self._release([host])
+        return False
+
+    def _ruling(self, host: HeldHost, task: Task) -> Skipped | None:
+        """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first."""
+        url = task.request.url
+        if task.request.purpose is Purpose.ROBOTS:
+            return Skipped(Reason.OK)
+        known = self._desk.rules_for(host, url)
+        if known is None:
+            return None
+        if known.access is Access.NONE:
+            until = self._clock.monotonic() + known.expires - self._clock.now()
+            host.pace = suspended(host.pace, until, "robots.txt unreachable")
+            return None
+        verdict = known.rules.decide(path_and_query(url))
+        if not verdict.allowed:
+            return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
+        trap = host.watch.admit(url) if task.request.purpose is Purpose.PAGE and task.layer != 0 else None
+        return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
+
+    def _abandon(self, host: HeldHost) -> None:
+        """A host that is given up: what waits for it is dropped, once what is under way has ended."""
+        if host.in_flight:
+            return
+        self._commit_now = True
+        log.warning("host=%s given_up=%s why=%s", host.lease.host, host.down, host.pace.waits_for)
+
+    # answers ---------------------------------------------------------------------------------------------------------
+
+    def _arrive(self, response: Response) -> None:
+        request = response.request
+        host = self._flights.pop(request, None)
+        if host is None:
+            return
+        visit = visit_of(response, self._settings.limits)
+        task = host.flying.pop(request, None)
+        if task is None:
+            host.side_in_flight = False
+        if request.purpose is Purpose.ROBOTS:
+            self._visits.append(visit)
+            self._desk.arrived(host, request, visit)
+        else:
+            host.pace = finished(host.pace, visit, self._manners, self._clock.monotonic())
+            if given_up(host.pace, self._manners):
+                host.down = Reason.HOST_DOWN
+        if task is not None:
+            self._guarded_settle(host, task, visit)
+        log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)
+        self._schedule(host)
+
+    def _guarded_settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
+        """The one place where any exception is caught: a bug of ours costs this page, is recorded, and the crawl goes on."""
+        try:
+            self._settle(host, task, visit)
+        except Exception as error:  # noqa: BLE001 - the guard, see above
+            log.error("bug url=%s\n%s", task.request.url, traceback.format_exc())
+            self._finish(host, bug(host.lease, task, visit, f"{type(error).__name__}: {error}"))
+
+    def _settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
+        document, candidates = self._harvest(host, task, visit)
+        self._finish(host, completion_of(host.lease, task, visit, self._manners, document, candidates))
+
+    def _harvest(self, host: HeldHost, task: Task, visit: Visit) -> tuple[Document | None, tuple[Candidate, ...]]:
+        """What an answer brings: a page understood, and URLs."""
+        request = task.request
+        match visit.outcome:
+            case Fetched(status=status) as fetched if 200 <= status < 300 and request.purpose is Purpose.PAGE:
+                document = understand(request.url, fetched)
+                candidates = self._discovery.of_page(document, request.layer)
+                host.watch.learn(request.url, document.text, [candidate.url for candidate in candidates])
+                return document, candidates
+            case Fetched(status=status, body=body) if 200 <= status < 300 and request.purpose is Purpose.SITEMAP:
+                sitemap = read_sitemap(body, request.url)
+                if request.hops < MOST_SITEMAP_DEPTH:
+                    self._errands.extend(self._errand(nested, request) for nested in sitemap.nested)
+                return None, self._discovery.of_sitemap(sitemap)
+            case Redirected(target=target) if request.hops < self._settings.limits.redirect_hops:
+                if request.purpose is Purpose.SITEMAP:
+                    self._errands.append(self._errand(target, request))
+                    return None, ()
+                return None, self._discovery.of_redirect(target, request.layer, request.hops + 1)
+            case Unchanged():
+                return None, ()
+            case _:
+                return None, ()
+
+    def _errand(self, url: Url, request: Request) -> Errand:
+        onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
+        return Errand(host_key(url), self._crew.scope.site_of(url), onward, LAYER_SITEMAP)
+
+    def _finish(self, host: HeldHost, completion: Completion) -> None:
+        host.uncommitted += 1
+        self._done.append(completion)
+
+    # storing ---------------------------------------------------------------------------------------------------------
+
+    def _commit_if_due(self) -> None:
+        waited = self._clock.monotonic() - self._committed_at
+        if self._commit_now or len(self._done) >= self._keeping.commit_pages or (waited >= self._keeping.commit_interval_s and self._has_news()):
+            self._commit()
+
+    def _has_news(self) -> bool:
+        return bool(self._done or self._held)
+
+    def _commit(self, *, release: bool = False) -> None:
+        """One transaction; then the hosts that waited for it go on."""
+        now = self._clock.monotonic()
+        robots, errands = self._desk.collect()
+        done, self._done = self._done, []
+        visits, self._visits = self._visits, []
+        errands += tuple(self._errands)
+        self._errands.clear()
+        for completion in done:
+            held = self._held.get(completion.lease.host_id)
+            if held is not None and held.lease.epoch == completion.lease.epoch:
+                held.in_hand.discard((completion.task.layer, completion.task.seq))
+                held.uncommitted -= 1
+        gone = [host for host in self._held.values() if release or (host.down is not None and host.is_quiet)]
+        states = tuple(host.state(now, release=host in gone) for host in self._held.values())
+        lost = self._store.commit(self._name, Batch(tuple(done), states, robots, errands, tuple(visits), self._in_hand()), self._clock.now())
+        self._committed_at, self._commit_now = self._clock.monotonic(), False
+        self._lease_end = now + self._keeping.lease_s
+        for lease in lost | {host.lease for host in gone}:
+            if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
+                del self._held[lease.host_id]
+        if lost:
+            self._discovery.forget()
+        for host in self._held.values():
+            if host.dry:
+                host.dry = False
+                self._schedule(host)

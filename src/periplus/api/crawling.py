@@ -1,0 +1,248 @@
+"""How does a crawl run, from its order to its end? Wires store, transport, policy and worker; starts further processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from periplus.acquire.clock import SystemClock
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.transport import CurlTransport, Wire
+from periplus.acquire.worker import Crew, Worker
+from periplus.document.formats import reads
+from periplus.errors import UsageError
+from periplus.model.frontier import Candidate, HostRow, RunCounts
+from periplus.model.visit import Reason
+from periplus.model.web import HostKey, Url
+from periplus.schedule.order import SiteTurns
+from periplus.schedule.traps import TrapWatch
+from periplus.settings import Settings, as_values, settings_from
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import site_scope
+
+BUSY_SHARE = 0.6  # of one core: above it a worker has more to do than it can
+LOOK_S = 1.0  # how often it is decided whether another worker is needed
+CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
+REOPENABLE = (Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOrder:
+    """What to crawl, where to keep it, and how."""
+
+    folder: Path
+    starts: tuple[Url, ...]
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A crawl as it stands."""
+
+    counts: RunCounts
+    hosts: tuple[HostRow, ...]  # with most waiting first
+    elapsed_s: float
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlEnd:
+    """How a crawl ended. state: done, stopped, suspicious or failed; note: why, in a sentence."""
+
+    run_id: int
+    state: str
+    note: str
+    counts: RunCounts
+    elapsed_s: float
+    went_on: bool  # the collection held an unfinished crawl before
+
+
+def check_order(order: CrawlOrder) -> None:
+    """Refuses what contradicts itself, before anything is touched. Raises UsageError."""
+    manners = order.settings.manners
+    if not order.starts:
+        raise UsageError("no start: give a URL, or a file of URLs with -i")
+    if not manners.mine and manners.ignore_robots:
+        raise UsageError("--ignore-robots holds only for hosts of your own: name them with --mine HOST")
+    if not manners.mine and manners.per_host > 1:
+        raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
+    site_scope(order.starts, order.settings.scope)
+
+
+def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
+    """Runs or continues the crawl of a collection until nothing is left, a limit is reached, or watch returns True.
+
+    watch: called some times a second from this thread. Raises UsageError and StoreError.
+    """
+    check_order(order)
+    clock = SystemClock()
+    went_on = schema.exists(order.folder)
+    if not went_on:
+        schema.create(order.folder)
+    run_id = runs.begin_run(order.folder, "crawl", order.starts, order.settings, clock.now())
+    store = SqliteCrawlStore(order.folder, run_id, order.settings.budget, order.settings.keeping)
+    try:
+        _open_run(store, order, clock.now())
+        boss = _Boss(store, order, run_id, watch)
+        try:
+            run_worker(store, order, boss.tick)
+        finally:
+            boss.dismiss()
+        counts = store.counts()
+        waiting = not store.idle(clock.now())
+    finally:
+        store.close()
+    state, note = judged(counts, waiting, boss.stop_note or _budget_note(order, waiting))
+    runs.end_run(order.folder, run_id, state, note, clock.now())
+    return CrawlEnd(run_id, state, note, counts, boss.elapsed_s, went_on)
+
+
+def _open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float) -> None:
+    """Offers the starts, and again what earlier runs left out and these settings may let in."""
+    discovery = Discovery(site_scope(order.starts, order.settings.scope), order.settings.scope)
+    again: list[Candidate] = []
+    for url, layer, in_sitemap in store.never_asked(REOPENABLE):
+        candidate = discovery.candidate(url, layer, in_sitemap=in_sitemap)
+        if candidate.reason is Reason.WAITING:
+            again.append(candidate)
+    starts = discovery.of_starts(order.starts)
+    store.offer([*starts, *again], (), now, reopen=True)
+    runs.add_starts(order.folder, [candidate.url_id for candidate in starts], now)
+
+
+def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bool]) -> None:
+    """One worker in this process, until it is done."""
+    settings = order.settings
+    auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
+    clock = SystemClock()
+    transport = CurlTransport(Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, reads), clock)
+    crew = Crew(
+        store=store,
+        transport=transport,
+        clock=clock,
+        policy=SiteTurns(settings.budget.quantum),
+        sense=lambda records: TrapWatch(settings.scope.trap_window, records),
+        scope=site_scope(order.starts, settings.scope),
+        mine=frozenset(settings.manners.mine),
+    )
+    try:
+        Worker(crew, settings).run(tick)
+    finally:
+        transport.close()
+
+
+class _Boss:
+    """Looks after a run between two turns of this process's own worker: shows it, ends it, adds workers where they help."""
+
+    def __init__(self, store: SqliteCrawlStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
+        self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
+        self._most = (order.settings.keeping.workers or os.cpu_count() or 1) - 1
+        self._started = time.monotonic()
+        self._looked, self._cpu = self._started, time.process_time()
+        self._children: list[subprocess.Popen[bytes]] = []
+        self.stop_note = ""
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._started
+
+    def tick(self) -> bool:
+        self._children = [child for child in self._children if child.poll() is None]
+        progress = Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children))
+        if self._watch(progress):
+            self.stop_note = "stopped by the user"
+        limit = self._order.settings.budget.max_time_s
+        if limit and self.elapsed_s >= limit:
+            self.stop_note = f"max-time-s {limit:g} is over"
+        if not self.stop_note and len(self._children) < self._most and self._help_is_needed():
+            self._children.append(_hire(self._order, self._run_id))
+        return bool(self.stop_note)
+
+    def _help_is_needed(self) -> bool:
+        """Whether there are hosts for another worker, and this one is busy (or the number of workers was ordered)."""
+        now, cpu = time.monotonic(), time.process_time()
+        if now - self._looked < LOOK_S and not self._order.settings.keeping.workers:
+            return False
+        share = (cpu - self._cpu) / max(now - self._looked, 1e-9)
+        self._looked, self._cpu = now, cpu
+        busy = share > BUSY_SHARE or self._order.settings.keeping.workers > 0
+        return busy and self._store.fair_share(time.time()) > 1
+
+    def dismiss(self) -> None:
+        """Ends the children; they store what they have. What one that must be killed had in hand is fetched again."""
+        for child in self._children:
+            if self.stop_note:
+                child.terminate()
+        deadline = time.monotonic() + CHILD_GRACE_S
+        for child in self._children:
+            try:
+                child.wait(max(0.1, deadline - time.monotonic()) if self.stop_note else None)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
+    """Another worker process on the same collection and run."""
+    letter = {"folder": str(order.folder), "run_id": run_id, "starts": order.starts, "settings": as_values(order.settings)}
+    child = subprocess.Popen([sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True)
+    assert child.stdin is not None
+    child.stdin.write(json.dumps(letter).encode())
+    child.stdin.close()
+    return child
+
+
+def serve_as_child(letter: bytes) -> None:
+    """The life of a hired worker: works until nothing is left, SIGTERM, or its parent's death."""
+    content = json.loads(letter)
+    order = CrawlOrder(Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]))
+    parent = os.getppid()
+    stopping: list[bool] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.append(True)
+
+    signal.signal(signal.SIGTERM, stop)
+    store = SqliteCrawlStore(order.folder, content["run_id"], order.settings.budget, order.settings.keeping)
+    try:
+        run_worker(store, order, lambda: bool(stopping) or os.getppid() != parent)
+    finally:
+        store.close()
+
+
+def _budget_note(order: CrawlOrder, waiting: bool) -> str:
+    pages = order.settings.budget.max_pages
+    return f"max-pages {pages} are fetched" if waiting and pages else ""
+
+
+def judged(counts: RunCounts, waiting: bool, stop_note: str) -> tuple[str, str]:
+    """(state, note) of a run that ended. A crawl that fetched nothing useful is not green."""
+    read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
+    troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
+    worst = max(troubles, key=lambda reason: troubles[reason])
+    if not read:
+        why = f"{troubles[worst]} of {counts.known} known URLs: {worst}" if troubles[worst] else "no page was read"
+        return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", why)
+    if stop_note:
+        return "stopped", stop_note
+    if waiting:
+        return "stopped", "work is left"
+    bad = sum(troubles.values())
+    if bad > read:
+        return "suspicious", f"{bad} URLs failed and {read} were read; most often: {worst} ({troubles[worst]})"
+    return "done", ""
+
+
+_TROUBLES = (
+    "unreachable", "server-error", "refused", "robots-unreachable", "host-down", "tls", "bad-answer", "private-address", "bug",
+)  # fmt: skip

@@ -1,0 +1,164 @@
+"""What passes between a worker and the store: leases, tasks, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from periplus.model.page import Document
+from periplus.model.visit import Reason, Request, Visit
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+
+LAYER_FIRST = -1  # robots.txt that another host's rules depend on
+LAYER_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
+LAYER_NONE = 1_000_000_002  # what only a sitemap knows
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyHost:
+    """A host that could be leased, as a policy sees it."""
+
+    host_id: int
+    host: HostKey
+    site: SiteKey
+    pending: int  # entries of its to-do list
+    site_fetched: int  # pages of its site so far
+    wait_s: float  # until it may be asked
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to ask one host, until the worker falls silent. epoch: fences off whoever held it before."""
+
+    host_id: int
+    host: HostKey
+    site: SiteKey
+    epoch: int
+    wait_s: float  # until the host may be asked
+    delay_s: float  # between starts, as last known
+    rate: float
+    strikes: int
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One row of the to-do list. url_id is 0 for robots.txt and sitemaps, which are not pages."""
+
+    host_id: int
+    layer: int
+    seq: int
+    url_id: UrlId
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRobots:
+    """What is remembered of an origin's robots.txt. status 0: no answer (cause says why); body: the rules' text."""
+
+    origin: Origin
+    status: int
+    cause: str
+    body: bytes
+    fetched: float
+    expires: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A URL that was seen, with what should become of it: Reason.WAITING to be fetched, else why not."""
+
+    url: Url
+    url_id: UrlId
+    host: HostKey
+    site: SiteKey
+    reason: Reason
+    layer: int | None
+    rule: str = ""
+    hops: int = 0
+    in_sitemap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """A robots.txt or sitemap to fetch from a host that may be another's: an entry of the to-do list without a page."""
+
+    host: HostKey
+    site: SiteKey
+    request: Request
+    layer: int
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRecord:
+    """What is known of one family of one host's URLs (see `schedule.traps`, which gives the numbers their meaning)."""
+
+    key: str
+    fetched: int  # pages
+    fresh: int  # of them, pages that brought something new
+    charged: float  # what the others cost, in pages
+    debt: float  # of these, since the last fresh one
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What became of one task. reason None: to be tried again, not before retry_in_s from now."""
+
+    lease: Lease
+    task: Task
+    visit: Visit
+    reason: Reason | None
+    rule: str = ""
+    document: Document | None = None
+    candidates: tuple[Candidate, ...] = ()
+    retry_in_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """How a host stands at the moment of a commit. release: the lease ends with it."""
+
+    lease: Lease
+    wait_s: float  # until it may be asked again
+    delay_s: float
+    rate: float
+    strikes: int
+    answered: bool
+    waits_for: str
+    down: Reason | None = None  # given up for this run: what waits for it is dropped with this reason
+    release: bool = False
+    families: tuple[FamilyRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One transaction: all of it is stored, or none. Completions and host states of a lost lease are dropped."""
+
+    completions: tuple[Completion, ...] = ()
+    hosts: tuple[HostState, ...] = ()
+    robots: tuple[StoredRobots, ...] = ()
+    errands: tuple[Errand, ...] = ()
+    visits: tuple[Visit, ...] = ()  # of robots.txt asked for on the way, which are no tasks
+    in_hand: int = 0  # tasks that the worker still holds after this batch
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """The counts of a run so far, from the store."""
+
+    known: int = 0
+    waiting: int = 0
+    fetched: int = 0  # pages asked for, whatever came of it
+    wire_bytes: int = 0
+    by_reason: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """One host as the progress display shows it."""
+
+    host: HostKey
+    pending: int
+    fetched: int
+    wait_s: float
+    waits_for: str
+    leased: bool

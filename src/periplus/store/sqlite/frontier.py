@@ -1,0 +1,258 @@
+"""What may be fetched next, and what was: `store.ports.CrawlStore` on SQLite. Its promises stand there.
+
+One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A worker that died is told by its
+process id and loses its hosts at once; one that is merely silent loses them when its lease runs out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.visit import Purpose, Reason, Request
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.settings import Budget, Keeping
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.ledger import Ledger
+from periplus.store.sqlite.pages import PageWriter
+
+BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
+
+
+class SqliteCrawlStore:
+    """One process's access to a collection's frontier and pages, within one run."""
+
+    def __init__(self, folder: Path, run_id: int, budget: Budget, keeping: Keeping) -> None:
+        self._connection = schema.connect(folder)
+        self._lock = schema.WriteLock(folder)
+        self._run_id = run_id
+        self._budget, self._keeping = budget, keeping
+        self._pages = PageWriter(self._connection, keeping)
+        self._ledger = Ledger(self._connection, run_id, self._pages)
+        self.budget_spent = False
+
+    # workers ---------------------------------------------------------------------------------------------------------
+
+    def join(self, pid: int, now: float) -> str:
+        with self._transaction():
+            self._bury(now)
+            serial = self._connection.execute("SELECT coalesce(max(rowid), 0) + 1 FROM worker").fetchone()[0]
+            name = f"{pid}-{serial}-{now:.6f}"
+            self._connection.execute("INSERT INTO worker VALUES (?, ?, ?, ?, 0)", (name, pid, now, now + self._keeping.lease_s))
+        return name
+
+    def leave(self, worker: str, now: float) -> None:
+        with self._transaction():
+            self._end_worker(worker, 0.0, now)
+
+    def _end_worker(self, worker: str, since: float, now: float) -> None:
+        """Frees the worker's hosts. since: the time it may have asked them last; its hosts wait their delay from then."""
+        free = "UPDATE host SET lease_by = NULL, next_at = max(next_at, ? + delay_s / rate) WHERE lease_by = ?"
+        self._connection.execute(free, (since, worker))
+        self._connection.execute("DELETE FROM worker WHERE name = ?", (worker,))
+
+    def _bury(self, now: float) -> None:
+        """Ends workers that are dead or fell silent. Their last request may have started this very moment."""
+        for name, pid, until in self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall():
+            if until < now or not _is_alive(pid):
+                self._end_worker(name, now, now)
+
+    # leases ----------------------------------------------------------------------------------------------------------
+
+    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        find = (
+            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready JOIN site s ON s.id = h.site_id"
+            " WHERE h.pending > 0 AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
+        )
+        rows = self._connection.execute(find, (now, now + horizon_s, most))
+        return [ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait)) for i, key, site, pending, fetched, wait in rows]
+
+    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
+        leases = []
+        with self._transaction():
+            self._bury(now)
+            self._connection.execute("UPDATE worker SET lease_until = ? WHERE name = ?", (now + self._keeping.lease_s, worker))
+            for host_id in host_ids:
+                grab = "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
+                if self._connection.execute(grab, (worker, host_id)).rowcount:
+                    leases.append(self._lease_of(host_id, now))
+        return leases
+
+    def _lease_of(self, host_id: int, now: float) -> Lease:
+        find = "SELECT h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered FROM host h JOIN site s ON s.id = h.site_id WHERE h.id = ?"
+        key, site, epoch, next_at, delay_s, rate, strikes, answered = self._connection.execute(find, (host_id,)).fetchone()
+        return Lease(host_id, HostKey(key), SiteKey(site), epoch, max(0.0, next_at - now), delay_s, rate, strikes, bool(answered))
+
+    def fair_share(self, now: float) -> int:
+        hosts = int(self._connection.execute("SELECT count(*) FROM host WHERE pending > 0").fetchone()[0])
+        workers = int(self._connection.execute("SELECT count(*) FROM worker WHERE lease_until >= ?", (now,)).fetchone()[0])
+        return max(1, -(-hosts // max(1, workers)))
+
+    def idle(self, now: float) -> bool:
+        return self._connection.execute("SELECT 1 FROM host WHERE pending > 0 LIMIT 1").fetchone() is None
+
+    # tasks -----------------------------------------------------------------------------------------------------------
+
+    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        if self._budget.max_pages:
+            with self._transaction():
+                most, wait_s = self._within_budget(lease, most, len(in_hand))
+                tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), wait_s)
+                self._connection.execute(
+                    "UPDATE worker SET in_hand = in_hand + ? WHERE name = (SELECT lease_by FROM host WHERE id = ?)", (len(tasks), lease.host_id)
+                )
+            return tasks, later_s
+        return self._take(lease, most, in_hand, now)
+
+    def _within_budget(self, lease: Lease, most: int, in_hand: int) -> tuple[int, float | None]:
+        """How many pages this host may get now: what the budget leaves, and no more than a quantum ahead of the other sites."""
+        fetched = self._connection.execute("SELECT fetched FROM run WHERE id = ?", (self._run_id,)).fetchone()[0]
+        held = self._connection.execute("SELECT coalesce(sum(in_hand), 0) FROM worker").fetchone()[0]
+        left = self._budget.max_pages - fetched - held
+        if left <= 0:
+            self.budget_spent = self._budget.max_pages <= fetched
+            return 0, BARRIER_POLL_S
+        rivals = "SELECT min(s.fetched), count(*) FROM site s WHERE EXISTS (SELECT 1 FROM host h WHERE h.site_id = s.id AND h.pending > 0)"
+        least, sites = self._connection.execute(rivals).fetchone()
+        if sites > 1:
+            own = self._connection.execute("SELECT fetched FROM site WHERE key = ?", (lease.site,)).fetchone()[0]
+            left = min(left, least + self._budget.quantum - own - in_hand)
+        return min(most, left), BARRIER_POLL_S
+
+    def _take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        own = self._connection.execute("SELECT min(layer) FROM queue WHERE host_id = ?", (lease.host_id,)).fetchone()[0]
+        if own is None:
+            return (), None
+        if own >= 0 and self._layer_of_site(lease.host_id) < own:
+            return (), BARRIER_POLL_S
+        find = (
+            "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason"
+            " FROM queue q LEFT JOIN url u ON u.id = q.url_id WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
+        )
+        tasks: list[Task] = []
+        stale: list[tuple[int, int, int]] = []
+        soonest: float | None = None
+        for row in self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)):
+            layer, seq, url_id, text, purpose, about, hops, attempt, not_before, clicks, reason = row
+            if (layer, seq) in in_hand:
+                continue
+            if purpose == "page" and reason != Reason.WAITING:
+                stale.append((lease.host_id, layer, seq))
+            elif not_before > now:
+                soonest = min(soonest or not_before, not_before)
+            elif len(tasks) < most:
+                request = Request(Url(text), Purpose(purpose), clicks, hops, attempt, about)
+                tasks.append(Task(lease.host_id, layer, seq, UrlId(url_id), request))
+        self._forget(stale)
+        if tasks:
+            return tasks, None
+        if soonest is not None:
+            return (), soonest - now
+        return (), 0.0 if stale and not in_hand else None
+
+    def _layer_of_site(self, host_id: int) -> int:
+        """The first layer that any host of the same site still has waiting."""
+        find = (
+            "SELECT min((SELECT min(layer) FROM queue WHERE host_id = h.id AND layer >= 0)) FROM host h INDEXED BY host_site"
+            " WHERE h.site_id = (SELECT site_id FROM host WHERE id = ?) AND h.pending > 0"
+        )
+        found = self._connection.execute(find, (host_id,)).fetchone()[0]
+        return 0 if found is None else int(found)
+
+    def _forget(self, stale: Sequence[tuple[int, int, int]]) -> None:
+        """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
+        if not stale:
+            return
+        drop = "DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?"
+        less = "UPDATE host SET pending = pending - ? WHERE id = ?"
+        with contextlib.nullcontext() if self._connection.in_transaction else self._transaction():
+            self._connection.executemany(drop, stale)
+            self._connection.execute(less, (len(stale), stale[0][0]))
+
+    def robots(self, origin: Origin) -> StoredRobots | None:
+        row = self._connection.execute("SELECT origin, status, cause, body, fetched, expires FROM robots WHERE origin = ?", (origin,)).fetchone()
+        return StoredRobots(*row) if row else None
+
+    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
+        rows = self._connection.execute("SELECT key, fetched, fresh, charged, debt FROM family WHERE host_id = ?", (lease.host_id,))
+        return [FamilyRecord(*row) for row in rows]
+
+    # writing ---------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Ledger]:
+        """The write lock, a transaction, and the ledger to write in; its sums are entered at the end."""
+        with self._lock.transaction(self._connection):
+            self._ledger.open()
+            yield self._ledger
+            self._ledger.close()
+
+    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+        with self._transaction() as ledger:
+            fresh = sum(ledger.offer(candidate, now, reopen=reopen) for candidate in candidates)
+            for errand in errands:
+                ledger.send(errand)
+        return fresh
+
+    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        packed = [self._pages.pack(completion) for completion in batch.completions]
+        learned = {site: self._pages.learn_dictionary(site) for site in {completion.lease.site for completion in batch.completions}}
+        with self._transaction() as ledger:
+            held = dict(self._connection.execute("SELECT id, epoch FROM host WHERE lease_by = ?", (worker,)))
+            lost: set[Lease] = set()
+            for completion, body in zip(batch.completions, packed, strict=True):
+                if held.get(completion.lease.host_id) == completion.lease.epoch:
+                    ledger.complete(completion, body, now)
+                else:
+                    lost.add(completion.lease)
+            ledger.record(batch)
+            for state in batch.hosts:
+                if held.get(state.lease.host_id) == state.lease.epoch:
+                    ledger.settle(state, now)
+                else:
+                    lost.add(state.lease)
+            for site, data in learned.items():
+                if data:
+                    self._pages.store_dictionary(site, data)
+            renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
+            self._connection.execute(renew, (now + self._keeping.lease_s, batch.in_hand, worker))
+        return frozenset(lost)
+
+    # reading ---------------------------------------------------------------------------------------------------------
+
+    def counts(self) -> RunCounts:
+        counts = dict(self._connection.execute("SELECT name, value FROM tally"))
+        by_reason = {name.removeprefix("reason:"): value for name, value in counts.items() if name.startswith("reason:") and value}
+        fetched, wire = self._connection.execute("SELECT fetched, wire_bytes FROM run WHERE id = ?", (self._run_id,)).fetchone()
+        return RunCounts(counts.get("known", 0), by_reason.get("waiting", 0), fetched, wire, by_reason)
+
+    def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
+        """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
+        marks = ",".join("?" * len(reasons))
+        find = f"SELECT text, layer, in_sitemap FROM url WHERE reason IN ({marks})"
+        for text, layer, in_sitemap in self._connection.execute(find, [reason.value for reason in reasons]):
+            yield Url(text), layer, bool(in_sitemap)
+
+    def busiest(self, most: int, now: float) -> Sequence[HostRow]:
+        """Hosts with work, those with most waiting first."""
+        find = "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0 ORDER BY pending DESC LIMIT ?"
+        rows = self._connection.execute(find, (now, most))
+        return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased)) for key, pending, fetched, wait, why, leased in rows]
+
+    def close(self) -> None:
+        self._connection.close()
+        self._lock.close()
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process of this machine exists. A collection is never shared between machines: see `schema.refuse_network_disk`."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,172 @@
+"""What does one transaction change? To-do lists, URLs' states, visits and sums; pages go through `pages`.
+
+The sums (entries per host, pages per site, URLs per reason) are gathered in memory and entered once, when the transaction ends.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+
+from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState
+from periplus.model.visit import Reason, Redirected, Request, Skipped
+from periplus.model.web import HostKey, SiteKey
+from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, visit_row
+
+RAISED = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE})  # a better link may set these waiting at any time
+REOPENED = RAISED | {Reason.SCOPE, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE}  # and a new run these: never asked for
+_INSERT_VISIT = (
+    "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Ledger:
+    """Writes within a transaction that its owner opened. `open` before the first entry, `close` after the last."""
+
+    def __init__(self, connection: sqlite3.Connection, run_id: int, pages: PageWriter) -> None:
+        self._connection = connection
+        self._run_id = run_id
+        self._pages = pages
+        self._host_ids: dict[HostKey, int] = {}
+        self._pending: Counter[int] = Counter()
+        self._fetched: Counter[int] = Counter()
+        self._tallies: Counter[str] = Counter()
+        self._seq = 0
+
+    def open(self) -> None:
+        self._pending.clear()
+        self._fetched.clear()
+        self._tallies.clear()
+        self._host_ids.clear()  # a rolled-back transaction may have taken hosts with it
+        self._seq = self._first_seq = int(self._connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
+
+    def close(self) -> None:
+        many, one = self._connection.executemany, self._connection.execute
+        many("UPDATE host SET pending = pending + ? WHERE id = ?", [(change, host_id) for host_id, change in self._pending.items() if change])
+        fetched = [(count, host_id) for host_id, count in self._fetched.items()]
+        many("UPDATE host SET fetched = fetched + ? WHERE id = ?", fetched)
+        many("UPDATE site SET fetched = fetched + ? WHERE id = (SELECT site_id FROM host WHERE id = ?)", fetched)
+        change = (self._tallies.pop("fetched", 0), self._tallies.pop("wire_bytes", 0), self._run_id)
+        one("UPDATE run SET fetched = fetched + ?, wire_bytes = wire_bytes + ? WHERE id = ?", change)
+        upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+        many(upsert, [(name, count) for name, count in self._tallies.items() if count])
+        if self._seq != self._first_seq:
+            one("UPDATE meta SET value = ? WHERE name = 'seq'", (str(self._seq),))
+
+    def record(self, batch: Batch) -> None:
+        visits = [visit_row(self._run_id, 0, visit) for visit in batch.visits]
+        self._connection.executemany(_INSERT_VISIT, visits)
+        robots = [(r.origin, r.status, r.cause, r.body, r.fetched, r.expires) for r in batch.robots]
+        self._connection.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)", robots)
+        for errand in batch.errands:
+            self.send(errand)
+
+    def complete(self, completion: Completion, body: PackedBody | None, now: float) -> None:
+        """One task's end: its entry leaves the to-do list, and everything that was learned enters, in one transaction."""
+        run, task, visit = self._connection.execute, completion.task, completion.visit
+        run("DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq))
+        self._pending[task.host_id] -= 1
+        run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit))
+        asked = not isinstance(visit.outcome, Skipped)
+        if asked and task.url_id:
+            self._tallies["fetched"] += 1
+            self._tallies["wire_bytes"] += visit.wire_bytes
+            self._fetched[task.host_id] += 1
+        if completion.reason is None:
+            again = replace(task.request, attempt=task.request.attempt + asked)
+            self._enqueue(task.host_id, task.layer, task.url_id, again, now + completion.retry_in_s)
+        elif task.url_id:
+            status = getattr(visit.outcome, "status", None)
+            update = "UPDATE url SET reason = ?, rule = ?, status = ?, visited = ? WHERE id = ?"
+            run(update, (completion.reason.value, completion.rule, status, visit.started if asked else None, task.url_id))
+            self._tallies["reason:waiting"] -= 1
+            self._tallies["reason:" + completion.reason.value] += 1
+        if completion.document is not None and task.url_id:
+            self._pages.store_page(completion, completion.document, body, now)
+        for candidate in completion.candidates:
+            self.offer(candidate, now)
+        if isinstance(visit.outcome, Redirected) and task.url_id:
+            self._pages.store_links([redirect_row(task.url_id, visit.outcome, now)])
+
+    def offer(self, candidate: Candidate, now: float, *, reopen: bool = False) -> bool:
+        """Registers a URL if it is new, raises it if this link is a better one. True: it is newly waiting."""
+        host_id = self._host_id(candidate.host, candidate.site)
+        reason = candidate.reason
+        insert = "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        row = (candidate.url_id, candidate.url, host_id, reason.value, candidate.layer, candidate.rule, candidate.in_sitemap, now)
+        if self._connection.execute(insert, row).rowcount:
+            self._tallies["known"] += 1
+            self._tallies["reason:" + reason.value] += 1
+        elif not self._raise(candidate, reopen):
+            return False
+        if reason is not Reason.WAITING:
+            return False
+        layer = LAYER_NONE if candidate.layer is None else candidate.layer
+        self._enqueue(host_id, layer, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
+        return True
+
+    def _raise(self, candidate: Candidate, reopen: bool) -> bool:
+        """A known URL seen again: notes the shorter way or the sitemap. True: it must be entered in the to-do list."""
+        find = "SELECT reason, layer, in_sitemap FROM url WHERE id = ?"
+        reason, layer, in_sitemap = self._connection.execute(find, (candidate.url_id,)).fetchone()
+        nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
+        if candidate.in_sitemap and not in_sitemap:
+            self._connection.execute("UPDATE url SET in_sitemap = 1 WHERE id = ?", (candidate.url_id,))
+        if nearer:
+            self._connection.execute("UPDATE url SET layer = ? WHERE id = ?", (candidate.layer, candidate.url_id))
+        if candidate.reason is not Reason.WAITING:
+            return False
+        if reason in (REOPENED if reopen else RAISED):
+            self._connection.execute("UPDATE url SET reason = 'waiting', rule = '' WHERE id = ?", (candidate.url_id,))
+            self._tallies["reason:" + reason] -= 1
+            self._tallies["reason:waiting"] += 1
+            return True
+        return nearer and reason == Reason.WAITING and layer is None
+
+    def send(self, errand: Errand) -> None:
+        """Enters a robots.txt or sitemap into its host's list, unless it stands there already."""
+        host_id = self._host_id(errand.host, errand.site)
+        request = errand.request
+        twin = "SELECT 1 FROM queue WHERE host_id = ? AND layer = ? AND text = ? AND about = ?"
+        if self._connection.execute(twin, (host_id, errand.layer, request.url, request.about)).fetchone() is None:
+            self._enqueue(host_id, errand.layer, 0, request, 0.0)
+
+    def _enqueue(self, host_id: int, layer: int, url_id: int, request: Request, not_before: float) -> None:
+        text = None if url_id else request.url
+        row = (host_id, layer, self._seq, url_id, text, request.purpose.value, request.about, request.hops, request.attempt, not_before)
+        self._connection.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._seq += 1
+        self._pending[host_id] += 1
+
+    def _host_id(self, host: HostKey, site: SiteKey) -> int:
+        known = self._host_ids.get(host)
+        if known is None:
+            self._connection.execute("INSERT OR IGNORE INTO site (key) VALUES (?)", (site,))
+            self._connection.execute("INSERT OR IGNORE INTO host (key, site_id) SELECT ?, id FROM site WHERE key = ?", (host, site))
+            known = int(self._connection.execute("SELECT id FROM host WHERE key = ?", (host,)).fetchone()[0])
+            self._host_ids[host] = known
+        return known
+
+    def settle(self, state: HostState, now: float) -> None:
+        """A host's pace, and its lease's end if that is wished."""
+        run, host_id = self._connection.execute, state.lease.host_id
+        update = "UPDATE host SET next_at = ?, delay_s = ?, rate = ?, strikes = ?, answered = ?, waits_for = ? WHERE id = ?"
+        run(update, (now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered, state.waits_for, host_id))
+        rows = [(host_id, record.key, record.fetched, record.fresh, record.charged, record.debt) for record in state.families]
+        self._connection.executemany("INSERT OR REPLACE INTO family VALUES (?, ?, ?, ?, ?, ?)", rows)
+        if state.down is not None:
+            self._drop_all(host_id, state.down, state.waits_for)
+        if state.release:
+            run("UPDATE host SET lease_by = NULL WHERE id = ?", (host_id,))
+
+    def _drop_all(self, host_id: int, reason: Reason, why: str) -> None:
+        """What still waits for a host that is given up is dropped, until a new run."""
+        run = self._connection.execute
+        run("UPDATE host SET down_in_run = ? WHERE id = ?", (self._run_id, host_id))
+        waiting = "SELECT url_id FROM queue WHERE host_id = ? AND purpose = 'page'"
+        update = f"UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting' AND id IN ({waiting})"
+        dropped = run(update, (reason.value, why, host_id)).rowcount
+        self._tallies["reason:waiting"] -= dropped
+        self._tallies["reason:" + reason.value] += dropped
+        self._pending[host_id] -= run("DELETE FROM queue WHERE host_id = ?", (host_id,)).rowcount

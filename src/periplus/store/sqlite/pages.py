@@ -1,0 +1,160 @@
+"""How does a fetched page become rows? Bytes are packed before the write lock is taken; within it there are only inserts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from periplus.model.frontier import Completion
+from periplus.model.page import Document, LinkKind, Position
+from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
+from periplus.settings import Keeping
+from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
+from periplus.urls.canonical import url_id
+
+PAGE_COLUMNS = 24
+LINK_COLUMNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBody:
+    """A body ready to be stored; text: its text, packed, or None."""
+
+    md5: bytes
+    dictionary_id: int | None
+    size: int
+    data: bytes
+    text: bytes | None
+
+
+def outcome_columns(outcome: Outcome) -> tuple[str, int, str]:
+    """(kind, status, detail) of an outcome as the visit table holds it."""
+    match outcome:
+        case Fetched(status=status, cut=cut):
+            return "fetched", status, cut.value
+        case Redirected(status=status, target=target):
+            return "redirected", status, target
+        case Unchanged():
+            return "unchanged", 304, ""
+        case Failed(cause=cause, detail=detail):
+            return "failed", 0, f"{cause.value}: {detail}" if detail else cause.value
+        case Skipped(reason=reason, rule=rule, line=line):
+            return "skipped", 0, f"{reason.value}: line {line}: {rule}" if line else f"{reason.value}: {rule}"
+
+
+def visit_row(run_id: int, visit_url_id: int, visit: Visit) -> tuple[object, ...]:
+    request = visit.request
+    kind, status, detail = outcome_columns(visit.outcome)
+    text = None if visit_url_id else request.url
+    return (run_id, visit_url_id, text, request.purpose.value, visit.started, visit.took_s, kind, status, detail, visit.wire_bytes, visit.address)
+
+
+def page_row(completion: Completion, document: Document, body_id: int | None, now: float) -> tuple[object, ...]:
+    visit = completion.visit
+    outcome = visit.outcome
+    headers = outcome.headers if isinstance(outcome, Fetched) else Headers()
+    size = len(outcome.body) if isinstance(outcome, Fetched) else 0
+    declared = headers.get("content-length")
+    if not size and declared.isascii() and declared.isdigit():  # a body that we did not read: the server's word for its length
+        size = int(declared[:18])
+    robots = ",".join(name for name, said in (("noindex", document.noindex), ("nofollow", document.nofollow)) if said)
+    cut = outcome.cut.value if isinstance(outcome, Fetched) else ""
+    return (
+        completion.task.url_id, now, document.media_type, size, visit.wire_bytes, visit.took_s,
+        document.charset.name, document.charset.source, document.language, document.title, document.description, document.h1,
+        document.canonical, robots, cut, document.last_modified, document.expires, headers.get("etag"), headers.get("last-modified"),
+        len(document.text), document.digests.body, document.digests.text, document.digests.folded, body_id,
+    )  # fmt: skip
+
+
+def link_rows(source: int, document: Document, now: float) -> list[tuple[object, ...]]:
+    """One row per distinct (target, kind, position, nofollow). Enum members are written by value: sqlite3 takes str only by exact type."""
+    return [
+        (source, url_id(link.target), link.kind.value, link.position.value, link.nofollow, link.anchor, " ".join(link.fragments), link.count, now, now)
+        for link in document.links
+    ]
+
+
+def redirect_row(source: int, redirect: Redirected, now: float) -> tuple[object, ...]:
+    target = url_id(redirect.target)
+    return (source, target, LinkKind.REDIRECT.value, Position.HEAD.value, False, "", redirect.fragment, 1, now, now)
+
+
+class PageWriter:
+    """Packs and inserts pages. Keeps in memory which dictionary each site has."""
+
+    def __init__(self, connection: sqlite3.Connection, keeping: Keeping) -> None:
+        self._connection = connection
+        self._keeping = keeping
+        self._codec = BodyCodec()
+        self._dictionaries: dict[str, int] = {}
+
+    def pack(self, completion: Completion) -> PackedBody | None:
+        """The completion's body, compressed; None when there is none to keep."""
+        outcome = completion.visit.outcome
+        if completion.document is None or not isinstance(outcome, Fetched) or not outcome.body or not self._keeping.keep_bodies:
+            return None
+        dictionary = self._dictionaries.get(completion.lease.site)
+        text = completion.document.text
+        packed_text = self._codec.pack(text.encode("utf-8", "replace"), None) if text and self._keeping.keep_text else None
+        return PackedBody(completion.document.digests.body, dictionary, len(outcome.body), self._codec.pack(outcome.body, dictionary), packed_text)
+
+    def store_body(self, packed: PackedBody, body: bytes) -> int:
+        """The row that holds these bytes: an earlier one when it holds exactly the same (equal digest, then compared)."""
+        find = "SELECT id, dictionary_id, data FROM body WHERE md5 = ? AND size = ?"
+        for body_id, dictionary_id, data in self._connection.execute(find, (packed.md5, packed.size)):
+            if self.restore(data, dictionary_id) == body:
+                return int(body_id)
+        insert = "INSERT INTO body (md5, dictionary_id, size, data, text) VALUES (?, ?, ?, ?, ?)"
+        row = self._connection.execute(insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text))
+        return int(row.lastrowid or 0)
+
+    def restore(self, data: bytes, dictionary_id: int | None) -> bytes:
+        """A stored body as it was."""
+        if dictionary_id is not None and not self._codec.knows(dictionary_id):
+            found = self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()
+            self._codec.add(dictionary_id, found[0])
+        return self._codec.unpack(data, dictionary_id)
+
+    def store_page(self, completion: Completion, document: Document, packed: PackedBody | None, now: float) -> None:
+        """The page, its links and bad links, in place of what an earlier visit left."""
+        run = self._connection.execute
+        source = completion.task.url_id
+        outcome = completion.visit.outcome
+        body_id = self.store_body(packed, outcome.body) if packed and isinstance(outcome, Fetched) else None
+        row = page_row(completion, document, body_id, now)
+        run("INSERT OR REPLACE INTO page VALUES (" + "?," * (PAGE_COLUMNS - 1) + "?)", row)
+        self.store_links(link_rows(source, document, now))
+        if document.bad_links:
+            run("DELETE FROM bad_link WHERE source = ?", (source,))
+            bad = [(source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links]
+            self._connection.executemany("INSERT INTO bad_link VALUES (?, ?, ?, ?, ?, ?)", bad)
+
+    def store_links(self, rows: Iterable[tuple[object, ...]]) -> None:
+        self._connection.executemany("INSERT OR REPLACE INTO link VALUES (" + "?," * (LINK_COLUMNS - 1) + "?)", rows)
+
+    def learn_dictionary(self, site: str) -> bytes:
+        """A dictionary for a site that has enough pages and none yet, trained outside of any transaction; else empty."""
+        if site in self._dictionaries:
+            return b""
+        found = self._connection.execute("SELECT id, fetched, dictionary_id FROM site WHERE key = ?", (site,)).fetchone()
+        if found and found[2] is not None:  # another worker was first
+            self._use(site, found[2])
+            return b""
+        if not found or found[1] < PAGES_FOR_DICTIONARY:
+            return b""
+        newest = "SELECT b.data, b.dictionary_id FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
+        rows = self._connection.execute(newest + " WHERE h.site_id = ? LIMIT ?", (found[0], PAGES_FOR_DICTIONARY)).fetchall()
+        return train([self.restore(data, dictionary_id) for data, dictionary_id in rows])
+
+    def store_dictionary(self, site: str, data: bytes) -> None:
+        found = self._connection.execute("SELECT id, dictionary_id FROM site WHERE key = ?", (site,)).fetchone()
+        if found[1] is None:
+            row = self._connection.execute("INSERT INTO dictionary (data) VALUES (?)", (data,))
+            self._connection.execute("UPDATE site SET dictionary_id = ? WHERE id = ?", (row.lastrowid, found[0]))
+
+    def _use(self, site: str, dictionary_id: int) -> None:
+        if not self._codec.knows(dictionary_id):
+            self._codec.add(dictionary_id, self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()[0])
+        self._dictionaries[site] = dictionary_id

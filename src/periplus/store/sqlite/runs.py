@@ -1,0 +1,62 @@
+"""Which runs did a collection have, and how does one begin and end?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from periplus.model.web import Url, UrlId
+from periplus.settings import Settings, as_values
+from periplus.store.sqlite import schema
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as stored. state: running, done, stopped, suspicious or failed; note says why."""
+
+    id: int
+    kind: str
+    starts: tuple[str, ...]
+    settings: dict[str, object]
+    seed: int
+    started: float  # seconds since the epoch, UTC
+    ended: float | None
+    state: str
+    note: str
+    fetched: int
+    wire_bytes: int
+
+
+def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
+    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew."""
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+        connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
+        connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
+        connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
+        insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, 0, ?, 'running')"
+        values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}  # a password is no part of the record
+        row = connection.execute(insert, (kind, json.dumps(list(starts)), json.dumps(values), now))
+        return int(row.lastrowid or 0)
+
+
+def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+        connection.executemany("INSERT OR IGNORE INTO start VALUES (?, ?)", [(url_id, now) for url_id in ids])
+
+
+def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+        connection.execute("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
+
+
+def run_records(connection: sqlite3.Connection) -> list[RunRecord]:
+    """All runs, oldest first."""
+    columns = "id, kind, starts, settings, seed, started, ended, state, note, fetched, wire_bytes"
+    return [
+        RunRecord(row[0], row[1], tuple(json.loads(row[2])), json.loads(row[3]), *row[4:])
+        for row in connection.execute(f"SELECT {columns} FROM run ORDER BY id")
+    ]
