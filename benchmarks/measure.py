@@ -1,0 +1,139 @@
+"""What did a command cost: time, CPU, memory?"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVER_CORE = 0
+CLIENT_CORE = 1
+SAMPLE_S = 0.05  # between two looks at the memory of a family of processes; shorter costs the server's core more than 2 %
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one command took, its children included."""
+
+    wall_s: float
+    cpu_s: float  # user + system, of the command and every child that it waited for
+    rss_bytes: int  # largest resident size of one process; with family=True: of all of them at one moment
+    exit_code: int
+    said: str  # the end of what it printed
+
+
+def pinned(command: Sequence[str], core: int | None) -> list[str]:
+    """The command bound to one core; None: free."""
+    return list(command) if core is None else ["taskset", "-c", str(core), *command]
+
+
+def run(command: Sequence[str], *, core: int | None = CLIENT_CORE, cwd: Path | None = None, family: bool = False, limit_s: float = 600.0) -> Cost:
+    """Runs the command to its end, or for limit_s seconds, then ends it by its own id (exit code -15 then)."""
+    output = Path(os.devnull) if cwd is None else cwd / ".said"
+    with output.open("wb") as sink:
+        started = time.monotonic()
+        child = subprocess.Popen(pinned(command, core), cwd=cwd, stdout=sink, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        alarm = threading.Timer(limit_s, child.terminate)
+        alarm.start()
+        watch = _Family(child.pid) if family else None
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.monotonic() - started
+        alarm.cancel()
+    child.returncode = os.waitstatus_to_exitcode(status)
+    rss = usage.ru_maxrss * 1024
+    if watch is not None:
+        rss = max(rss, watch.end())
+    said = "" if cwd is None else output.read_text(errors="replace")[-2000:]
+    return Cost(wall, usage.ru_utime + usage.ru_stime, rss, child.returncode, said)
+
+
+class _Family:
+    """The largest resident memory of a process and its descendants together, looked at every SAMPLE_S. Shared pages count once
+    for each process, so the sum errs to our disadvantage."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._largest = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(SAMPLE_S):
+            self._largest = max(self._largest, sum(map(resident_bytes, descendants(self._pid))))
+
+    def end(self) -> int:
+        self._stop.set()
+        self._thread.join()
+        return self._largest
+
+
+def descendants(pid: int) -> list[int]:
+    """The process and all that came of it, as far as they live."""
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        try:
+            waiting += [int(word) for task in Path(f"/proc/{one}/task").iterdir() for word in (task / "children").read_text().split()]
+        except OSError:  # it ended while we looked
+            continue
+    return found
+
+
+def resident_bytes(pid: int) -> int:
+    """0 when the process is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def process_cpu_s(pid: int) -> float:
+    """User + system seconds of a living process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def median(values: Iterable[float]) -> float:
+    """nan for none."""
+    found = list(values)
+    return statistics.median(found) if found else float("nan")
+
+
+def alternated(rounds: int, trials: dict[str, Callable[[], Cost]]) -> dict[str, list[Cost]]:
+    """Each trial once a round, in turn, the order turned about each round: a load that drifts meets all of them alike."""
+    results: dict[str, list[Cost]] = {name: [] for name in trials}
+    for number in range(rounds):
+        names = list(trials) if number % 2 == 0 else list(reversed(trials))
+        for name in names:
+            results[name].append(trials[name]())
+    return results
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Markdown, columns aligned; floats with three significant digits."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(len(head), *(len(row[place]) for row in cells)) if cells else len(head) for place, head in enumerate(heads)]
+    lines = [list(heads), ["-" * width for width in widths], *cells]
+    return "\n".join("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def load() -> str:
+    """How busy the machine is: a figure measured beside other work says so."""
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

@@ -1,0 +1,189 @@
+"""How are folders served as web sites on loopback, cheaply, and what did the server see?"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import SERVER_CORE, pinned, process_cpu_s
+
+COMPRESSED = frozenset({".html", ".htm", ".txt", ".css", ".js", ".xml", ".svg"})
+READY_S = 10.0
+
+CONFIGURATION = """
+daemon off; master_process off; worker_processes 1; pid {temp}/nginx.pid; error_log {temp}/error.log warn;
+events {{ worker_connections 2048; }}
+http {{
+  include /etc/nginx/mime.types; default_type application/octet-stream;
+  sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 300; server_tokens off;
+  gzip_static on; gzip_vary on; charset off; absolute_redirect on; port_in_redirect on;
+  open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
+  client_body_temp_path {temp}/body; proxy_temp_path {temp}/proxy; fastcgi_temp_path {temp}/fastcgi;
+  uwsgi_temp_path {temp}/uwsgi; scgi_temp_path {temp}/scgi;
+  log_format seen '$msec\\t$request_time\\t$host\\t$request\\t$status\\t$body_bytes_sent\\t$sent_http_content_type';
+  {log}
+{servers}
+}}
+"""
+SERVER = """  server {{ listen {address}:{port}; server_name {name} {address}; root "{root}"; index index.html; }}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A folder as one host. Peers that take no name table reach it by its address."""
+
+    name: str
+    root: Path
+    start: str = "/"  # path of the start page
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where a site is served: each on a loopback address of its own, so that every crawler takes them for different hosts."""
+
+    site: Site
+    address: str
+    port: int
+
+    @property
+    def by_name(self) -> str:
+        return f"http://{self.site.name}:{self.port}{self.site.start}"
+
+    @property
+    def by_address(self) -> str:
+        return f"http://{self.address}:{self.port}{self.site.start}"
+
+    @property
+    def resolve(self) -> str:
+        return f"{self.site.name}:{self.port}:{self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line of the server's log. ended: seconds since the epoch, when the answer was sent, to the millisecond."""
+
+    ended: float
+    host: str
+    path: str
+    status: int
+    sent_bytes: int
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server."""
+
+    hosts: tuple[Host, ...]
+    pid: int
+    log: Path
+
+    def cpu_s(self) -> float:
+        return process_cpu_s(self.pid)
+
+    def mark(self) -> int:
+        """A place in the log, for hits(since)."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def hits(self, since: int = 0) -> list[Hit]:
+        with self.log.open("rb") as file:
+            file.seek(since)
+            return [hit(line) for line in file.read().decode("utf-8", "replace").splitlines()]
+
+
+def hit(line: str) -> Hit:
+    """One log line read. A broken request line (no method, no path) has an empty path."""
+    ended, _took, host, request, status, sent, media_type = line.split("\t")
+    words = request.split(" ")
+    return Hit(float(ended), host, words[1] if len(words) > 1 else "", int(status), int(sent), media_type.partition(";")[0])
+
+
+def pages(hits: Sequence[Hit]) -> int:
+    """Distinct HTML pages that were sent whole with status 200: what every crawler is paid for."""
+    return len({(one.host, one.path) for one in hits if one.status == 200 and one.media_type == "text/html"})
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, log: bool = True) -> Iterator[Server]:
+    """Serves the sites with nginx, a direct child that is ended by its own id. temp: an empty folder, ours alone.
+
+    The child runs as whoever calls, in one process, touches nothing outside temp, and listens on loopback only.
+    """
+    port = free_port()
+    hosts = tuple(Host(site, f"127.0.0.{number}", port) for number, site in enumerate(sites, 11))
+    servers = "\n".join(SERVER.format(address=one.address, port=port, name=one.site.name, root=one.site.root) for one in hosts)
+    where = temp / "access.log"
+    written = CONFIGURATION.format(temp=temp, servers=servers, log=f"access_log {where} seen;" if log else "access_log off;")
+    (temp / "nginx.conf").write_text(written)
+    child = subprocess.Popen(pinned(["/usr/sbin/nginx", "-p", str(temp), "-e", f"{temp}/error.log", "-c", f"{temp}/nginx.conf"], core))
+    try:
+        _wait(hosts, child, temp / "error.log")
+        yield Server(hosts, child.pid, where)
+    finally:
+        child.terminate()
+        child.wait()
+
+
+def _wait(hosts: Sequence[Host], child: subprocess.Popen[bytes], errors: Path) -> None:
+    until = time.monotonic() + READY_S
+    while True:
+        try:
+            for one in hosts:
+                socket.create_connection((one.address, one.port), timeout=1).close()
+            return
+        except OSError:
+            if child.poll() is not None or time.monotonic() > until:
+                raise SystemExit(f"nginx did not start: {errors.read_text() if errors.exists() else 'no word'}") from None
+            time.sleep(0.02)
+
+
+def compressed_copy(source: Path, target: Path, only: Sequence[str] = ()) -> Path:
+    """The folder again with a .gz beside each text, so that the server compresses nothing while it is measured.
+
+    only: files and folders below source to take; none: all. Links are followed. Done once: a finished copy is used again.
+    """
+    done = target / ".complete"
+    if done.exists():
+        return target
+    shutil.rmtree(target, ignore_errors=True)
+    for part in only or ("",):
+        here = source / part
+        if here.is_dir():
+            shutil.copytree(here, target / part, dirs_exist_ok=True, ignore=_left_out)
+        else:
+            (target / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(here, target / part)
+    compress(target)
+    done.touch()
+    return target
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """Links to nothing, and pages that the source holds only compressed: a server that takes .gz files would send them as pages."""
+    return {name for name in names if not (Path(folder) / name).exists() or name.endswith(".html.gz")}
+
+
+def compress(root: Path) -> None:
+    """A .gz beside each text of the folder, level 6 as servers do."""
+    files = [path for path in root.rglob("*") if path.suffix in COMPRESSED and path.is_file()]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_compress, files, chunksize=64))
+
+
+def _compress(path: Path) -> None:
+    Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes(), compresslevel=6, mtime=0))
