@@ -1,0 +1,146 @@
+"""The report that a site's owner reads."""
+
+import re
+
+import numpy as np
+import pytest
+from lxml import html
+
+from periplus.model.results import (
+    OTHERS,
+    About,
+    DeadLink,
+    Duplicates,
+    Holder,
+    LayerTally,
+    MapNode,
+    PageColumns,
+    Redirect,
+    ReportData,
+    StateTally,
+    Tally,
+)
+from periplus.model.visit import STATE_OF, Reason
+from periplus.present.report import HOLDERS_SHOWN, SHOWN, site_report
+
+HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
+HOME, PAGE = "https://e.org/", 'https://e.org/a"><script>'
+
+
+def data_of(**changes):
+    zeros = np.zeros(2, np.int64)
+    reasons = (Reason.OK, Reason.ROBOTS)
+    pages = PageColumns(
+        (HOME, PAGE), ("Home", HOSTILE), [STATE_OF[reason] for reason in reasons], reasons, zeros, ("", ""), zeros, zeros, zeros + 0.5, zeros + 9, zeros, zeros
+    )
+    tree = MapNode(0, 5, 3, 0, 1.0, (MapNode(1, 1, 1, 0, 0.2), MapNode(OTHERS, 3, 1, 0, 0.3)))
+    counts = tuple(StateTally(STATE_OF[reason], reason, 7) for reason in (Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND))
+    dead = (DeadLink("https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", ""))),)
+    values = {
+        "about": About("run " + HOSTILE, HOME, 0.0, 0.85, 42, parameters=(("include", HOSTILE),)),
+        "finished": 0.0,
+        "counts": counts,
+        "pages": pages,
+        "tree": tree,
+        "layers": (LayerTally(0, 1, 0), LayerTally(1, 2, 2)),
+        "top": (pages.page(0), pages.page(1)),
+        "dead": dead,
+        "redirects": (Redirect(PAGE, HOME, 301, 4),),
+        "hosts": (Tally("e.org", 2, 100),),
+        "external": (Tally(HOSTILE, 5),),
+        "media": (Tally(HOSTILE, 2, 100),),
+        "charsets": (Tally("utf-8", 2),),
+        "languages": (Tally("", 2),),
+        "duplicates": (Duplicates((HOME, PAGE), 1234),),
+    }
+    return ReportData(**(values | changes))
+
+
+def read(**changes):
+    return html.document_fromstring(site_report(data_of(**changes)).encode("utf-8"))
+
+
+def words(element):
+    return " ".join(element.text_content().split())
+
+
+def test_nothing_is_loaded_and_nothing_runs():
+    page = read()
+    assert page.xpath("//script | //img | //iframe | //object | //embed | //link | //form | //base") == []
+    assert not [name for element in page.iter() if isinstance(element.tag, str) for name in element.attrib if name.startswith("on")]
+    assert "url(" not in page.xpath("string(//style)")
+    assert "@import" not in page.xpath("string(//style)")
+    assert page.xpath("//@src") == []
+    assert page.xpath("//meta[@http-equiv]/@content") == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_crawled_text_stays_text():
+    source = site_report(data_of())
+    assert "<script" not in source
+    assert "\x1b" not in source
+    assert "\u202e" not in source
+    assert 'alert("1")' in words(read().xpath("//section[@id='dead']")[0])
+    source.encode("utf-8")
+
+
+def test_only_web_addresses_become_links():
+    page = read(redirects=(Redirect("javascript:alert(1)", "data:text/html,x", 302, 1),))
+    assert all(re.match("https?://|#", target) for target in page.xpath("//@href"))
+    assert "javascript:alert(1)" in words(page.xpath("//section[@id='redirects']")[0])
+
+
+def test_every_link_of_the_contents_leads_to_a_section():
+    page = read()
+    assert page.xpath("//nav/a/@href") == [f"#{name}" for name in page.xpath("//section/@id")]
+    assert len(page.xpath("//section")) == 9
+
+
+def test_the_map_is_a_tree_with_totals():
+    [home] = read().xpath("//ul[@class='map']/li")
+    assert words(home.xpath("details/summary")[0]) == "Home5 pages9"
+    assert "3 more pages, 2 not fetched" in words(home.xpath("details/ul/li")[1])
+    assert "disallowed by robots.txt" in words(home.xpath("details/ul/li")[0])
+
+
+def test_a_dead_link_names_its_pages_and_words():
+    [section] = read().xpath("//section[@id='dead']")
+    assert words(section.xpath(".//span")[0]) == "not found, status 404"
+    assert len(section.xpath(".//li")) == 2
+    assert section.xpath(".//li//q")[0].text.startswith("</style>")
+
+
+@pytest.mark.parametrize("name", ["dead", "redirects", "duplicates"])
+def test_a_list_that_is_cut_says_what_is_missing(name):
+    entries = getattr(data_of(), name) * (SHOWN + 3)
+    assert "And 3 more" in words(read(**{name: entries}).xpath(f"//section[@id='{name}']")[0])
+
+
+def test_a_dead_link_of_every_page_is_folded_and_counted():
+    holders = (Holder(HOME, "Home", "words"),) * (HOLDERS_SHOWN + 10)
+    [section] = read(dead=(DeadLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders),)).xpath("//section[@id='dead']")
+    assert len(section.xpath(".//li")) == HOLDERS_SHOWN
+    assert f"{HOLDERS_SHOWN + 5} more pages with this link" in words(section)
+    assert "And 10 more pages." in words(section)
+
+
+def test_a_crawl_that_fetched_nothing_says_so_first():
+    page = read(counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, top=(), layers=())
+    assert "No page was fetched" in words(page.xpath("//header")[0])
+    assert "there is no map" in words(page.xpath("//section[@id='map']")[0])
+
+
+def test_a_run_under_way_is_called_so():
+    assert "not finished" in words(read().xpath("//header")[0])
+    assert "Finished 2 January 1970, 00:00 UTC" in words(read(finished=86400.0).xpath("//header")[0])
+
+
+def test_sections_without_content_are_left_out():
+    page = read(counts=(), dead=(), tree=None, layers=(), top=(), redirects=(), hosts=(), external=(), media=(), charsets=(), languages=(), duplicates=())
+    assert page.xpath("//section/@id") == ["dead", "map"]
+
+
+def test_a_very_deep_map_is_written_without_recursion():
+    tree = MapNode(0, 1, 1, 0, 0.1)
+    for _ in range(3000):
+        tree = MapNode(0, tree.pages + 1, 1, 0, 0.1, (tree,))
+    assert site_report(data_of(tree=tree)).count("<details") == 3000
