@@ -1,0 +1,203 @@
+"""What does one site consist of? Pages that become HTML, other answers, and the truth about both."""
+
+from __future__ import annotations
+
+import email.utils
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from periplus.model.page import Link, LinkKind, Position
+from periplus.model.visit import Reason
+from periplus.model.web import Url
+from testweb.truth import PageTruth, Truth, merged
+from testweb.wire import PORT, Answer, Asked, Handler, Reply, Routes
+
+FIRST_DAY_S = 1_700_000_000  # Last-Modified of every page's version 0; each version is a day younger
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link as the page writes it, and where it leads."""
+
+    href: str
+    anchor: str
+    position: Position = Position.MAIN
+    rel: str = ""
+    target: str = ""  # the URL without fragment; empty: href is a path of the same site
+
+
+@dataclass(slots=True)
+class Page:
+    """An HTML page. With `html` set, that is the whole document and `known` tells its links."""
+
+    path: str
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    links: list[PageLink] = field(default_factory=list)
+    language: str = "en"
+    charset: str = "utf-8"
+    charset_in: str = "header"  # where it is declared: header, meta, both or none
+    head: str = ""  # further elements of <head>
+    headers: tuple[tuple[str, str], ...] = ()
+    validators: bool = True  # ETag and Last-Modified, and 304
+    html: str = ""
+    known: tuple[Link, ...] = ()  # links beyond `links`: in `head`, `headers` or `html`
+
+
+class Site:
+    """One host. Built by adding to it; served and asked for its truth afterwards."""
+
+    def __init__(self, host: str, *, latency_s: float = 0.0) -> None:
+        self.host = host
+        self.latency_s = latency_s  # before every answer
+        self.pages: dict[str, Page] = {}
+        self.routes = Routes()
+        self.facts = Truth()  # what the plants know; `truth` adds the pages
+        self._rendered: dict[tuple[str, int], bytes] = {}
+
+    def url(self, path: str) -> str:
+        return f"http://{self.host}:{PORT}{path}"
+
+    def add(self, page: Page, linked_from: str | None = None) -> Page:
+        """A page, with a link to it from another page if that is named."""
+        self.pages[page.path] = page
+        self.routes.exact[page.path] = lambda asked: self._page_answer(page, asked)
+        if linked_from is not None:
+            self.link(linked_from, page.path, page.title)
+        return page
+
+    def answer(self, path: str, reply: Reply | Handler, expected: Reason | None = None, linked_from: str | None = "/") -> str:
+        """Something other than a page at path, and what a crawl should make of it. The URL comes back."""
+        self.routes.exact[path] = reply if callable(reply) else lambda asked: reply
+        if linked_from is not None:
+            self.link(linked_from, path, f"The page {path}")
+        if expected is not None:
+            self.facts.reasons[self.url(path)] = expected
+        return self.url(path)
+
+    def link(self, source: str, href: str, anchor: str, **more: str) -> None:
+        """A further link on a page of this site; more: the other fields of PageLink."""
+        self.pages[source].links.append(PageLink(href, anchor, **more))
+
+    def expect(self, path: str, reason: Reason) -> None:
+        self.facts.reasons[self.url(path)] = reason
+
+    def reply(self, asked: Asked) -> Reply:
+        """What this site answers; 404 for what it does not know."""
+        handler = self.routes.find(asked)
+        return NOT_FOUND if handler is None else handler(asked)
+
+    def render_all(self) -> None:
+        """Makes every page's bytes now, so that serving them later costs next to nothing."""
+        for page in self.pages.values():
+            self._body(page, 0)
+
+    def _body(self, page: Page, version: int) -> bytes:
+        key = (page.path, version)
+        if key not in self._rendered:
+            self._rendered[key] = render(page, self.host, version).encode(page.charset, "xmlcharrefreplace")
+        return self._rendered[key]
+
+    def _page_answer(self, page: Page, asked: Asked) -> Answer:
+        body = self._body(page, asked.version)
+        media_type = "text/html" + (f"; charset={page.charset}" if page.charset_in in ("header", "both") else "")
+        if not page.validators:
+            return Answer(200, body, media_type, page.headers)
+        etag = f'"{asked.version}-{hashlib.md5(body, usedforsecurity=False).hexdigest()[:12]}"'
+        changed = email.utils.formatdate(FIRST_DAY_S + 86_400 * asked.version, usegmt=True)
+        validators = (("ETag", etag), ("Last-Modified", changed))
+        asked_etag = asked.headers.get("if-none-match")
+        if asked_etag == etag or (asked_etag is None and asked.headers.get("if-modified-since") == changed):
+            return Answer(304, b"", "", validators)
+        return Answer(200, body, media_type, (*validators, *page.headers))
+
+    @property
+    def truth(self) -> Truth:
+        """Pages and plants together, with PORT for the port."""
+        told = Truth()
+        for page in self.pages.values():
+            url = self.url(page.path)
+            told.pages[url] = PageTruth(url, page.title, page.title, "\n".join(page.paragraphs), page.language, page.charset)
+            told.links[url] = tuple(self._links(page))
+        return merged((told, self.facts))
+
+    def _links(self, page: Page) -> Iterator[Link]:
+        """The page's links, folded as `model.page.Link` says."""
+        folded: dict[tuple[str, Position, bool], list[PageLink]] = {}
+        for link in page.links:
+            target = link.target or self.url(link.href.partition("#")[0] or page.path)
+            folded.setdefault((target, link.position, "nofollow" in link.rel), []).append(link)
+        for (target, position, nofollow), group in folded.items():
+            fragments = dict.fromkeys(link.href.partition("#")[2] for link in group if "#" in link.href)
+            yield Link(Url(target), LinkKind.ANCHOR, position, group[0].anchor, nofollow, tuple(fragments), len(group))
+        yield from page.known
+
+
+NOT_FOUND = Answer(404, b"<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no such page here.</p>")
+
+
+class Web:
+    """Several sites behind one port."""
+
+    def __init__(self, sites: Iterable[Site] = ()) -> None:
+        self.sites = {site.host: site for site in sites}
+
+    def site(self, host: str) -> Site:
+        """The site of that name, made when it is new."""
+        return self.sites.setdefault(host, Site(host))
+
+    @property
+    def truth(self) -> Truth:
+        return merged(site.truth for site in self.sites.values())
+
+
+def _anchors(links: Iterable[PageLink]) -> str:
+    return "\n".join(_anchor(link) for link in links)
+
+
+def _anchor(link: PageLink) -> str:
+    rel = f' rel="{escape(link.rel)}"' if link.rel else ""
+    return f'<li><a href="{escape(link.href)}"{rel}>{escape(link.anchor)}</a></li>'
+
+
+def render(page: Page, host: str, version: int = 0) -> str:
+    """The page as HTML: the site's own header, navigation and footer around what is its own."""
+    if page.html:
+        return page.html
+    at = {position: [link for link in page.links if link.position is position] for position in Position}
+    meta = f'<meta charset="{page.charset}">' if page.charset_in in ("meta", "both") else ""
+    paragraphs = (*page.paragraphs, f"Revision {version} of this page.") if version else page.paragraphs
+    own = _woven(paragraphs, at[Position.MAIN])
+    aside = f"<aside><h2>See also</h2><ul>{_anchors(at[Position.ASIDE])}</ul></aside>" if at[Position.ASIDE] else ""
+    return f"""<!doctype html>
+<html lang="{page.language}">
+<head>{meta}<title>{escape(page.title)}</title>
+{page.head}</head>
+<body>
+<header class="masthead"><p class="brand">{escape(host)}: a pilot book</p>
+<nav class="menu"><ul>
+{_anchors(at[Position.NAV])}
+</ul></nav></header>
+<main id="content"><h1>{escape(page.title)}</h1>
+{own}
+</main>
+{aside}<footer><p>Kept by the harbour office of {escape(host)}. Not to be used for navigation.</p><ul>
+{_anchors(at[Position.FOOTER])}
+</ul></footer>
+</body>
+</html>
+"""
+
+
+def _woven(paragraphs: Iterable[str], links: list[PageLink]) -> str:
+    """Paragraphs, with the links in small lists after the first ones."""
+    texts = list(paragraphs) or [""]
+    share = -(-len(links) // len(texts))  # links after each paragraph, rounded up
+    parts = []
+    for number, text in enumerate(texts):
+        parts.append(f"<p>{escape(text)}</p>")
+        if group := links[number * share : (number + 1) * share]:
+            parts.append(f"<ul>\n{_anchors(group)}\n</ul>")
+    return "\n".join(parts)
