@@ -35,9 +35,9 @@ _CAUSES: dict[int, Cause] = {
     pycurl.E_COULDNT_RESOLVE_PROXY: Cause.PROXY,
     pycurl.E_COULDNT_RESOLVE_HOST: Cause.NAME,
     pycurl.E_COULDNT_CONNECT: Cause.CONNECT,
-    pycurl.E_WEIRD_SERVER_REPLY: Cause.NOT_HTTP,
+    8: Cause.NOT_HTTP,  # CURLE_WEIRD_SERVER_REPLY, which pycurl does not name
     pycurl.E_HTTP2: Cause.RESET,
-    pycurl.E_HTTP2_STREAM: Cause.RESET,
+    92: Cause.RESET,  # CURLE_HTTP2_STREAM, likewise
     pycurl.E_PARTIAL_FILE: Cause.RESET,
     pycurl.E_OPERATION_TIMEDOUT: Cause.TIMEOUT,
     pycurl.E_SSL_CONNECT_ERROR: Cause.TLS,

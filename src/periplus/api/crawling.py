@@ -17,7 +17,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.acquire.worker import Crew, Worker
-from periplus.document.formats import reads
+from periplus.document.understand import READ_MEDIA_TYPES
 from periplus.errors import UsageError
 from periplus.model.frontier import Candidate, HostRow, RunCounts
 from periplus.model.visit import Reason
@@ -125,7 +125,7 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
-    transport = CurlTransport(Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, reads), clock)
+    transport = CurlTransport(Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, READ_MEDIA_TYPES.__contains__), clock)
     crew = Crew(
         store=store,
         transport=transport,

@@ -7,6 +7,7 @@ process id and loses its hosts at once; one that is merely silent loses them whe
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -177,8 +178,8 @@ class SqliteCrawlStore:
         return StoredRobots(*row) if row else None
 
     def families(self, lease: Lease) -> Sequence[FamilyRecord]:
-        rows = self._connection.execute("SELECT key, fetched, fresh, charged, debt FROM family WHERE host_id = ?", (lease.host_id,))
-        return [FamilyRecord(*row) for row in rows]
+        rows = self._connection.execute("SELECT record FROM family WHERE host_id = ? ORDER BY key", (lease.host_id,))
+        return [FamilyRecord(*json.loads(record)) for (record,) in rows]
 
     # writing ---------------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,10 @@ The sums (entries per host, pages per site, URLs per reason) are gathered in mem
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState
 from periplus.model.visit import Reason, Redirected, Request, Skipped
@@ -153,8 +154,8 @@ class Ledger:
         run, host_id = self._connection.execute, state.lease.host_id
         update = "UPDATE host SET next_at = ?, delay_s = ?, rate = ?, strikes = ?, answered = ?, waits_for = ? WHERE id = ?"
         run(update, (now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered, state.waits_for, host_id))
-        rows = [(host_id, record.key, record.fetched, record.fresh, record.charged, record.debt) for record in state.families]
-        self._connection.executemany("INSERT OR REPLACE INTO family VALUES (?, ?, ?, ?, ?, ?)", rows)
+        rows = [(host_id, record.key, json.dumps(astuple(record))) for record in state.families]
+        self._connection.executemany("INSERT OR REPLACE INTO family VALUES (?, ?, ?)", rows)
         if state.down is not None:
             self._drop_all(host_id, state.down, state.waits_for)
         if state.release:

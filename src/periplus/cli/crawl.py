@@ -1,0 +1,144 @@
+"""`periplus crawl`: starts, goes on with, or begins anew a collection."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import shutil
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+
+from periplus.cli.options import SUFFIX, setting_options, settings_of
+from periplus.cli.progress import ProgressDisplay, amount, duration
+from periplus.errors import InvalidUrl, UsageError
+from periplus.model.web import Url
+from periplus.settings import DELAY_FLOOR_S, Settings
+from periplus.urls.canonical import canonical
+from periplus.urls.scope import site_key
+
+EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("starts", nargs=-1, metavar="[URL]...")
+@click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of start URLs, one a line, # comments; - for stdin.")
+@click.option("-o", "--collection", type=click.Path(path_type=Path, file_okay=False), help=f"Folder to keep it in. By default SITE{SUFFIX} here.")
+@click.option("--rate", type=click.FloatRange(0.001, 1000), help="Requests per second to one host: another way to say --delay.")
+@click.option("--fresh", is_flag=True, help="Delete what the collection holds, and begin anew. Says what it deletes.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
+@click.option("--no-progress", is_flag=True, help="The same as -q.")
+@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@setting_options
+def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, rate: float | None, fresh: bool, **flags: Any) -> None:
+    """Fetch a site politely and keep it.
+
+    Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever you like: the same
+    command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
+    """
+    from periplus.api.crawling import CrawlOrder, check_order
+    from periplus.api.crawling import crawl as run
+
+    urls = start_urls([*starts, *(line for file in lists for line in _lines(file))])
+    if not urls:
+        raise UsageError("no start: give a URL, or a file of URLs with -i")
+    folder = collection or Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX)
+    if rate is not None:
+        flags["delay_s"] = 1 / rate
+    settings = settings_of(flags, folder)
+    order = CrawlOrder(folder, tuple(urls), settings)
+    check_order(order)
+    console = Console(stderr=True, highlight=False)
+    _configure_logs(flags["verbose"])
+    _notice(console, settings)
+    if fresh:
+        _delete(console, folder)
+    stopping = _StopOnSignal(console)
+    with ProgressDisplay(console, quiet=flags["quiet"] or flags["no_progress"]) as display:
+
+        def watch(progress: Any) -> bool:
+            display.show(progress)
+            return bool(stopping.asked)
+
+        end = run(order, watch)
+    _summary(console, end, folder)
+    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+
+
+def start_urls(texts: list[str]) -> list[Url]:
+    """Starts as users write them: `example.org` means https://example.org/. Raises InvalidUrl."""
+    found: dict[Url, None] = {}
+    for text in texts:
+        full = text if "://" in text else f"https://{text}"
+        try:
+            found[canonical(full)] = None
+        except InvalidUrl:
+            raise InvalidUrl(f"{text!r} is no URL that can be crawled; write it like https://example.org/") from None
+    return list(found)
+
+
+def _lines(file: Any) -> list[str]:
+    return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _notice(console: Console, settings: Settings) -> None:
+    manners = settings.manners
+    if manners.delay_s < DELAY_FLOOR_S and not manners.mine:
+        console.print(f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.", style="yellow")
+    if settings.identity.insecure:
+        console.print("Certificates are not verified (--insecure): what is fetched may come from anyone.", style="yellow")
+
+
+def _configure_logs(verbose: int) -> None:
+    level = (logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+
+
+def _delete(console: Console, folder: Path) -> None:
+    """--fresh. Deletes only what a collection consists of, and says so first."""
+    from periplus.api.collection import contents
+
+    parts = contents(folder)
+    if not parts:
+        return
+    size = sum(path.stat().st_size for path in parts)
+    console.print(f"--fresh: deleting the collection in {folder}/ ({', '.join(path.name for path in parts)}; {amount(size)})", style="yellow")
+    for path in parts:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+class _StopOnSignal:
+    """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once, and even that loses only what was in hand."""
+
+    def __init__(self, console: Console) -> None:
+        self.asked = False
+        self._console = console
+        signal.signal(signal.SIGINT, self._ask)
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._console.print("Stopping: storing what is under way. Once more to stop at once.", style="yellow")
+
+
+def _summary(console: Console, end: Any, folder: Path) -> None:
+    counts = end.counts
+    style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
+    console.print(f"[{style}]{end.state.capitalize()}[/]" + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
+    read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
+    console.print(
+        f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, {counts.known:,} known, {counts.waiting:,} waiting."
+    )
+    if end.went_on and not counts.fetched and not counts.waiting:
+        console.print("This crawl was complete already; --fresh begins anew.")
+    if counts.waiting:
+        console.print(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}".replace(" --fresh", ""))
+    console.print(f"Kept in {folder}/ — next: periplus map -c {shlex.quote(str(folder))}")

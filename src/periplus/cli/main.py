@@ -1,0 +1,70 @@
+"""The command `periplus`: its subcommands are imported when they are asked for, so that help answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from periplus.errors import PeriplusError, UsageError
+from periplus.settings import VERSION
+
+_COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--help` imports nothing
+    "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
+    "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
+    "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
+    "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
+    "links": ("periplus.cli.listing", "List links, with anchors and positions."),
+    "report": ("periplus.cli.report", "Write one page that shows what was found."),
+    "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
+}
+_EXIT_CODES = """
+Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that looks suspicious;
+4 a crawl that read no page; 130 stopped by Ctrl-C.
+"""
+
+
+class _Commands(click.Group):
+    """The table above as a click group."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name.replace("map", "site_map"))
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            click.echo(f"periplus: {error}", err=True)
+            sys.exit(2)
+        except PeriplusError as error:
+            click.echo(f"periplus: {error}", err=True)
+            sys.exit(1)
+        except BrokenPipeError:  # the reader of our output has seen enough
+            sys.stderr.close()
+            sys.exit(0)
+
+
+@click.command(cls=_Commands, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="periplus")
+def main() -> None:
+    """Periplus charts a chosen part of the web.
+
+    It crawls sites politely, keeps what it saw in one folder, and shows each site's structure.
+
+    \b
+    periplus crawl https://example.org     fetch a site into ./example.org.periplus
+    periplus map                           show its structure
+    """

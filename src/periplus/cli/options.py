@@ -1,0 +1,61 @@
+"""Which flags do the commands share? Settings' flags are made from the table of settings; a collection is named or found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from periplus.errors import NoCollection
+from periplus.settings import Row, Settings, read_settings, rows, settings_from
+
+SUFFIX = ".periplus"
+SETTINGS_FILE = "periplus.toml"
+_SHORT = {"max_depth": "-l", "delay_s": "-w"}
+
+
+def flag_of(row: Row) -> str:
+    """A setting's flag: its name with dashes, without the `_s` of seconds (`--delay 2`)."""
+    return "--" + row.name.removesuffix("_s").replace("_", "-")
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds a flag for every setting; unset ones arrive as None or ()."""
+    for row in reversed(list(rows())):
+        names = [name for name in (_SHORT.get(row.name), flag_of(row), row.name) if name]
+        text = row.sentence + (f" [{row.unit}; {row.default:g}]" if row.unit else "")
+        if row.kind is bool:
+            names[-2] = f"{flag_of(row)}/--no-{flag_of(row)[2:]}"
+            command = click.option(*names, default=None, help=text)(command)
+        elif row.choices:
+            command = click.option(*names, type=click.Choice(row.choices), default=None, help=text)(command)
+        else:
+            metavar = "REGEX" if row.name in ("include", "exclude") else None
+            command = click.option(*names, type=row.kind, multiple=row.many, default=None, metavar=metavar, help=text)(command)
+    return command
+
+
+def settings_of(flags: dict[str, Any], folder: Path) -> Settings:
+    """Defaults, then the collection's periplus.toml, then the flags. Raises UnknownSetting."""
+    given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
+    return settings_from(given, read_settings(folder / SETTINGS_FILE))
+
+
+def collection_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-c FOLDER`, by default the one collection in the current folder."""
+    text = f"The collection's folder. By default the only *{SUFFIX} folder here."
+    return click.option("-c", "--collection", type=click.Path(path_type=Path, file_okay=False), default=None, help=text)(command)
+
+
+def found_collection(named: Path | None) -> Path:
+    """The folder named, or the only collection here. Raises NoCollection, saying what there is."""
+    if named is not None:
+        return named
+    here = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
+    if len(here) == 1:
+        return here[0]
+    if not here:
+        raise NoCollection(f"no collection here. `periplus crawl URL` makes one; -c FOLDER names one elsewhere (a folder ending in {SUFFIX}).")
+    raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
