@@ -1,0 +1,29 @@
+"""What does a format's reader get, and what does it give back?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from periplus.document.metadata import Metadata
+from periplus.model.page import BadLink, Link
+from periplus.model.visit import Headers
+from periplus.model.web import Url
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document's text as decoded, and where it comes from."""
+
+    url: Url
+    headers: Headers
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a document holds."""
+
+    metadata: Metadata
+    text: str  # blocks parted by "\n", white space folded within
+    links: tuple[Link, ...]
+    bad_links: tuple[BadLink, ...]

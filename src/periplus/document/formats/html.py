@@ -1,0 +1,23 @@
+"""What does an HTML page hold, and what an XHTML page?"""
+
+from __future__ import annotations
+
+from periplus.document import html
+from periplus.document.formats.content import Content, Source
+from periplus.document.links import Setting, links_of
+from periplus.document.metadata import metadata
+
+
+def read(source: Source) -> Content:
+    """HTML with all its errors, as a browser takes it."""
+    tree = html.parse(source.text)
+    said = metadata(tree, source.headers)
+    links, bad_links = links_of(tree, Setting(source.url, source.headers, said.refreshes, said.nofollow))
+    return Content(said, html.visible_text(tree), links, bad_links)  # the text last: it consumes the tree
+
+
+def read_xhtml(source: Source) -> Content:
+    """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
+    tree = html.parse_xml(source.text)
+    text = source.text if tree is None else html.html_from_xml(tree)
+    return read(Source(source.url, source.headers, text))

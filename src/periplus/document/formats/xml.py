@@ -1,0 +1,59 @@
+"""What does an XML document hold that is no XHTML: a feed, a drawing, a book in a vocabulary of its own?"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from periplus.document import headers, html, whitespace
+from periplus.document.formats import html as html_format
+from periplus.document.formats.content import Content, Source
+from periplus.document.links import Setting, add_headers
+from periplus.document.metadata import metadata_of_headers
+from periplus.document.rows import Place, Rows
+from periplus.model.page import LinkKind, Position
+
+_SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ELEMENTS_MOST = 20_000
+
+
+def read(source: Source) -> Content:
+    """Well-formed XML: each piece of text is a block. Anything else that calls itself XML is read as HTML.
+
+    Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom (href), enclosures, the style sheet.
+    """
+    tree = html.parse_xml(source.text)
+    if tree is None:
+        return html_format.read(source)
+    roots = html.select(tree, ":root")
+    if roots and html.tag_of(roots[0]) == "html":
+        return html_format.read_xhtml(source)
+    said = metadata_of_headers(source.headers)
+    rows = Rows(source.url, said.nofollow)
+    _add_links(rows, tree, source.text[:4096])
+    add_headers(rows, Setting(source.url, source.headers))
+    titles = html.elements(tree, "title")[:1]
+    language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
+    said = dataclasses.replace(said, title=html.text_of(titles[0]) if titles else "", language=language or said.language)
+    return Content(said, whitespace.blocks("\n".join(map(whitespace.folded, html.strings(tree)))), rows.links(), rows.bad_links())
+
+
+def _add_links(rows: Rows, tree: html.Tree, head: str) -> None:
+    for first, second in _SHEET.findall(head):
+        rows.add(first or second, Place(LinkKind.STYLE, Position.HEAD))
+    for element in html.select(tree, r"[xlink\:href]")[:_ELEMENTS_MOST]:
+        kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
+        if html.tag_of(element) in ("image", "use", "script"):
+            kind = LinkKind.IMAGE
+        rows.add(html.attribute(element, "xlink:href"), Place(kind, Position.BODY), html.text_of(element))
+    for element in html.elements(tree, "a")[:_ELEMENTS_MOST]:
+        if href := html.attribute(element, "href"):
+            rows.add(href, Place(LinkKind.ANCHOR, Position.BODY), html.text_of(element))
+    for element in html.elements(tree, "link")[:_ELEMENTS_MOST]:
+        if href := html.attribute(element, "href"):  # Atom: without rel it is the entry's page
+            for kind in headers.kinds_of_rel(html.attribute(element, "rel") or "bookmark"):
+                rows.add(href, Place(kind, Position.BODY), html.attribute(element, "title"))
+        elif text := html.text_of(element):  # RSS
+            rows.add(text, Place(LinkKind.RELATED, Position.BODY))
+    for element in html.elements(tree, "enclosure")[:_ELEMENTS_MOST]:
+        rows.add(html.attribute(element, "url"), Place(LinkKind.MEDIA, Position.BODY))

@@ -1,0 +1,137 @@
+"""What do we ask of an HTML parser? A few functions, and this is the only file that knows which parser answers.
+
+The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried. Its tree keeps the
+contents of `<template>` among the page's elements (a script may show them), but not in its text (no reader sees them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+from typing import TypeAlias
+
+import turbohtml
+from turbohtml.detect import Detection, detect
+
+from periplus.document import whitespace
+
+Tree: TypeAlias = turbohtml.Document
+Element: TypeAlias = turbohtml.Element
+
+_AS_PLAIN_TEXT = turbohtml.PlainText(bullet="", layout="strict")
+# The parser sets tables in columns, padded to the widest cell: a cell of 10 kB over a thousand short rows made 100 MB of
+# spaces out of 114 kB. And it loses captions and numbers the items of lists. As plain blocks none of this happens.
+_SET_AS_BLOCKS = (("table", "div"), ("caption", "div"), ("td", "div"), ("th", "div"), ("ol", "ul"))
+
+
+def parse(text: str) -> Tree:
+    """The tree that a browser builds without scripts. Takes any text."""
+    return turbohtml.parse(text, positions=False)
+
+
+def parse_xml(text: str) -> Tree | None:
+    """The tree of a well-formed XML document, no entities but the five of XML; None when it is not well-formed."""
+    try:
+        return turbohtml.parse_xml(text)
+    except (turbohtml.HTMLParseError, ValueError):
+        return None
+
+
+def html_from_xml(tree: Tree) -> str:
+    """An XHTML document written as HTML, so that `<script/>` ends where XML ends it."""
+    return tree.serialize(turbohtml.Html())
+
+
+def elements(tree: Tree, tag: str) -> list[Element]:
+    """All elements of that name, in the document's order. Nearly free but for the first call, which makes an index."""
+    return tree.select(tag)
+
+
+def select(node: Tree | Element, selector: str) -> list[Element]:
+    """What matches a CSS selector below a node, in the document's order: one walk through everything below it."""
+    return node.select(selector)
+
+
+def any_match(tree: Tree, selector: str) -> bool:
+    """Whether anything matches: the walk ends at the first."""
+    return tree.select_one(selector) is not None
+
+
+def closest(element: Element, selector: str) -> Element | None:
+    """The nearest among the element and its ancestors that matches."""
+    return element.closest(selector)
+
+
+def closest_above(element: Element, selector: str) -> Element | None:
+    """The nearest of the ancestors that matches."""
+    above = element.parent
+    return above.closest(selector) if isinstance(above, Element) else None
+
+
+def depth(element: Element) -> int:
+    """The number of ancestors."""
+    return sum(1 for _ in element.ancestors)
+
+
+def attribute(element: Element, name: str) -> str:
+    """An attribute's value; empty when it is missing."""
+    return element.attr(name) or ""
+
+
+def attributes(found: Iterable[Element], name: str) -> list[str | None]:
+    """One attribute of many elements; None where it is missing."""
+    return list(map(Element.attr, found, repeat(name)))
+
+
+def tag_of(element: Element) -> str:
+    """Its name, as the parser writes it: lower case in HTML."""
+    return element.tag
+
+
+def is_html(element: Element) -> bool:
+    """Whether it is an element of HTML, not of an SVG or MathML part."""
+    return element.namespace is turbohtml.Namespace.HTML
+
+
+def text_of(element: Element) -> str:
+    """All text below, white space folded."""
+    return whitespace.folded(element.text)
+
+
+def words_of(element: Element) -> str:
+    """Its text, else the alt of an image in it, else its title."""
+    if text := text_of(element):
+        return text
+    for image in element.select("img[alt]"):
+        if text := whitespace.folded(attribute(image, "alt")):
+            return text
+    return whitespace.folded(attribute(element, "title"))
+
+
+def label_of(element: Element) -> str:
+    """Its alt, else its title."""
+    return whitespace.folded(attribute(element, "alt") or attribute(element, "title"))
+
+
+def strings(tree: Tree) -> Iterable[str]:
+    """The pieces of text of an XML document, trimmed, none empty."""
+    return tree.stripped_strings
+
+
+def visible_text(tree: Tree) -> str:
+    """The text that a reader sees: blocks parted by line feeds, white space folded; no scripts, styles, templates, title.
+
+    Renames elements in the tree: the last question to ask of it.
+    """
+    for element, name in [(element, name) for tag, name in _SET_AS_BLOCKS for element in tree.select(tag)]:
+        element.tag = name
+    return whitespace.blocks(tree.to_text(_AS_PLAIN_TEXT))
+
+
+def guessed_encoding(body: bytes, top_level_domain: str) -> str:
+    """The encoding that the bytes' own statistics speak for, as a label of the Encoding Standard."""
+    try:
+        found = detect(body, Detection(tld=top_level_domain or None))
+    except ValueError:  # a hint that the detector does not take
+        found = detect(body)
+    return (found.encoding or "windows-1252").lower()

@@ -1,0 +1,213 @@
+"""Which links does a page have, of which kind, and in which part of it?
+
+    ANCHOR     a href, svg a href and xlink:href          FORM     form action; button and input formaction
+    AREA       area href                                  IMAGE    img src, srcset, data-src, data-srcset and their like;
+    FRAME      frame src                                           source srcset; input src; svg image and use;
+    IFRAME     iframe src, data-src                                background; url() in CSS
+    REFRESH    meta refresh, Refresh header               STYLE    link rel=stylesheet, @import, <?xml-stylesheet?>
+    CANONICAL  link rel=canonical                         SCRIPT   script src; svg script href and xlink:href
+    ALTERNATE  link rel=alternate                         MEDIA    video src, poster; audio src; source src; track src; bgsound
+    RELATED    link rel=next, prev, up, help, ...;        OBJECT   object data, embed src, applet code and archive, html manifest,
+               longdesc                                            link rel=manifest, preload, search, pingback, ...
+    CITE       cite of blockquote, q, ins, del;           ICON     link rel=icon and its like
+               link rel=profile, schema.*                 SITEMAP  link rel=sitemap
+The Link header counts as a link element. Contents of noscript and template count, comments and scripts do not. `base href`
+is obeyed, the first one only; HTTP headers are resolved against the page itself. Left out, because nothing is fetched for them:
+empty src, fragments of the page itself in a part of it (`<use href="#x">`), data: and about: where a part is embedded, preconnect and dns-prefetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+
+from periplus.document import css, headers, html
+from periplus.document.landmarks import Landmarks, landmarks, positions
+from periplus.document.rows import Place, Row, Rows
+from periplus.errors import InvalidUrl
+from periplus.model.page import BadLink, Link, LinkKind, Position
+from periplus.model.visit import Headers
+from periplus.model.web import Url
+from periplus.urls.canonical import canonical, resolve
+
+ELEMENTS_MOST = 20_000  # of one tag on one page; the largest honest page we met, an index of functions, has 9,000 links
+
+# What an element may name, by element. `a` and `link` have functions of their own.
+_IMAGE, _MEDIA, _OBJECT, _CITE, _FORM = LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.CITE, LinkKind.FORM
+_LAZY = ("src", "srcset", "data-src", "data-srcset", "data-original", "data-lazy-src")
+_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
+    "area": (("href", LinkKind.AREA),),
+    "frame": (("src", LinkKind.FRAME), ("longdesc", LinkKind.RELATED)),
+    "iframe": (("src", LinkKind.IFRAME), ("data-src", LinkKind.IFRAME), ("longdesc", LinkKind.RELATED)),
+    "form": (("action", _FORM),),
+    "button": (("formaction", _FORM),),
+    "input": (("formaction", _FORM), ("src", _IMAGE)),
+    "img": (*((name, _IMAGE) for name in _LAZY), ("longdesc", LinkKind.RELATED)),
+    "source": (("src", _MEDIA), ("srcset", _IMAGE), ("data-srcset", _IMAGE)),
+    "video": (("src", _MEDIA), ("poster", _MEDIA)),
+    "audio": (("src", _MEDIA),),
+    "track": (("src", _MEDIA),),
+    "bgsound": (("src", _MEDIA),),
+    "embed": (("src", _OBJECT),),
+    "object": (("data", _OBJECT),),
+    "applet": (("code", _OBJECT), ("archive", _OBJECT)),
+    "html": (("manifest", _OBJECT),),
+    "script": (("src", LinkKind.SCRIPT),),
+    "blockquote": (("cite", _CITE),),
+    "q": (("cite", _CITE),),
+    "ins": (("cite", _CITE),),
+    "del": (("cite", _CITE),),
+}
+_SVG_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
+    "a": (("xlink:href", LinkKind.ANCHOR),),
+    "image": (("href", _IMAGE), ("xlink:href", _IMAGE)),
+    "use": (("href", _IMAGE), ("xlink:href", _IMAGE)),
+    "feImage": (("href", _IMAGE), ("xlink:href", _IMAGE)),
+    "script": (("href", LinkKind.SCRIPT), ("xlink:href", LinkKind.SCRIPT)),
+}
+_ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i]'  # one walk for what may stand on any element
+_WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
+_UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What surrounds the links of one document."""
+
+    url: Url
+    headers: Headers
+    refreshes: tuple[str, ...] = ()  # targets of meta refresh, as written
+    nofollow: bool = False  # of the whole page
+
+
+def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple[BadLink, ...]]:
+    """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
+    rows = Rows(_base(tree, setting.url), setting.nofollow)
+    special = html.select(tree, _ATTRIBUTES_OF_ANY)[:ELEMENTS_MOST]
+    marks = landmarks(tree, special)
+    _add_anchors(rows, tree, marks)
+    _add_link_elements(rows, tree)
+    for target in setting.refreshes:
+        rows.add(target, Place(LinkKind.REFRESH, Position.HEAD))
+    for table in (_PARTS, _SVG_PARTS) if html.elements(tree, "svg") else (_PARTS,):
+        for tag, parts in table.items():
+            if found := html.elements(tree, tag):
+                _add_parts(rows, found[:ELEMENTS_MOST], parts, marks)
+    _add_styles(rows, tree, special, marks)
+    add_headers(rows, setting)
+    return rows.links(), rows.bad_links()
+
+
+def links_of_headers(setting: Setting) -> tuple[tuple[Link, ...], tuple[BadLink, ...]]:
+    """What the HTTP header links to: all there is for a document that we do not read."""
+    rows = Rows(setting.url, setting.nofollow)
+    add_headers(rows, setting)
+    return rows.links(), rows.bad_links()
+
+
+def _base(tree: html.Tree, url: Url) -> Url:
+    """Source: HTML Living Standard, 4.2.3: the first base element with href, unless its URL cannot be used."""
+    for element in html.elements(tree, "base"):
+        if href := element.attr("href"):
+            try:
+                return canonical(href, url)
+            except InvalidUrl:
+                return url
+    return url
+
+
+def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
+    """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
+    found = html.elements(tree, "a")[:ELEMENTS_MOST]
+    rels: Iterable[str | None] = html.attributes(found, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
+    seen: dict[tuple[str, str | None, Position], Row] = {}
+    for element, href, rel, position in zip(found, html.attributes(found, "href"), rels, positions(found, "a", marks), strict=False):
+        if href is None:
+            continue
+        head, _, fragment = href.partition("#")
+        row = seen.get((head, rel, position))
+        if row is None:
+            row = rows.add(href, Place(LinkKind.ANCHOR, position, _nofollow(rel)), html.words_of(element))
+            if row is not None and (not head or head[-1] > " "):  # `x #a` leads to `x%20`, and `x ` to `x`
+                seen[head, rel, position] = row
+            continue
+        row.count += 1
+        if fragment:
+            row.fragments[fragment] = None
+        if not row.anchor:  # an icon first, the words later
+            row.anchor = html.words_of(element)
+
+
+def _nofollow(rel: str | None) -> bool:
+    return bool(rel) and not _UNFOLLOWED.isdisjoint((rel or "").lower().split())
+
+
+def _add_parts(rows: Rows, found: list[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks) -> None:
+    """What elements of one tag name. found: all of them, or the first. parts: their attributes that hold URLs."""
+    named = [(element, kind, name, value) for element in found for name, kind in parts if (value := element.attr(name))]
+    if not named:
+        return
+    places = dict(zip(found, positions(found, html.tag_of(found[0]), marks), strict=True))
+    for element, kind, name, value in named:
+        words = html.words_of(element) if kind is LinkKind.ANCHOR else html.label_of(element)
+        place = Place(kind, places[element], kind in _WITH_REL and _nofollow(element.attr("rel")))
+        for text in _texts(name, value):
+            rows.add(text, place, words)
+
+
+def _texts(attribute: str, value: str) -> Iterable[str]:
+    """The URLs that an attribute's value holds: several in a srcset and an archive, else one."""
+    if attribute.endswith("srcset"):
+        return _of_srcset(value)
+    if attribute == "archive":
+        return (part for part in value.split(","))
+    return (value,)
+
+
+def _of_srcset(value: str) -> Iterator[str]:
+    """Source: HTML Living Standard, 4.8.4.3.4. A URL may hold commas, but neither begin nor end with one."""
+    rest = value.lstrip(" \t\n\f\r,")
+    while rest:
+        text, *more = rest.split(maxsplit=1)
+        rest = more[0] if more else ""
+        if text.endswith(","):
+            text = text.rstrip(",")
+        else:
+            rest = rest.partition(",")[2]
+        yield text
+        rest = rest.lstrip(" \t\n\f\r,")
+
+
+def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
+    for element in html.elements(tree, "link")[:ELEMENTS_MOST]:
+        href = element.attr("href")
+        if href:
+            rel, title = html.attribute(element, "rel"), html.attribute(element, "title")
+            for kind in headers.kinds_of_rel(rel, html.attribute(element, "as")):
+                rows.add(href, Place(kind, Position.HEAD, _nofollow(rel)), title)
+
+
+def _add_styles(rows: Rows, tree: html.Tree, special: list[html.Element], marks: Landmarks) -> None:
+    """Style elements, style attributes and the background attribute of old."""
+    for sheet in html.elements(tree, "style")[:ELEMENTS_MOST]:
+        for text, imported in css.urls(sheet.text):
+            rows.add(text, Place(LinkKind.STYLE if imported else LinkKind.IMAGE, Position.HEAD))
+    for element in special:
+        texts = [text for text, _ in css.urls(html.attribute(element, "style"))]
+        if background := html.attribute(element, "background"):
+            texts.append(background)
+        if texts:
+            (position,) = positions([element], html.tag_of(element), marks)
+            for text in texts:
+                rows.add(text, Place(LinkKind.IMAGE, position))
+
+
+def add_headers(rows: Rows, setting: Setting) -> None:
+    """The Link and Refresh headers, resolved against the page itself: a base element is the document's, not the server's."""
+    for text, kind in headers.links(setting.headers):
+        try:
+            whole = "#".join(resolve(text, setting.url))
+        except InvalidUrl:
+            whole = text  # rows will say why
+        rows.add(whole, Place(kind, Position.HEAD))

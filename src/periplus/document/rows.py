@@ -1,0 +1,138 @@
+"""How do single links become rows: resolved, judged, merged and counted?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from periplus.errors import InvalidUrl
+from periplus.model.page import BadLink, Link, LinkKind, Position
+from periplus.model.web import Url
+from periplus.urls.canonical import resolve, scheme_of_href
+
+ROWS_MOST = 20_000  # of one page; what is beyond is not recorded
+BAD_ROWS_MOST = 2_000
+HREF_CHARS = 65_536  # a longer one is malformed: no server takes it
+ANCHOR_CHARS = 1_000  # for an `a` around a whole card or article
+BAD_TEXT_CHARS = 2_000  # as the model says
+FRAGMENTS_MOST = 1_000  # of one row
+_CACHED_CHARS = 300  # bounds the cache below to some 20 MB
+
+_PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})  # an empty href is the page itself, `#x` a place in it
+_NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
+_CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # where a part is embedded these are its content, no link
+
+_C0_AND_SPACE = "".join(map(chr, range(0x21)))
+_PLAIN_FRAGMENTS = re.compile(r"[A-Za-z0-9_.:/()-]*")  # percent-encoding leaves it as it is
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
+_ANYWHERE = Url("http://localhost/")
+
+
+class Place(NamedTuple):
+    """What tells links to one target apart."""
+
+    kind: LinkKind
+    position: Position
+    nofollow: bool = False
+
+
+@dataclass(slots=True)
+class Row:
+    """A Link in the making."""
+
+    anchor: str
+    count: int
+    fragments: dict[str, None]  # as written
+
+
+class Rows:
+    """The rows of one page while they are gathered."""
+
+    def __init__(self, base: Url, nofollow: bool) -> None:
+        """base: what relative links are resolved against. nofollow: of the whole page."""
+        self._base = base
+        self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
+        self._root = Url(base[: base.index("/", 8) + 1])
+        self._nofollow = nofollow
+        self._rows: dict[tuple[Url, Place], Row] = {}
+        self._bad: dict[tuple[str, Place, str], str] = {}
+
+    def add(self, href: str, place: Place, anchor: str = "") -> Row | None:
+        """Records one link that stood there as href. None when it is no link, or one too many."""
+        href = href.strip(_C0_AND_SPACE)
+        head, _, fragment = href.partition("#")
+        if not head and place.kind not in _PAGES:
+            return None
+        if self._nofollow:
+            place = place._replace(nofollow=True)
+        try:
+            if len(href) > HREF_CHARS:
+                raise InvalidUrl("longer than any server takes")
+            target = self._target(head)
+        except InvalidUrl:
+            self._add_bad(href, place, anchor)
+            return None
+        row = self._rows.get((target, place))
+        if row is None:
+            if len(self._rows) >= ROWS_MOST:
+                return None
+            row = self._rows[target, place] = Row(anchor, 1, {})
+        else:
+            row.count += 1
+            row.anchor = row.anchor or anchor
+        if fragment:
+            row.fragments[fragment] = None
+        return row
+
+    def _target(self, head: str) -> Url:
+        """What a href without its fragment leads to; most from the cache, since the menu of a site is on all its pages."""
+        if head and head[-1] <= " ":  # what a fragment was cut from: no longer the end, so the space is part of the path
+            return resolve(head + "#", self._base)[0]
+        if len(head) <= _CACHED_CHARS:
+            if _PLAIN_PATH.fullmatch(head):
+                return _resolved(head, self._folder)
+            if head.startswith("/") and head[1:2] not in ("/", "\\", "\t", "\n", "\r"):
+                return _resolved(head, self._root)
+            if head.startswith(("http://", "https://")):
+                return _resolved(head, _ANYWHERE)
+        return resolve(head, self._base)[0] if head else self._base
+
+    def _add_bad(self, href: str, place: Place, anchor: str) -> None:
+        scheme = scheme_of_href(href)
+        if scheme in _CONTENT_IN_PLACE and place.kind not in _NAMES:
+            return
+        why = "malformed" if scheme in ("", "http", "https") else scheme
+        if len(self._bad) < BAD_ROWS_MOST:
+            key = (href[:BAD_TEXT_CHARS], place, why)
+            self._bad[key] = self._bad.get(key) or anchor
+
+    def links(self) -> tuple[Link, ...]:
+        """The rows, in the order in which their first links were added."""
+        return tuple(
+            [
+                Link(target, kind, position, row.anchor[:ANCHOR_CHARS], nofollow, _encoded(row.fragments) if row.fragments else (), row.count)
+                for (target, (kind, position, nofollow)), row in self._rows.items()
+            ]
+        )
+
+    def bad_links(self) -> tuple[BadLink, ...]:
+        """Distinct texts that are no links, in order."""
+        return tuple(BadLink(text, place.kind, place.position, anchor[:ANCHOR_CHARS], why) for (text, place, why), anchor in self._bad.items())
+
+
+def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
+    """Fragments as they stand in a canonical URL, distinct."""
+    first = tuple(islice(fragments, FRAGMENTS_MOST))
+    if _PLAIN_FRAGMENTS.fullmatch("".join(first)):
+        return first
+    return tuple(dict.fromkeys(filter(None, (resolve("#" + fragment, _ANYWHERE)[1] for fragment in first))))
+
+
+@lru_cache(maxsize=16_384)
+def _resolved(head: str, base: Url) -> Url:
+    """resolve without fragment. Only for heads that take nothing from base but its folder. Raises InvalidUrl."""
+    return resolve(head, base)[0]

@@ -1,0 +1,79 @@
+"""Claims about understanding, on generated input."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.document import whitespace
+from periplus.document.digest import without_marks
+from periplus.document.rows import Place, Rows
+from periplus.document.understand import READ_MEDIA_TYPES, understand
+from periplus.errors import InvalidUrl
+from periplus.model.page import LinkKind, Position
+from periplus.model.visit import Fetched, Headers
+from periplus.urls.canonical import canonical, resolve
+
+PAGE = canonical("http://a.example/dir/page.html?q")
+PIECES = [
+    *("<", ">", "</", "/>", "<!--", "-->", "<![CDATA[", "]]>", "<?xml ", "?>", '"', "'", "=", " ", "\n", "&", "&#x110000;", "\0", "\ud800", "é", "x"),
+    *("<a href=", "<base href=", "<img srcset=", "<meta charset=", "<meta http-equiv=refresh content=", "<style>", "</style>", "<script>", "<svg>"),
+    *("<table>", "<td>", "<title>", "<template>", "<nav>", "<header>", "<p role=main style='", "url(", "@import", "xlink:href=", "<link rel="),
+    *("javascript:", "http://", "//", "#", "?", "utf-16", "windows-1250", "canonical", "0;url="),
+]
+markup = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map(lambda parts: "".join(parts).encode("utf-8", "surrogatepass"))
+media_types = st.sampled_from([*READ_MEDIA_TYPES, "", "image/png", "text/html; charset=windows-1250", "text/html;charset=utf-16", "a/b;charset=\0"])
+headers = st.lists(
+    st.tuples(st.sampled_from(["link", "refresh", "x-robots-tag", "last-modified", "expires", "content-language"]), st.text(st.characters(max_codepoint=255))),
+    max_size=3,
+)
+words = st.text(alphabet="aábčdďeéěfghiíjklmnňoópqrřsštťuúůvwxyýzž ABČ", min_size=1, max_size=60)
+hrefs = st.text(alphabet="abc./:?#%&=\\ \t\n@-~é[1", max_size=12) | st.sampled_from(
+    ["http:x", "1 #", "1 ", "1\x01#a", "http:?x", "HTTP://B/", "//b", "/\\b", "..", "./?", "%2e%2e/x"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(body=st.binary(max_size=300) | markup, media_type=media_types, fields=headers)
+def test_understanding_is_total(body, media_type, fields):
+    page = understand(PAGE, Fetched(200, Headers((("content-type", media_type), *fields)), body))
+    assert page.text == whitespace.blocks(page.text)
+    for link in page.links:
+        assert canonical(link.target) == link.target
+        assert link.count >= 1
+    assert len({(link.target, link.kind, link.position, link.nofollow) for link in page.links}) == len(page.links)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=words, href=words)
+def test_one_document_in_three_encodings_has_one_text_and_one_set_of_links(text, href):
+    pages = []
+    for label in ("utf-8", "windows-1250", "iso-8859-2"):
+        body = f'<meta charset="{label}"><title>{text}</title><p>{text}<a href="/{href}">{text}</a>'.encode(label)
+        pages.append(understand(PAGE, Fetched(200, Headers(), body)))
+    assert len({(page.title, page.text, page.links, page.digests.text, page.digests.folded) for page in pages}) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(href=hrefs)
+def test_a_link_leads_where_its_url_resolves_to(href):
+    """The caches and short cuts of Rows change nothing."""
+    rows = Rows(PAGE, nofollow=False)
+    rows.add(href, Place(LinkKind.ANCHOR, Position.BODY))
+    try:
+        target, fragment = resolve(href, PAGE)
+    except InvalidUrl:
+        assert (rows.links(), len(rows.bad_links())) == ((), 1)
+        return
+    assert [(link.target, "".join(link.fragments)) for link in rows.links()] == [(target, fragment)]
+
+
+@given(text=st.text(alphabet="ab \n\t\r\xa0\u2003\u200e\x85\x1c"))
+def test_blocks_are_lines_folded_one_by_one(text):
+    assert whitespace.blocks(text) == "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
+
+
+@given(text=st.text())
+def test_taking_marks_away_goes_character_by_character_and_settles(text):
+    plain = without_marks(text)
+    assert without_marks(plain) == plain

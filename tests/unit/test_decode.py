@@ -1,0 +1,93 @@
+"""Whose word on the encoding is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.document.charsets import encoding_of
+from periplus.document.decode import decode
+from periplus.model.page import Charset
+
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. Ještě jednou, prosím: čtyři šneci žerou hlávkový salát."
+
+
+def html(declaration: str, encoding: str) -> bytes:
+    return f"<html><head>{declaration}<title>{CZECH}</title>".encode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "name", "source"),
+    [
+        (b"\xef\xbb\xbf" + CZECH.encode(), "windows-1250", "utf-8", "bom"),
+        (CZECH.encode("utf-16"), "utf-8", "utf-16le", "bom"),
+        (b"\xfe\xff" + CZECH.encode("utf-16-be"), "", "utf-16be", "bom"),
+        (html("", "cp1250"), "Windows-1250", "windows-1250", "header"),
+        (html("<meta charset=utf-8>", "iso-8859-2"), "latin2", "iso-8859-2", "header"),
+        (html("", "utf-16-le"), "utf-16", "utf-16le", "header"),
+        (html("<meta charset='windows-1250'>", "cp1250"), "", "windows-1250", "meta"),
+        (html("<META CHARSET = iso-8859-2 />", "iso-8859-2"), "no-such", "iso-8859-2", "meta"),
+        (html('<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-2">', "iso-8859-2"), "", "iso-8859-2", "meta"),
+        (html('<meta content="text/html; charset=cp1250" http-equiv=content-type>', "cp1250"), "", "windows-1250", "meta"),
+        (html("<!-- <meta charset=koi8-r> --><meta charset=cp1250>", "cp1250"), "", "windows-1250", "meta"),
+        (html("<meta name=description content='charset=koi8-r'><meta charset=cp1250>", "cp1250"), "", "windows-1250", "meta"),
+        (html("<meta charset=utf-16>", "utf-8"), "", "utf-8", "meta"),
+        (b'<?xml version="1.0" encoding="iso-8859-2"?>' + html("", "iso-8859-2"), "", "iso-8859-2", "xml"),
+        (b'<?xml version="1.0" encoding="koi8-r"?>' + html("<meta charset=iso-8859-2>", "iso-8859-2"), "", "iso-8859-2", "meta"),
+        ('<?xml version="1.0"?><a/>'.encode("utf-16-le"), "", "utf-16le", "xml"),
+        (html("", "utf-8"), "", "utf-8", "default"),
+        (b"plain", "", "utf-8", "default"),
+        (b"", "", "utf-8", "default"),
+    ],
+)
+def test_order_of_belief(body, header, name, source):
+    text, charset = decode(body, header, "text/html")
+    assert charset == Charset(name, source)
+    assert "Příliš žluťoučký" in text or len(body) < 60
+
+
+def test_statistics_decide_when_nobody_says():
+    text, charset = decode((CZECH * 5).encode("cp1250"), "", "text/plain", "cz")
+    assert charset.source == "statistics"
+    assert CZECH in text
+
+
+def test_ours_a_refuted_claim_of_utf_8_does_not_count():
+    text, charset = decode(html("<meta charset=windows-1250>", "cp1250"), "utf-8", "text/html")
+    assert (charset, CZECH in text) == (Charset("windows-1250", "meta"), True)
+
+
+def test_utf_8_with_a_few_broken_bytes_stays_utf_8():
+    cut = CZECH.encode()[:2]  # ends within a character
+    assert decode(b"abc" + CZECH.encode() + cut, "utf-8", "text/html") == ("abc" + CZECH + "P\ufffd", Charset("utf-8", "header"))
+
+
+def test_only_markup_says_something_of_itself():
+    assert decode(html("<meta charset=windows-1250>", "utf-8"), "", "text/plain")[1] == Charset("utf-8", "default")
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("ISO-8859-1", "windows-1252"),
+        ("ascii", "windows-1252"),
+        (" UTF8\n", "utf-8"),
+        ("iso-8859-9", "windows-1254"),
+        ("gb2312", "gbk"),
+        ("sjis", "shift_jis"),
+        ("tis-620", "windows-874"),
+        ("ks_c_5601-1987", "euc-kr"),
+        ("x-mac-ce", "x-mac-ce"),
+        ("cp852", "ibm852"),
+        ("unicode", "utf-16le"),
+    ],
+)
+def test_labels_of_the_encoding_standard(label, name):
+    encoding = encoding_of(label)
+    assert encoding is not None
+    assert encoding.name == name
+    b"a".decode(encoding.codec, "replace")
+
+
+@pytest.mark.parametrize("label", ["", "utf-7", "idna", "rot13", "none", "\u0130", "a" * 9999])
+def test_other_labels_name_nothing(label):
+    assert encoding_of(label) is None

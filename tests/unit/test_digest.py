@@ -1,0 +1,58 @@
+"""Same bytes, same words, same words without marks."""
+
+from __future__ import annotations
+
+import unicodedata
+from hashlib import md5
+
+import pytest
+
+from periplus.document import whitespace
+from periplus.document.digest import digests, without_marks
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("Plain TEXT", "plain text"),
+        ("Příliš ŽLUŤOUČKÝ kůň", "prilis zlutoucky kun"),
+        ("cafe\u0301", "cafe"),
+        ("Straße Ærø Łódź", "strasse aero lodz"),
+        ("„Ano“ – ‘ne’ …", "\"ano\" - 'ne' ..."),
+        ("Ёлка Йод", "елка иод"),
+        ("Ελλάδα", "ελλαδα"),
+        ("ﬁn Ａ", "fin a"),
+        ("中文 日本", "中文 日本"),
+    ],
+)
+def test_without_marks(text, plain):
+    assert without_marks(text) == plain
+
+
+def test_many_different_characters_take_another_way_to_the_same_text():
+    letters = "".join(char for code in range(0x80, 0x2000) if (char := chr(code)).isalpha() and char == unicodedata.normalize("NFC", char))
+    assert without_marks(letters) == "".join(map(without_marks, letters))
+
+
+def test_digests_are_md5_of_body_text_and_plain_text():
+    found = digests(b"body", "Kůň")
+    assert (found.body, found.text, found.folded) == (md5(b"body").digest(), md5("Kůň".encode()).digest(), md5(b"kun").digest())
+
+
+def test_without_text_the_body_stands_for_it():
+    found = digests(b"body", "")
+    assert found.body == found.text == found.folded == md5(b"body").digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\xa0 b\tc", "a b c"),
+        ("\n\n a \r\n\n\n b\u3000c \n", "a\nb c"),
+        (" \xa0\n\t\n", ""),
+        ("", ""),
+        ("soft\u200ehint", "soft\u200ehint"),
+    ],
+)
+def test_blocks(text, expected):
+    assert whitespace.blocks(text) == expected

@@ -1,0 +1,73 @@
+"""What we rely on in the HTML parser, whichever it is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from periplus.document import html
+
+MANUALS = Path("/usr/share/doc/python3.11/html/library")
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p>one<br>two <b>bold</b></p><p>three", "one\ntwo bold\nthree"),
+        ("<title>no</title><script>no</script><style>no</style><template>no</template><!-- no -->yes", "yes"),
+        ("<ul><li>a<li>b<ul><li>c</ul></ul><ol><li>one<li>two</ol>", "a\nb\nc\none\ntwo"),
+        ("<table><caption>cap</caption><tr><th>long heading<td>b<tr><td>c<td><p>d<p>e</table>", "cap\nlong heading\nb\nc\nd\ne"),
+        ("<pre>  x   = 1\n\n\ty</pre>", "x = 1\ny"),
+        ("a&nbsp;&nbsp;b", "a b"),
+        ("<dl><dt>t<dd>d</dl><blockquote>q</blockquote>", "t\nd\nq"),
+        ("", ""),
+    ],
+)
+def test_visible_text(markup, text):
+    assert html.visible_text(html.parse(markup)) == text
+
+
+def test_xml_must_be_well_formed_and_has_no_entities_of_its_own():
+    assert html.parse_xml("<a><b></a>") is None
+    assert html.parse_xml("<!DOCTYPE a [<!ENTITY x 'yy'>]><a>&x;</a>") is None
+    assert html.parse_xml("") is None
+    assert html.parse_xml("<a>&amp;</a>") is not None
+
+
+HOSTILE = {
+    "nested": "<div>" * 100_000 + "x",
+    "attributes": "<p " + " ".join(f"a{i}=1" for i in range(100_000)) + ">x",
+    "long attribute": '<p title="' + "x" * 10_000_000 + '">x',
+    "angles": "<" * 1_000_000,
+    "misnested": "<a href=x><b><i>" * 20_000,
+    "anchors in cells": "<a href=x><table><tr><td>" * 20_000,
+    "tables": "<table><tr><td>" + "A" * 100_000 + "<td>x" + "<tr><td>b<td>c" * 1_000,
+    "landmarks": "<nav>" * 20_000 + "<a href=x>x",
+    "lists": "<ol><li>" * 20_000 + "x",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_markup_costs_little(name):
+    """Seconds of processor time, generous for a busy machine; what is quadratic takes minutes."""
+    from periplus.document.formats.content import Source
+    from periplus.document.formats.html import read
+    from periplus.model.visit import Headers
+    from periplus.urls.canonical import canonical
+
+    started = time.process_time()
+    found = read(Source(canonical("http://a.example/"), Headers(), HOSTILE[name]))
+    assert time.process_time() - started < 3.0
+    assert len(found.text) < 3_000_000
+
+
+@pytest.mark.skipif(not MANUALS.is_dir(), reason="the Python manual is not installed here")
+def test_another_parser_finds_the_same_links():
+    lexbor = pytest.importorskip("selectolax.lexbor")
+    for path in sorted(MANUALS.glob("*.html"))[::16]:
+        text = path.read_text("utf-8")
+        ours = html.attributes(html.elements(html.parse(text), "a"), "href")
+        theirs = [node.attributes.get("href") for node in lexbor.LexborHTMLParser(text).css("a")]
+        assert ours == theirs

@@ -1,0 +1,234 @@
+"""Every kind of link, each once, and none where there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.document import css
+from periplus.document.formats.content import Content, Source
+from periplus.document.formats.html import read
+from periplus.model.page import BadLink, Link, LinkKind, Position
+from periplus.model.visit import Headers
+from periplus.model.web import Url
+from periplus.urls.canonical import canonical
+
+PAGE = canonical("http://a.example/dir/page.html?q=1")
+
+
+def content(html: str, *fields: tuple[str, str]) -> Content:
+    return read(Source(PAGE, Headers(fields), html))
+
+
+def links(html: str, *fields: tuple[str, str]) -> tuple[Link, ...]:
+    return content(html, *fields).links
+
+
+def targets(html: str, kind: LinkKind = LinkKind.ANCHOR) -> list[str]:
+    return [link.target.removeprefix("http://a.example") for link in links(html) if link.kind is kind]
+
+
+def bad(html: str) -> list[tuple[str, str]]:
+    return [(link.text, link.why) for link in content(html).bad_links]
+
+
+# One page with each kind once: markup, the file names that it names, their kind.
+EVERY_KIND: list[tuple[str, str, LinkKind]] = [
+    ('<a href="k1">x</a>', "k1", LinkKind.ANCHOR),
+    ('<map><area href="k2" alt="m"></map>', "k2", LinkKind.AREA),
+    ('<link rel="stylesheet" href="k3">', "k3", LinkKind.STYLE),
+    ('<link rel="shortcut icon" href="k4">', "k4", LinkKind.ICON),
+    ('<link rel="canonical" href="k5">', "k5", LinkKind.CANONICAL),
+    ('<link rel="alternate" hreflang="cs" href="k6">', "k6", LinkKind.ALTERNATE),
+    ('<link rel="next" href="k7">', "k7", LinkKind.RELATED),
+    ('<link rel="manifest" href="k8">', "k8", LinkKind.OBJECT),
+    ('<link rel="sitemap" href="k9">', "k9", LinkKind.SITEMAP),
+    ('<link rel="preload" as="image" href="k10">', "k10", LinkKind.IMAGE),
+    ('<img src="k11" srcset="k12 1x, k13 2x" data-src="k14" longdesc="k15">', "k11 k12 k13 k14", LinkKind.IMAGE),
+    ("", "k15", LinkKind.RELATED),
+    ('<picture><source srcset="k16, k17 2x"><img></picture>', "k16 k17", LinkKind.IMAGE),
+    ('<video src="k18" poster="k19"><source src="k20"><track src="k21"></video>', "k18 k19 k20 k21", LinkKind.MEDIA),
+    ('<audio src="k22"></audio>', "k22", LinkKind.MEDIA),
+    ('<iframe src="k23"></iframe>', "k23", LinkKind.IFRAME),
+    ('<embed src="k24"><object data="k25"></object><applet code="k26" archive="k27"></applet>', "k24 k25 k26 k27", LinkKind.OBJECT),
+    ('<form action="k28"><input type="image" src="k29"><button formaction="k30">b</button></form>', "k28 k30", LinkKind.FORM),
+    ("", "k29", LinkKind.IMAGE),
+    ('<blockquote cite="k31">a</blockquote><q cite="k32">b</q><ins cite="k33">c</ins><del cite="k34">d</del>', "k31 k32 k33 k34", LinkKind.CITE),
+    ('<meta http-equiv="refresh" content="9; url=k35">', "k35", LinkKind.REFRESH),
+    ('<script src="k36"></script>', "k36", LinkKind.SCRIPT),
+    ('<svg><a xlink:href="k37">s</a><image href="k38"/><use xlink:href="k39#i"/><a href="k40">t</a></svg>', "k37 k40", LinkKind.ANCHOR),
+    ("", "k38 k39", LinkKind.IMAGE),
+    ('<style>@import "k41"; @import url(k42); p { background: url("k43") } /* url(no) */</style>', "k41 k42", LinkKind.STYLE),
+    ("", "k43", LinkKind.IMAGE),
+    ("<p style=\"background: URL( 'k44' )\">z</p>", "k44", LinkKind.IMAGE),
+    ('<table background="k45"><tr><td>t</td></tr></table>', "k45", LinkKind.IMAGE),
+    ('<noscript><a href="k46">n</a></noscript>', "k46", LinkKind.ANCHOR),
+    ('<template><a href="k47">t</a></template>', "k47", LinkKind.ANCHOR),
+]
+NO_LINKS = """
+<!-- <a href="no1">x</a> <img src=no2> --><script>var a = '<a href="no3">x</a>'; location = "no4";</script><textarea><a href="no5"></textarea>
+<title><a href="no6"></title><svg><text><![CDATA[<a href="no7">]]></text><use href="#icon"/></svg><p title='<a href="no8">'>&lt;a href="no9"&gt;</p>
+<img src=""><img src="data:image/gif;base64,R0lG"><iframe src="about:blank"></iframe><iframe srcdoc="<a href=no10>"></iframe><a name="no11">x</a>
+<style>p:before { content: "url(no12)" } b { fill: url(#no13) }</style><link rel="preconnect" href="http://no14.example/">
+"""
+
+
+def test_every_kind_is_found_and_nothing_else():
+    html = "".join(markup for markup, _, _ in EVERY_KIND) + NO_LINKS
+    found = content(html, ("link", '<k48>; rel="prev", <k49>; rel=canonical; title="a, b"'), ("refresh", "3; url=k50"))
+    expected = {(name, kind) for _, names, kind in EVERY_KIND for name in names.split()}
+    expected |= {("k48", LinkKind.RELATED), ("k49", LinkKind.CANONICAL), ("k50", LinkKind.REFRESH)}
+    assert {(link.target.removeprefix("http://a.example/dir/"), link.kind) for link in found.links} == expected
+    assert sum(link.count for link in found.links) == 50
+    assert found.bad_links == ()
+
+
+def test_frames_and_manifest():
+    html = '<html manifest="m"><frameset><frame src="f1"><frame src="f2" longdesc="d"></frameset></html>'
+    assert targets(html, LinkKind.FRAME) == ["/dir/f1", "/dir/f2"]
+    assert targets(html, LinkKind.OBJECT) == ["/dir/m"]
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        ("/other/", "/other/x"),
+        ("sub/file.html", "/dir/sub/x"),
+        ("http://b.example/", "http://b.example/x"),
+        ("//b.example/y?z", "http://b.example/x"),
+        ("javascript:no()", "/dir/x"),
+        ("http://[bad/", "/dir/x"),
+        ("", "/dir/x"),
+    ],
+)
+def test_base_is_obeyed(base, expected):
+    assert targets(f'<base href="{base}"><a href="x">x</a>') == [expected]
+
+
+def test_only_the_first_base_with_href_counts():
+    assert targets('<base target="_top"><base href="/one/"><base href="/two/"><a href="x">x</a>') == ["/one/x"]
+
+
+def test_headers_are_resolved_against_the_page_not_its_base():
+    found = links('<base href="/other/"><p>', ("link", "<x>; rel=next"))
+    assert [link.target for link in found] == ["http://a.example/dir/x"]
+
+
+def test_links_that_agree_are_one_row_with_count_fragments_and_first_words():
+    (row,) = links('<a href="x#a"></a><a href="x#b"> First\n words </a><a href="x">Other</a><a href="x#a">More</a><a href=" ./x#%41 é">N</a>')
+    assert row == Link(Url("http://a.example/dir/x"), LinkKind.ANCHOR, Position.BODY, "First words", False, ("a", "b", "%41%20%C3%A9"), 5)
+
+
+def test_empty_href_and_fragments_lead_to_the_page_itself():
+    (row,) = links('<a href="">self</a><a href="#top">top</a><a href="page.html?q=1">named</a>')
+    assert (row.target, row.count, row.fragments) == (PAGE, 3, ("top",))
+
+
+@pytest.mark.parametrize(
+    ("html", "words"),
+    [
+        ("<a href=x> two\n<b>words</b> </a>", "two words"),
+        ('<a href=x title="t"><img alt="Home" src=i></a>', "Home"),
+        ('<a href=x title="t"><img alt="" src=i></a>', "t"),
+        ("<a href=x><img src=i></a><a href=x>later</a>", "later"),
+        ("<a href=x></a>", ""),
+    ],
+)
+def test_anchor_words(html, words):
+    assert [link.anchor for link in links(html) if link.kind is LinkKind.ANCHOR] == [words]
+
+
+def test_area_and_image_have_their_alt():
+    found = links('<map><area href="x" alt="North"></map><img src="i" alt="A hill">')
+    assert {link.kind: link.anchor for link in found} == {LinkKind.AREA: "North", LinkKind.IMAGE: "A hill"}
+
+
+@pytest.mark.parametrize(
+    ("markup", "nofollow"),
+    [
+        ('<a href=x rel="nofollow">x</a>', True),
+        ('<a href=x rel="external UGC">x</a>', True),
+        ('<a href=x rel="sponsored">x</a>', True),
+        ('<a href=x rel="noopener">x</a>', False),
+        ('<area href=x rel="nofollow">', True),
+        ('<meta name="robots" content="noindex, NoFollow"><a href=x>x</a>', True),
+        ('<meta name="periplus" content="none"><a href=x>x</a>', True),
+        ('<meta name="otherbot" content="nofollow"><a href=x>x</a>', False),
+    ],
+)
+def test_nofollow(markup, nofollow):
+    assert [link.nofollow for link in links(markup)] == [nofollow]
+
+
+def test_nofollow_parts_rows_and_the_header_holds_for_all():
+    assert [link.nofollow for link in links("<a href=x>x</a><a rel=nofollow href=x>x</a>")] == [False, True]
+    assert [link.nofollow for link in links("<a href=x>x</a><img src=y>", ("x-robots-tag", "nofollow"))] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("around", "position"),
+    [
+        ("<nav>{}</nav>", Position.NAV),
+        ("<header>{}</header>", Position.HEADER),
+        ("<main><p>{}</p></main>", Position.MAIN),
+        ("<aside>{}</aside>", Position.ASIDE),
+        ("<footer>{}</footer>", Position.FOOTER),
+        ('<div role="navigation"><ul><li>{}</ul></div>', Position.NAV),
+        ('<div role=" Banner ">{}</div>', Position.HEADER),
+        ('<div role="main">{}</div>', Position.MAIN),
+        ('<div role="complementary">{}</div>', Position.ASIDE),
+        ('<div role="contentinfo">{}</div>', Position.FOOTER),
+        ('<div role="button">{}</div>', Position.BODY),
+        ("<header><nav>{}</nav></header>", Position.NAV),
+        ("<nav><a href=n>n</a><main>{}</main></nav>", Position.MAIN),
+        ("<main><article><header>{}</header></article></main>", Position.MAIN),
+        ("<article><footer>{}</footer></article>", Position.BODY),
+        ("<nav>n</nav><p>{}</p>", Position.BODY),
+    ],
+)
+@pytest.mark.parametrize("copies", [1, 40])
+def test_position_is_the_innermost_landmark(around, position, copies):
+    """Few and many elements take different ways to one answer."""
+    html = "<p><a href=before>b</a>" + around.format("<a href=x>x</a><img src=i>" * copies) + "<a href=after>a</a>"
+    found = {(link.target.rpartition("/")[2]): link for link in links(html)}
+    assert (found["x"].position, found["x"].count) == (position, copies)
+    assert (found["i"].position, found["i"].count) == (position, copies)
+    assert found["before"].position is found["after"].position is Position.BODY
+
+
+def test_head_is_a_position():
+    found = links("<head><script src=s></script><link rel=next href=n><style>p{background:url(u)}</style></head><script src=t></script>")
+    assert {link.target[-1]: link.position for link in found} == {"s": Position.HEAD, "n": Position.HEAD, "u": Position.HEAD, "t": Position.HEAD}
+
+
+@pytest.mark.parametrize(
+    ("href", "why"),
+    [
+        ("javascript:void(0)", "javascript"),
+        (" java\nscript:alert('#')", "javascript"),
+        ("MAILTO:me@a.example", "mailto"),
+        ("tel:+420123", "tel"),
+        ("data:text/html,x", "data"),
+        ("ftp://a.example/x", "ftp"),
+        ("http://", "malformed"),
+        ("http://a b/", "malformed"),
+        ("//[::1/x", "malformed"),
+        ("http://a.example:99999/", "malformed"),
+        ("x" * 70_000, "malformed"),
+    ],
+)
+def test_what_is_no_link_is_kept_with_its_reason(href, why):
+    (row,) = content(f'<nav><a href="{href}">words</a><a href="{href}">again</a></nav>').bad_links
+    assert row == BadLink(href.strip()[:2000], LinkKind.ANCHOR, Position.NAV, "words", why)
+
+
+def test_srcset_with_commas_in_urls():
+    assert targets('<img srcset="a,b.png 1x,c.png 2x, d.png,, e.png">', LinkKind.IMAGE) == ["/dir/a,b.png", "/dir/c.png", "/dir/d.png", "/dir/e.png"]
+
+
+def test_css_urls():
+    sheet = """@import 'a.css' screen; @IMPORT url( "b.css" ); x { y: url(c.png) url('d e.png'); z: "url(no)" 'url(no)' } /* url(no) /* */ w: url()"""
+    assert list(css.urls(sheet)) == [("a.css", True), ("b.css", True), ("c.png", False), ("d e.png", False)]
+
+
+def test_links_are_capped():
+    assert len(links("".join(f"<a href={i}>x</a>" for i in range(25_000)))) == 20_000

@@ -1,0 +1,132 @@
+"""What a page says about itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.document import headers, html
+from periplus.document.metadata import Metadata, metadata
+from periplus.model.page import LinkKind
+from periplus.model.visit import Headers
+
+A_DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+A_DATE_S = 784111777.0
+
+
+def said(markup: str, *fields: tuple[str, str]) -> Metadata:
+    return metadata(html.parse(markup), Headers(fields))
+
+
+def test_title_description_h1():
+    page = said("<svg><title>No</title></svg><title> A\n title </title><meta name=Description content=' Two  words '><h1></h1><h1>Big <i>word</i></h1>")
+    assert (page.title, page.description, page.h1) == ("A title", "Two words", "Big word")
+
+
+def test_silence_is_empty():
+    assert said("<p>x") == Metadata()
+
+
+@pytest.mark.parametrize(
+    ("markup", "header", "language"),
+    [
+        ("<html lang=CS>", "de", "cs"),
+        ("<html xml:lang=pt_BR>", "", "pt-br"),
+        ("<meta http-equiv=content-language content=sk>", "de", "sk"),
+        ("<p>", "de", "de"),
+        ("<p>", "de, en", ""),
+    ],
+)
+def test_language(markup, header, language):
+    assert said(markup, ("content-language", header)).language == language
+
+
+def test_dates_and_meta_over_header():
+    assert said("<p>", ("last-modified", A_DATE)).last_modified == A_DATE_S
+    page = said(f"<meta http-equiv=last-modified content='{A_DATE}'><meta http-equiv=Expires content='{A_DATE}'>", ("last-modified", "x"), ("expires", "0"))
+    assert (page.last_modified, page.expires) == (A_DATE_S, A_DATE_S)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (A_DATE, A_DATE_S),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", A_DATE_S),
+        ("Sun Nov  6 08:49:37 1994", A_DATE_S),
+        ("Sun, 06 Nov 1994 09:49:37 +0100", A_DATE_S),
+        ("0", 0.0),
+        ("-1", 0.0),
+        ("", 0.0),
+        ("Thu, 99 Foo 99999 99:99:99 GMT", 0.0),
+        ("Mon, 01 Jan 1900 00:00:00 GMT", 0.0),
+    ],
+)
+def test_rfc9110_dates(text, seconds):
+    assert headers.date_s(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("0;url=x", "x"),
+        ("0; URL='x y'", "x y"),
+        ('5;url="x"y', "x"),
+        ("5, url = x ", "x"),
+        ("5 x", "x"),
+        ("0.5;URL=x;y=1", "x;y=1"),
+        ("5; 'x", "x"),
+        ("5", None),
+        ("5;", None),
+        ("5; url=", None),
+        ("url=x", None),
+        ("", None),
+    ],
+)
+def test_refresh(content, target):
+    assert headers.refresh_target(content) == target
+
+
+@pytest.mark.parametrize(
+    ("rel", "kinds"),
+    [
+        ("stylesheet alternate", {LinkKind.STYLE}),
+        ("shortcut icon", {LinkKind.ICON}),
+        ("alternate nofollow", {LinkKind.ALTERNATE}),
+        ("canonical alternate", {LinkKind.CANONICAL, LinkKind.ALTERNATE}),
+        ("pingback", {LinkKind.OBJECT}),
+        ("schema.DC", {LinkKind.CITE}),
+        ("dns-prefetch", set()),
+        ("", set()),
+        ("glossary", {LinkKind.RELATED}),
+    ],
+)
+def test_kinds_of_rel(rel, kinds):
+    assert set(headers.kinds_of_rel(rel)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ('<x>; rel="next"', [("x", LinkKind.RELATED)]),
+        ("<x>;REL=alternate;hreflang=cs, <y> ; rel='canonical'", [("x", LinkKind.ALTERNATE), ("y", LinkKind.RELATED)]),
+        ('<x,y>; title="a, <b>; rel=no"; rel=canonical', [("x,y", LinkKind.CANONICAL)]),
+        ('<x>; rel=next; anchor="#a"', []),
+        ("x; rel=next", []),
+        ("<x; rel=next", []),
+    ],
+)
+def test_rfc8288_link_header(value, found):
+    assert list(headers.links(Headers((("link", value),)))) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('Text/HTML; Charset="Windows-1250"', ("text/html", "Windows-1250")),
+        ("text/html;charset='utf-8';x=y", ("text/html", "utf-8")),
+        ("text/html", ("text/html", "")),
+        ("", ("", "")),
+        (";", ("", "")),
+    ],
+)
+def test_media_type(value, expected):
+    assert headers.media_type(Headers((("content-type", value),))) == expected

@@ -1,0 +1,108 @@
+"""Bytes and header in, a Document out."""
+
+from __future__ import annotations
+
+from hashlib import md5
+
+import pytest
+
+from periplus.document.understand import READ_MEDIA_TYPES, sniffed_media_type, understand
+from periplus.model.page import Charset, Document, LinkKind
+from periplus.model.visit import Fetched, Headers
+from periplus.urls.canonical import canonical
+
+PAGE = canonical("http://a.example/dir/page")
+
+
+def document(body: bytes, media_type: str = "text/html", *fields: tuple[str, str]) -> Document:
+    return understand(PAGE, Fetched(200, Headers((("content-type", media_type), *fields)), body))
+
+
+def test_a_whole_page():
+    body = """<!doctype html><html lang="cs"><head><meta charset="utf-8"><title>Titul</title><meta name="description" content="Popis">
+    <link rel="canonical" href="/one"><meta name="robots" content="noindex"></head><body><h1>Nadpis</h1><p>Text  a
+    <a href="x">odkaz</a>.</p><a href="mailto:a@a.example">pošta</a></body></html>""".encode()
+    page = document(body, "text/html; charset=utf-8", ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
+    assert (page.media_type, page.charset, page.language) == ("text/html", Charset("utf-8", "header"), "cs")
+    assert (page.title, page.description, page.h1) == ("Titul", "Popis", "Nadpis")
+    assert page.text == "Nadpis\nText a odkaz.\npošta"
+    assert (page.noindex, page.nofollow, page.canonical) == (True, False, "http://a.example/one")
+    assert (page.last_modified, page.expires) == (784111777.0, 0.0)
+    assert [link.kind for link in page.links] == [LinkKind.ANCHOR, LinkKind.CANONICAL]
+    assert [link.why for link in page.bad_links] == ["mailto"]
+    assert (page.digests.body, page.digests.text) == (md5(body).digest(), md5(page.text.encode()).digest())
+
+
+def test_a_type_that_we_do_not_read_gives_digests_and_what_the_header_says():
+    fields = (("link", "<http://a.example/doc.html>; rel=canonical"), ("x-robots-tag", "noindex"), ("content-language", "cs"))
+    page = document(b"%PDF-1.7 <a href=x>", "application/pdf", *fields)
+    assert (page.text, page.title, page.charset) == ("", "", Charset("", "default"))
+    assert (page.canonical, page.noindex, page.language) == ("http://a.example/doc.html", True, "cs")
+    assert page.digests.body == page.digests.text == md5(b"%PDF-1.7 <a href=x>").digest()
+    assert "application/pdf" not in READ_MEDIA_TYPES
+
+
+def test_plain_text_is_split_into_paragraphs():
+    page = document(b"One line\r\nand more.\r\n \r\n\r\nhttp://a.example/  two\n\nthree", "text/plain")
+    assert page.text == "One line and more.\nhttp://a.example/ two\nthree"
+    assert page.links == ()
+
+
+def test_xhtml_by_the_rules_of_xml():
+    body = b"""<?xml version="1.0" encoding="iso-8859-2"?><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="cs"><head><title/>
+    <script src="s.js"/></head><body><div/><p>K\xf9\xf2 <a href="x">odkaz</a></p><![CDATA[<a href="no">]]></body></html>"""
+    page = document(body, "application/xhtml+xml")
+    assert (page.charset, page.language, page.title) == (Charset("iso-8859-2", "xml"), "cs", "")
+    assert page.text == 'Kůň odkaz\n<a href="no">'
+    assert {link.target.rpartition("/")[2] for link in page.links} == {"s.js", "x"}
+
+
+def test_xhtml_with_errors_is_read_as_html():
+    assert document(b"<html><p>one<p>two &nbsp; <a href=x>three</a>", "application/xhtml+xml").text == "one\ntwo three"
+
+
+def test_feeds_and_other_xml():
+    rss = b"<rss><channel><title>T</title><link>http://a.example/</link><item><title>I</title><link>/i</link><enclosure url='m.mp3'/></item></channel></rss>"
+    page = document(rss, "application/rss+xml")
+    assert (page.title, page.text) == ("T", "T\nhttp://a.example/\nI\n/i")
+    assert [link.target for link in page.links] == ["http://a.example/", "http://a.example/i", "http://a.example/dir/m.mp3"]
+    atom = b'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="CS"><title>T</title><link href="/x"/><link rel="alternate" href="/y"/></feed>'
+    page = document(atom, "application/atom+xml")
+    assert (page.language, [(link.target[-1], link.kind) for link in page.links]) == ("cs", [("x", LinkKind.RELATED), ("y", LinkKind.ALTERNATE)])
+    book = b'<?xml-stylesheet href="b.xsl"?><book xmlns:xlink="http://www.w3.org/1999/xlink"><p xlink:href="z">w</p></book>'
+    assert [link.target[-5:] for link in document(book, "text/xml").links] == ["b.xsl", "dir/z"]
+
+
+def test_one_document_in_three_encodings_is_one_text():
+    text = "Příliš žluťoučký kůň úpěl ďábelské ódy"
+    pages = [
+        document(f'<meta charset="{label}"><title>x</title><p>{text}<a href="/č?ž">ř</a>'.encode(label), "text/html")
+        for label in ("utf-8", "windows-1250", "iso-8859-2")
+    ]
+    assert len({page.digests.text for page in pages}) == 1
+    assert len({page.digests.body for page in pages}) == 3
+    plain = document(b"<p>Prilis zlutoucky kun upel dabelske odyr")
+    assert {page.digests.folded for page in pages} == {plain.digests.folded}
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (b"\n <!-- c --><!DOCTYPE html>", "text/html"),
+        (b"\xef\xbb\xbf<html>", "text/html"),
+        (b"<?xml version='1.0'?><a/>", "text/xml"),
+        (b"plain", "text/plain"),
+        (b"\xff\xfea\0", "text/plain"),
+        (b"GIF89a\x01\0", "application/octet-stream"),
+        (b"<!---->" * 200, "text/plain"),
+        (b"", "text/plain"),
+    ],
+)
+def test_sniffing_where_the_server_is_silent(body, media_type):
+    assert sniffed_media_type(body) == media_type
+    assert understand(PAGE, Fetched(200, Headers(), body)).media_type == media_type
+
+
+@pytest.mark.parametrize("value", ["<" * 60_000, "<x>;a" + " " * 60_000, "<x>" + ";a=" * 20_000, '<x>;a="' + "\\" * 60_000])
+def test_hostile_link_headers_are_harmless(value):
+    document(b"", "text/html", ("link", value), ("refresh", "1" * 60_000), ("x-robots-tag", "," * 60_000))
