@@ -26,7 +26,6 @@ class Trial:
     cost: Cost
     pages: int
     requests: int
-    server_cpu_s: float
 
     @property
     def cpu_per_1000(self) -> float:
@@ -54,10 +53,10 @@ def trials(server: Server, rounds: int, only: set[str]) -> dict[str, list[Trial]
 
     def trial(name: str, made: Callable[[Path], list[str]]) -> Cost:
         with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
-            mark, before = server.mark(), server.cpu_s()
+            mark = server.mark()
             cost = run(made(Path(folder)), cwd=Path(folder))
             hits = server.hits(mark)
-            seen.setdefault(name, []).append(Trial(cost, pages(hits), len(hits), server.cpu_s() - before))
+            seen.setdefault(name, []).append(Trial(cost, pages(hits), len(hits)))
         return cost
 
     found = crawler_commands(server.hosts, only)

@@ -71,7 +71,8 @@ def answer(path: str) -> bytes:
     """The start links to all pages, a page to the start; 404 for the rest, robots.txt among it."""
     known = path == "/" or path in {f"/{number}.html" for number in range(1, PAGES)}
     links = "".join(f'<a href="/{number}.html">page {number}</a> ' for number in range(1, PAGES)) if path == "/" else '<a href="/">start</a>'
-    body = f"<!DOCTYPE html><title>{path}</title><p>{links}</p>".encode()
+    words = " ".join(f"{word}{path[1:-5]}" for word in ("alpha", "beta", "gamma", "delta"))  # no two pages of a host alike
+    body = f"<!DOCTYPE html><title>{path}</title><h1>Page {path}</h1><p>{words}</p><p>{links}</p>".encode()
     line = b"HTTP/1.1 200 OK" if known else b"HTTP/1.1 404 Not Found"
     return line + b"\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
@@ -87,8 +88,9 @@ def judge(starts: dict[str, list[tuple[float, str]]], delay_s: float, cost: Cost
     under = sum(1 for gap in gaps if gap < delay_s)
     badly = sum(1 for gap in gaps if gap < delay_s - SLACK_S)
     fetched = sum(len({path for _, path in log}) for log in paths)
-    real = ideal / span if span else float("nan")
-    command = (requests - 1) * delay_s / cost.wall_s if cost.wall_s else float("nan")
+    whole = fetched == len(starts) * PAGES  # a crawl that leaves pages out is no faster for it
+    real = ideal / span if span and whole else float("nan")
+    command = (requests - 1) * delay_s / cost.wall_s if cost.wall_s and whole else float("nan")
     return [fetched, ideal, span, real, cost.wall_s, command, min(gaps, default=float("nan")), under, badly, cost.cpu_s, cost.exit_code]
 
 

@@ -57,6 +57,8 @@ def main() -> None:
         for name, found in costs.items()
     ]
     print(table(("workers", "pages / s", "crawler CPU s / 1,000", "server CPU s / 1,000", "exit codes"), rows))
+    if any(one.exit_code for found in costs.values() for one in found):
+        sys.exit("a crawl failed: " + next(one.said for found in costs.values() for one in found if one.exit_code)[-500:])
     own, server_own = float(str(rows[0][2])), float(str(rows[0][3]))
     best = max(own, server_own) / max((own + server_own) / 2, server_own)
     ratio = wall["1"] / wall["2"]
