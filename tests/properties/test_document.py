@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from periplus.document import whitespace
 from periplus.document.digest import without_marks
-from periplus.document.rows import Place, Rows
+from periplus.document.rows import Rows
 from periplus.document.understand import READ_MEDIA_TYPES, understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position
@@ -59,7 +59,7 @@ def test_one_document_in_three_encodings_has_one_text_and_one_set_of_links(text,
 def test_a_link_leads_where_its_url_resolves_to(href):
     """The caches and short cuts of Rows change nothing."""
     rows = Rows(PAGE, nofollow=False)
-    rows.add(href, Place(LinkKind.ANCHOR, Position.BODY))
+    rows.add(href, (LinkKind.ANCHOR, Position.BODY, False))
     try:
         target, fragment = resolve(href, PAGE)
     except InvalidUrl:

@@ -14,6 +14,9 @@ _URL = re.compile(rf"""(@import\s+)?url\(\s*(?:{_STRING}|([^\s"'()]+))\s*\)|@imp
 
 def urls(sheet: str) -> Iterator[tuple[str, bool]]:
     """Each URL as written, in order, and whether it is an imported sheet. Other strings and comments hold none."""
+    plain = sheet.lower()
+    if "url(" not in plain and "@import" not in plain:
+        return
     if "/*" in sheet:
         sheet = _COMMENT.sub(" ", sheet)
     for match in _URL.finditer(sheet):

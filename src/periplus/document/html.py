@@ -57,6 +57,16 @@ def any_match(tree: Tree, selector: str) -> bool:
     return tree.select_one(selector) is not None
 
 
+def first(element: Element, selector: str) -> Element | None:
+    """The first match below an element: the walk ends there."""
+    return element.select_one(selector)
+
+
+def is_within(element: Element, other: Element) -> bool:
+    """Whether other is among the ancestors."""
+    return other in element.ancestors
+
+
 def closest(element: Element, selector: str) -> Element | None:
     """The nearest among the element and its ancestors that matches."""
     return element.closest(selector)
@@ -100,7 +110,7 @@ def text_of(element: Element) -> str:
 
 def words_of(element: Element) -> str:
     """Its text, else the alt of an image in it, else its title."""
-    if text := text_of(element):
+    if text := " ".join(element.text.split()):
         return text
     for image in element.select("img[alt]"):
         if text := whitespace.folded(attribute(image, "alt")):

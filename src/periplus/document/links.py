@@ -24,7 +24,7 @@ from itertools import repeat
 
 from periplus.document import css, headers, html
 from periplus.document.landmarks import Landmarks, landmarks, positions
-from periplus.document.rows import Place, Row, Rows
+from periplus.document.rows import Row, Rows
 from periplus.errors import InvalidUrl
 from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.visit import Headers
@@ -89,7 +89,7 @@ def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple
     _add_anchors(rows, tree, marks)
     _add_link_elements(rows, tree)
     for target in setting.refreshes:
-        rows.add(target, Place(LinkKind.REFRESH, Position.HEAD))
+        rows.add(target, (LinkKind.REFRESH, Position.HEAD, False))
     for table in (_PARTS, _SVG_PARTS) if html.elements(tree, "svg") else (_PARTS,):
         for tag, parts in table.items():
             if found := html.elements(tree, tag):
@@ -128,7 +128,7 @@ def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
         head, _, fragment = href.partition("#")
         row = seen.get((head, rel, position))
         if row is None:
-            row = rows.add(href, Place(LinkKind.ANCHOR, position, _nofollow(rel)), html.words_of(element))
+            row = rows.add(href, (LinkKind.ANCHOR, position, _nofollow(rel)), html.words_of(element))
             if row is not None and (not head or head[-1] > " "):  # `x #a` leads to `x%20`, and `x ` to `x`
                 seen[head, rel, position] = row
             continue
@@ -151,7 +151,7 @@ def _add_parts(rows: Rows, found: list[html.Element], parts: tuple[tuple[str, Li
     places = dict(zip(found, positions(found, html.tag_of(found[0]), marks), strict=True))
     for element, kind, name, value in named:
         words = html.words_of(element) if kind is LinkKind.ANCHOR else html.label_of(element)
-        place = Place(kind, places[element], kind in _WITH_REL and _nofollow(element.attr("rel")))
+        place = (kind, places[element], kind in _WITH_REL and _nofollow(element.attr("rel")))
         for text in _texts(name, value):
             rows.add(text, place, words)
 
@@ -184,23 +184,24 @@ def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
         href = element.attr("href")
         if href:
             rel, title = html.attribute(element, "rel"), html.attribute(element, "title")
-            for kind in headers.kinds_of_rel(rel, html.attribute(element, "as")):
-                rows.add(href, Place(kind, Position.HEAD, _nofollow(rel)), title)
+            for kind in headers.kinds_of_rel(rel, html.attribute(element, "as") if "fetch" in rel or "load" in rel else ""):
+                rows.add(href, (kind, Position.HEAD, _nofollow(rel)), title)
 
 
 def _add_styles(rows: Rows, tree: html.Tree, special: list[html.Element], marks: Landmarks) -> None:
     """Style elements, style attributes and the background attribute of old."""
     for sheet in html.elements(tree, "style")[:ELEMENTS_MOST]:
         for text, imported in css.urls(sheet.text):
-            rows.add(text, Place(LinkKind.STYLE if imported else LinkKind.IMAGE, Position.HEAD))
+            rows.add(text, (LinkKind.STYLE if imported else LinkKind.IMAGE, Position.HEAD, False))
     for element in special:
-        texts = [text for text, _ in css.urls(html.attribute(element, "style"))]
+        style = html.attribute(element, "style")
+        texts = [text for text, _ in css.urls(style)] if style else []
         if background := html.attribute(element, "background"):
             texts.append(background)
         if texts:
             (position,) = positions([element], html.tag_of(element), marks)
             for text in texts:
-                rows.add(text, Place(LinkKind.IMAGE, position))
+                rows.add(text, (LinkKind.IMAGE, position, False))
 
 
 def add_headers(rows: Rows, setting: Setting) -> None:
@@ -210,4 +211,4 @@ def add_headers(rows: Rows, setting: Setting) -> None:
             whole = "#".join(resolve(text, setting.url))
         except InvalidUrl:
             whole = text  # rows will say why
-        rows.add(whole, Place(kind, Position.HEAD))
+        rows.add(whole, (kind, Position.HEAD, False))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import TypeAlias
 
 from periplus.errors import InvalidUrl
 from periplus.model.page import BadLink, Link, LinkKind, Position
@@ -20,7 +20,7 @@ HREF_CHARS = 65_536  # a longer one is malformed: no server takes it
 ANCHOR_CHARS = 1_000  # for an `a` around a whole card or article
 BAD_TEXT_CHARS = 2_000  # as the model says
 FRAGMENTS_MOST = 1_000  # of one row
-_CACHED_CHARS = 300  # bounds the cache below to some 20 MB
+_CACHED_CHARS = 300  # bounds the caches below to some 20 MB
 
 _PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})  # an empty href is the page itself, `#x` a place in it
 _NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
@@ -32,12 +32,8 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not 
 _ANYWHERE = Url("http://localhost/")
 
 
-class Place(NamedTuple):
-    """What tells links to one target apart."""
-
-    kind: LinkKind
-    position: Position
-    nofollow: bool = False
+Place: TypeAlias = tuple[LinkKind, Position, bool]
+"""What tells links to one target apart: kind, position, nofollow. A plain tuple: one is made per link."""
 
 
 @dataclass(slots=True)
@@ -56,7 +52,6 @@ class Rows:
         """base: what relative links are resolved against. nofollow: of the whole page."""
         self._base = base
         self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
-        self._root = Url(base[: base.index("/", 8) + 1])
         self._nofollow = nofollow
         self._rows: dict[tuple[Url, Place], Row] = {}
         self._bad: dict[tuple[str, Place, str], str] = {}
@@ -65,10 +60,10 @@ class Rows:
         """Records one link that stood there as href. None when it is no link, or one too many."""
         href = href.strip(_C0_AND_SPACE)
         head, _, fragment = href.partition("#")
-        if not head and place.kind not in _PAGES:
+        if not head and place[0] not in _PAGES:
             return None
         if self._nofollow:
-            place = place._replace(nofollow=True)
+            place = (place[0], place[1], True)
         try:
             if len(href) > HREF_CHARS:
                 raise InvalidUrl("longer than any server takes")
@@ -90,20 +85,15 @@ class Rows:
 
     def _target(self, head: str) -> Url:
         """What a href without its fragment leads to; most from the cache, since the menu of a site is on all its pages."""
-        if head and head[-1] <= " ":  # what a fragment was cut from: no longer the end, so the space is part of the path
-            return resolve(head + "#", self._base)[0]
-        if len(head) <= _CACHED_CHARS:
-            if _PLAIN_PATH.fullmatch(head):
-                return _resolved(head, self._folder)
-            if head.startswith("/") and head[1:2] not in ("/", "\\", "\t", "\n", "\r"):
-                return _resolved(head, self._root)
-            if head.startswith(("http://", "https://")):
-                return _resolved(head, _ANYWHERE)
-        return resolve(head, self._base)[0] if head else self._base
+        if not head:
+            return self._base
+        if len(head) <= _CACHED_CHARS and (target := _below(self._folder, head)):
+            return target
+        return resolve(head + "#", self._base)[0]  # the `#` guards a space at the end, which a fragment was cut from
 
     def _add_bad(self, href: str, place: Place, anchor: str) -> None:
         scheme = scheme_of_href(href)
-        if scheme in _CONTENT_IN_PLACE and place.kind not in _NAMES:
+        if scheme in _CONTENT_IN_PLACE and place[0] not in _NAMES:
             return
         why = "malformed" if scheme in ("", "http", "https") else scheme
         if len(self._bad) < BAD_ROWS_MOST:
@@ -121,7 +111,7 @@ class Rows:
 
     def bad_links(self) -> tuple[BadLink, ...]:
         """Distinct texts that are no links, in order."""
-        return tuple(BadLink(text, place.kind, place.position, anchor[:ANCHOR_CHARS], why) for (text, place, why), anchor in self._bad.items())
+        return tuple(BadLink(text, kind, position, anchor[:ANCHOR_CHARS], why) for (text, (kind, position, _), why), anchor in self._bad.items())
 
 
 def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
@@ -133,6 +123,18 @@ def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16_384)
-def _resolved(head: str, base: Url) -> Url:
-    """resolve without fragment. Only for heads that take nothing from base but its folder. Raises InvalidUrl."""
+def _below(folder: Url, head: str) -> Url | None:
+    """resolve, for heads that take nothing from a base but its folder; None for others. Raises InvalidUrl."""
+    if head[-1] <= " ":
+        return None
+    if _PLAIN_PATH.fullmatch(head):
+        return resolve(head, folder)[0]
+    if head.startswith("/") and head[1:2] not in ("/", "\\", "\t", "\n", "\r"):
+        return _anywhere(head, Url(folder[: folder.index("/", 8) + 1]))
+    return _anywhere(head, _ANYWHERE) if head.startswith(("http://", "https://")) else None
+
+
+@lru_cache(maxsize=16_384)
+def _anywhere(head: str, base: Url) -> Url:
+    """resolve, for heads that mean the same in each folder of a host."""
     return resolve(head, base)[0]

@@ -10,7 +10,7 @@ from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, add_headers
 from periplus.document.metadata import metadata_of_headers
-from periplus.document.rows import Place, Rows
+from periplus.document.rows import Rows
 from periplus.model.page import LinkKind, Position
 
 _SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -40,20 +40,20 @@ def read(source: Source) -> Content:
 
 def _add_links(rows: Rows, tree: html.Tree, head: str) -> None:
     for first, second in _SHEET.findall(head):
-        rows.add(first or second, Place(LinkKind.STYLE, Position.HEAD))
+        rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
     for element in html.select(tree, r"[xlink\:href]")[:_ELEMENTS_MOST]:
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):
             kind = LinkKind.IMAGE
-        rows.add(html.attribute(element, "xlink:href"), Place(kind, Position.BODY), html.text_of(element))
+        rows.add(html.attribute(element, "xlink:href"), (kind, Position.BODY, False), html.text_of(element))
     for element in html.elements(tree, "a")[:_ELEMENTS_MOST]:
         if href := html.attribute(element, "href"):
-            rows.add(href, Place(LinkKind.ANCHOR, Position.BODY), html.text_of(element))
+            rows.add(href, (LinkKind.ANCHOR, Position.BODY, False), html.text_of(element))
     for element in html.elements(tree, "link")[:_ELEMENTS_MOST]:
         if href := html.attribute(element, "href"):  # Atom: without rel it is the entry's page
             for kind in headers.kinds_of_rel(html.attribute(element, "rel") or "bookmark"):
-                rows.add(href, Place(kind, Position.BODY), html.attribute(element, "title"))
+                rows.add(href, (kind, Position.BODY, False), html.attribute(element, "title"))
         elif text := html.text_of(element):  # RSS
-            rows.add(text, Place(LinkKind.RELATED, Position.BODY))
+            rows.add(text, (LinkKind.RELATED, Position.BODY, False))
     for element in html.elements(tree, "enclosure")[:_ELEMENTS_MOST]:
-        rows.add(html.attribute(element, "url"), Place(LinkKind.MEDIA, Position.BODY))
+        rows.add(html.attribute(element, "url"), (LinkKind.MEDIA, Position.BODY, False))
