@@ -1,8 +1,8 @@
 """Which part of our program does the time of a crawl go to? (Not called profile.py: cProfile imports a module of that name.)
 
 Corpus (a) is crawled by one worker in this process under cProfile. Each function's own time belongs to the part whose module it stands in;
-what stands elsewhere (C functions, libraries) belongs to the parts that call it, as their calls share it. The clock is the
-CPU's, so waiting for the server counts for nothing. The profiler makes Python calls dearer
+what stands elsewhere (C functions, libraries) belongs to the parts that call it, as their calls share it. Waiting for
+the server is left out of the shares (the CPU's clock instead of the wall's would double the profiler's own cost). The profiler makes Python calls dearer
 than C calls, so shares show where to look and are no measure of cost: that is beside_peers.py.
 """
 
@@ -14,7 +14,6 @@ import os
 import pstats
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from importlib import import_module
@@ -42,6 +41,7 @@ PARTS = (  # the first that fits a function's file, seen from src/periplus
     ("cli/", "start and end"),
 )
 ELSEWHERE = "elsewhere"
+IDLE = ("select.epoll", "select.poll", "built-in method select.", "built-in method time.sleep")  # in the names of functions that wait
 ROUNDS = 60  # of handing time from callee to caller; deeper stacks of libraries than this end as ELSEWHERE
 Function = tuple[str, int, str]
 
@@ -57,7 +57,7 @@ def part_of(function: Function) -> str | None:
 def shares(stats: dict[Function, Any]) -> dict[str, float]:
     """Seconds by part. stats: of pstats, function -> (calls, calls, own seconds, seconds, {caller: (calls, calls, own, whole)})."""
     paid: dict[str, float] = defaultdict(float)
-    waiting = {function: row[2] for function, row in stats.items()}
+    waiting = {function: row[2] for function, row in stats.items() if not any(name in function[2] for name in IDLE)}
     for _ in range(ROUNDS):
         handed: dict[Function, float] = defaultdict(float)
         for function, seconds in waiting.items():
@@ -86,7 +86,7 @@ def command_of_ours() -> Callable[..., object]:
 
 def profiled(call: Callable[[], object]) -> cProfile.Profile:
     """Whatever the call ends with; a click command ends with SystemExit."""
-    profile = cProfile.Profile(time.process_time)
+    profile = cProfile.Profile()
     profile.enable()
     try:
         call()

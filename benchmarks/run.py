@@ -21,7 +21,7 @@ SHORT = (
     ("politeness", "politeness.py", "--hosts", "100"),
     ("a gzip bomb", "bomb.py"),
     ("one worker and two", "workers.py", "--rounds", "1", "--hosts", "4"),
-    ("memory", "memory.py"),
+    ("memory", "memory.py", "--pages", "1000"),
     ("where the time goes", "crawl_profile.py", "--top", "5"),
 )
 
