@@ -45,6 +45,7 @@ HOSTILE = {
     "anchors in cells": "<a href=x><table><tr><td>" * 20_000,
     "tables": "<table><tr><td>" + "A" * 100_000 + "<td>x" + "<tr><td>b<td>c" * 1_000,
     "landmarks": "<nav>" * 20_000 + "<a href=x>x",
+    "srcset": '<img srcset="' + "a 1x, " * 200_000 + '">',
     "lists": "<ol><li>" * 20_000 + "x",
 }
 

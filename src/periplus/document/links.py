@@ -18,6 +18,7 @@ empty src, fragments of the page itself in a part of it (`<use href="#x">`), dat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
@@ -67,6 +68,7 @@ _SVG_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
     "script": (("href", LinkKind.SCRIPT), ("xlink:href", LinkKind.SCRIPT)),
 }
 _ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i]'  # one walk for what may stand on any element
+_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset: a URL before its width or density
 _WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
@@ -167,16 +169,11 @@ def _texts(attribute: str, value: str) -> Iterable[str]:
 
 def _of_srcset(value: str) -> Iterator[str]:
     """Source: HTML Living Standard, 4.8.4.3.4. A URL may hold commas, but neither begin nor end with one."""
-    rest = value.lstrip(" \t\n\f\r,")
-    while rest:
-        text, *more = rest.split(maxsplit=1)
-        rest = more[0] if more else ""
-        if text.endswith(","):
-            text = text.rstrip(",")
-        else:
-            rest = rest.partition(",")[2]
+    place = 0
+    while place >= 0 and (match := _CANDIDATE.match(value, place)):
+        text = match[1].rstrip(",")
         yield text
-        rest = rest.lstrip(" \t\n\f\r,")
+        place = match.end() if text != match[1] else value.find(",", match.end())
 
 
 def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
