@@ -16,7 +16,7 @@ REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: what LinkedIn and i
 def visit_of(response: Response, limits: FetchLimits) -> Visit:
     """One exchange as a Visit: redirects resolved, bodies inflated within limits."""
     outcome = _outcome(response, limits)
-    return Visit(response.request, response.started, response.took_s, outcome, len(response.body), response.address)
+    return Visit(response.request, response.started, response.took_s, outcome, len(response.body), response.address, response.first_byte_s)
 
 
 def _outcome(response: Response, limits: FetchLimits) -> Outcome:

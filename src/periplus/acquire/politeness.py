@@ -82,7 +82,17 @@ def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
         case Failed():
             return pace
         case _:
-            return replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
+            better = replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
+            return replace(better, not_before=max(pace.not_before, _heard_at(visit, now) + better.gap_s))
+
+
+def _heard_at(visit: Visit, now: float) -> float:
+    """When the answer's first byte came, for an exchange that ended at `now`.
+
+    The delay counts from there: a request reaches the server some time after we started it (a new connection takes longer
+    than a kept one), and only an answer proves that it is there. Counted from the start, the server saw gaps up to a tenth too short.
+    """
+    return now - max(0.0, visit.took_s - visit.first_byte_s)
 
 
 def suspended(pace: Pace, until: float, why: str) -> Pace:

@@ -224,11 +224,13 @@ class _Slot:
             else:
                 cause = _CAUSES.get(code, Cause.RESET)
         easy = self.easy
-        took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - easy.getinfo(pycurl.PRETRANSFER_TIME))
+        sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
+        took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - sent)
+        first_byte = max(0.0, easy.getinfo(pycurl.STARTTRANSFER_TIME) - sent) if self.status else 0.0
         body = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         address = easy.getinfo(pycurl.PRIMARY_IP) if self.status and not self.wire.identity.proxy else ""
         headers = Headers(tuple(self.fields))
-        return Response(self.request, self.started, took, self.status, headers, body, self.cut, cause, detail if cause else "", address)
+        return Response(self.request, self.started, took, self.status, headers, body, self.cut, cause, detail if cause else "", address, first_byte)
 
 
 class CurlTransport:

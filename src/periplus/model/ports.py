@@ -55,6 +55,7 @@ class Response:
     cause: Cause | None  # None: an answer arrived, whole or cut
     detail: str
     address: str
+    first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
 
 
 class Transport(Protocol):

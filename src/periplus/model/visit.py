@@ -64,9 +64,7 @@ _STATE_OF = {
     State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "SCHEME"),
     State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
-STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {
-    Reason[name]: state for state, names in _STATE_OF.items() for name in names
-}
+STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {Reason[name]: state for state, names in _STATE_OF.items() for name in names}
 """The reason decides the state, so only the reason is stored."""
 
 
@@ -189,3 +187,4 @@ class Visit:
     outcome: Outcome
     wire_bytes: int = 0  # body bytes as they travelled
     address: str = ""  # the IP address that answered; empty behind a proxy or without an answer
+    first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
