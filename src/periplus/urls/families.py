@@ -21,9 +21,53 @@ CYCLE_SEGMENTS = 4  # longest cycle looked for in a path; relative links gone wr
 
 # The names that application servers give by default: PHP, Java, ASP, ColdFusion, Perl and Python shops, osCommerce, vBulletin.
 SESSION_NAMES = frozenset(
-    "phpsessid jsessionid sessionid session_id sessid sess session sid zenid oscsid cfid cftoken s_id usersession xtcsid "
-    "aspsessionid asp.net_sessionid viewstate token_session sessiontoken".split()
+    [
+        "phpsessid",
+        "jsessionid",
+        "sessionid",
+        "session_id",
+        "sessid",
+        "sess",
+        "session",
+        "sid",
+        "zenid",
+        "oscsid",
+        "cfid",
+        "cftoken",
+        "s_id",
+        "usersession",
+        "xtcsid",
+        "aspsessionid",
+        "asp.net_sessionid",
+        "viewstate",
+        "token_session",
+        "sessiontoken",
+    ]
 )
+# Names of a page's number, for families that have no other parameter.
+PAGING_NAMES = frozenset(
+    [
+        "page",
+        "p",
+        "pg",
+        "paged",
+        "pageno",
+        "page_no",
+        "pagenum",
+        "offset",
+        "start",
+        "from",
+        "skip",
+        "seite",
+        "pagina",
+        "strana",
+        "strona",
+        "sida",
+        "side",
+        "sivu",
+    ]
+)
+
 _NUMBER = re.compile(r"[0-9]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?=[a-fA-F]*[0-9])[0-9a-fA-F]{12,}(?![0-9A-Za-z])")
@@ -86,7 +130,8 @@ def families(url: Url) -> tuple[str, ...]:
         return (ROOT,)
     if ";" in head or "/(" in head:
         head = _without_path_session(head)[0]
-    cut = head.rfind("/") + 1
+    head = head.rstrip("/") if head.endswith("/") and len(head) > start + 1 else head
+    cut = max(head.rfind("/"), start) + 1
     directory, directories = _directories(head[start:cut])
     leaf = head[cut:]
     masked = mask(leaf)
@@ -94,7 +139,7 @@ def families(url: Url) -> tuple[str, ...]:
     own: tuple[str, ...] = ()
     if names:
         own = (f"{directory}{masked}?{names}", f"{directory}{masked}?**")
-    elif masked != leaf or (not leaf and ("*" in directory or ")+" in directory)):
+    elif masked != leaf:
         own = (directory + masked,)
     return own + directories
 
@@ -105,6 +150,35 @@ def _names(query: str) -> str:
         return ""
     names = {mask(pair.partition("=")[0]) for pair in query.split("&") if pair}
     return "&".join(f"{name}=*" for name in sorted(names) if not _is_session_name(name))
+
+
+def path_family(family: str) -> str:
+    """The family of a path with any parameters, for one with certain parameters; empty for others: `/shop?size=*` has `/shop?**`."""
+    return family.partition("?")[0] + "?**" if family.endswith("=*") else ""
+
+
+def with_wider(family: str) -> tuple[str, ...]:
+    """A family and those above it, from its own text: as `families` gives them for its URLs, but for long paths and tokens."""
+    wider = [family]
+    if path_family(family):
+        wider.append(path_family(family))
+    path = family.partition("?")[0]
+    if path.endswith("/**"):
+        path = path[:-3]
+    while "/" in path:
+        path = path[: path.rfind("/")]
+        wider.append(f"{path}/**")
+    return tuple(wider)
+
+
+def with_names(family: str) -> list[str]:
+    """The names of a family's parameters, as it shows them: `size=*`."""
+    return family.partition("?")[2].split("&") if family.endswith("=*") else []
+
+
+def is_paging(family: str) -> bool:
+    """Whether the family's only parameter is a page's number."""
+    return family.endswith("=*") and family.partition("?")[2][:-2].lower() in PAGING_NAMES
 
 
 def mask(segment: str) -> str:
@@ -124,7 +198,7 @@ def _directories(path: str) -> tuple[str, tuple[str, ...]]:
     segments = fold_cycles([mask(segment) for segment in path.split("/")[1:-1]])
     prefixes = ["/"]
     for segment in segments:
-        prefixes.append(f"{prefixes[-1]}{segment}/")
+        prefixes.append(f"{prefixes[-1]}{segment}" if segment.endswith(")+") else f"{prefixes[-1]}{segment}/")
     above = [f"{prefix}**" for prefix in reversed(prefixes)]
     if len(above) > MAX_ANCESTORS + 1:
         half = MAX_ANCESTORS // 2
