@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
@@ -23,14 +23,27 @@ from periplus.store.sqlite.pages import PageWriter
 BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
 
 
+def process_lives(pid: int) -> bool:
+    """Whether a process of this machine exists. A collection is never shared between machines: see `schema.refuse_network_disk`."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 class SqliteCrawlStore:
     """One process's access to a collection's frontier and pages, within one run."""
 
-    def __init__(self, folder: Path, run_id: int, budget: Budget, keeping: Keeping) -> None:
+    def __init__(self, folder: Path, run_id: int, budget: Budget, keeping: Keeping, is_alive: Callable[[int], bool] = process_lives) -> None:
+        """is_alive: whether the process of this id exists on this machine."""
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
         self._run_id = run_id
-        self._budget, self._keeping = budget, keeping
+        self._budget, self._keeping, self._is_alive = budget, keeping, is_alive
+        self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
         self._pages = PageWriter(self._connection, keeping)
         self._ledger = Ledger(self._connection, run_id, self._pages)
         self.budget_spent = False
@@ -39,31 +52,40 @@ class SqliteCrawlStore:
 
     def join(self, pid: int, now: float) -> str:
         with self._transaction():
-            self._bury(now)
+            self._bury(self._fallen(now), now)
             serial = self._connection.execute("SELECT coalesce(max(rowid), 0) + 1 FROM worker").fetchone()[0]
             name = f"{pid}-{serial}-{now:.6f}"
-            self._connection.execute("INSERT INTO worker VALUES (?, ?, ?, ?, 0)", (name, pid, now, now + self._keeping.lease_s))
+            self._pids[name] = pid
+            self._renew(name, now)
         return name
+
+    def _renew(self, worker: str, now: float) -> None:
+        """Enters a worker, or renews its leases. One that was silent for so long that it was buried enters anew, without hosts."""
+        upsert = "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
+        self._connection.execute(upsert, (worker, self._pids[worker], now, now + self._keeping.lease_s))
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
-            self._end_worker(worker, 0.0, now)
+            self._bury([worker], now)
 
-    def _end_worker(self, worker: str, since: float, now: float) -> None:
-        """Frees the worker's hosts. since: the time it may have asked them last; its hosts wait their delay from then."""
+    def _fallen(self, now: float) -> list[str]:
+        """Workers that are dead or fell silent."""
+        workers = self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall()
+        return [name for name, pid, until in workers if until < now or not self._is_alive(pid)]
+
+    def _bury(self, workers: Sequence[str], now: float) -> None:
+        """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment."""
         free = "UPDATE host SET lease_by = NULL, next_at = max(next_at, ? + delay_s / rate) WHERE lease_by = ?"
-        self._connection.execute(free, (since, worker))
-        self._connection.execute("DELETE FROM worker WHERE name = ?", (worker,))
-
-    def _bury(self, now: float) -> None:
-        """Ends workers that are dead or fell silent. Their last request may have started this very moment."""
-        for name, pid, until in self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall():
-            if until < now or not _is_alive(pid):
-                self._end_worker(name, now, now)
+        for worker in workers:
+            self._connection.execute(free, (now, worker))
+            self._connection.execute("DELETE FROM worker WHERE name = ?", (worker,))
 
     # leases ----------------------------------------------------------------------------------------------------------
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        if fallen := self._fallen(now):  # here, for whoever waits for a dead worker's hosts never comes to lease
+            with self._transaction():
+                self._bury(fallen, now)
         find = (
             "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready JOIN site s ON s.id = h.site_id"
             " WHERE h.pending > 0 AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
@@ -74,8 +96,8 @@ class SqliteCrawlStore:
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
         with self._transaction():
-            self._bury(now)
-            self._connection.execute("UPDATE worker SET lease_until = ? WHERE name = ?", (now + self._keeping.lease_s, worker))
+            self._bury(self._fallen(now), now)
+            self._renew(worker, now)
             for host_id in host_ids:
                 grab = "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
                 if self._connection.execute(grab, (worker, host_id)).rowcount:
@@ -98,6 +120,8 @@ class SqliteCrawlStore:
     # tasks -----------------------------------------------------------------------------------------------------------
 
     def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        if not self._holds(lease):
+            return (), None
         if self._budget.max_pages:
             with self._transaction():
                 most, wait_s = self._within_budget(lease, most, len(in_hand))
@@ -107,6 +131,10 @@ class SqliteCrawlStore:
                 )
             return tasks, later_s
         return self._take(lease, most, in_hand, now)
+
+    def _holds(self, lease: Lease) -> bool:
+        find = "SELECT 1 FROM host WHERE id = ? AND epoch = ? AND lease_by IS NOT NULL"
+        return self._connection.execute(find, (lease.host_id, lease.epoch)).fetchone() is not None
 
     def _within_budget(self, lease: Lease, most: int, in_hand: int) -> tuple[int, float | None]:
         """How many pages this host may get now: what the budget leaves, and no more than a quantum ahead of the other sites."""
@@ -133,12 +161,13 @@ class SqliteCrawlStore:
             "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason"
             " FROM queue q LEFT JOIN url u ON u.id = q.url_id WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
         )
+        twins = self._twins_in_hand(lease.host_id, in_hand)
         tasks: list[Task] = []
         stale: list[tuple[int, int, int]] = []
         soonest: float | None = None
         for row in self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)):
             layer, seq, url_id, text, purpose, about, hops, attempt, not_before, clicks, reason = row
-            if (layer, seq) in in_hand:
+            if (layer, seq) in in_hand or url_id in twins:
                 continue
             if purpose == "page" and reason != Reason.WAITING:
                 stale.append((lease.host_id, layer, seq))
@@ -153,6 +182,12 @@ class SqliteCrawlStore:
         if soonest is not None:
             return (), soonest - now
         return (), 0.0 if stale and not in_hand else None
+
+    def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
+        """URLs in hand by their sitemap's entry: a link found meanwhile gave each a second one, which must not be fetched beside it."""
+        find = "SELECT url_id FROM queue WHERE host_id = ? AND layer = ? AND seq = ? AND url_id <> 0"
+        entries = [(host_id, layer, seq) for layer, seq in in_hand if layer == LAYER_NONE]
+        return {row[0] for entry in entries for row in self._connection.execute(find, entry)}
 
     def _layer_of_site(self, host_id: int) -> int:
         """The first layer that any host of the same site still has waiting."""
@@ -246,14 +281,3 @@ class SqliteCrawlStore:
     def close(self) -> None:
         self._connection.close()
         self._lock.close()
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether a process of this machine exists. A collection is never shared between machines: see `schema.refuse_network_disk`."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

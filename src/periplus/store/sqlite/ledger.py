@@ -15,7 +15,8 @@ from periplus.model.visit import Reason, Redirected, Request, Skipped
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, visit_row
 
-RAISED = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE})  # a better link may set these waiting at any time
+UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
+RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
 REOPENED = RAISED | {Reason.SCOPE, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE}  # and a new run these: never asked for
 _INSERT_VISIT = (
     "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -66,23 +67,19 @@ class Ledger:
     def complete(self, completion: Completion, body: PackedBody | None, now: float) -> None:
         """One task's end: its entry leaves the to-do list, and everything that was learned enters, in one transaction."""
         run, task, visit = self._connection.execute, completion.task, completion.visit
-        run("DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq))
-        self._pending[task.host_id] -= 1
+        listed = run("DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq)).rowcount
+        self._pending[task.host_id] -= listed  # 0: its host was given up while it was under way
         run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit))
         asked = not isinstance(visit.outcome, Skipped)
         if asked and task.url_id:
             self._tallies["fetched"] += 1
             self._tallies["wire_bytes"] += visit.wire_bytes
             self._fetched[task.host_id] += 1
-        if completion.reason is None:
+        if completion.reason is not None and task.url_id:
+            self._conclude(completion, completion.reason)
+        elif completion.reason is None and listed:
             again = replace(task.request, attempt=task.request.attempt + asked)
             self._enqueue(task.host_id, task.layer, task.url_id, again, now + completion.retry_in_s)
-        elif task.url_id:
-            status = getattr(visit.outcome, "status", None)
-            update = "UPDATE url SET reason = ?, rule = ?, status = ?, visited = ? WHERE id = ?"
-            run(update, (completion.reason.value, completion.rule, status, visit.started if asked else None, task.url_id))
-            self._tallies["reason:waiting"] -= 1
-            self._tallies["reason:" + completion.reason.value] += 1
         if completion.document is not None and task.url_id:
             self._pages.store_page(completion, completion.document, body, now)
         for candidate in completion.candidates:
@@ -90,40 +87,57 @@ class Ledger:
         if isinstance(visit.outcome, Redirected) and task.url_id:
             self._pages.store_links([redirect_row(task.url_id, visit.outcome, now)])
 
+    def _conclude(self, completion: Completion, reason: Reason) -> None:
+        """The URL gets its reason: it was waiting, save when its host was given up while it was under way."""
+        run, outcome, url_id = self._connection.execute, completion.visit.outcome, completion.task.url_id
+        visited = None if isinstance(outcome, Skipped) else completion.visit.started
+        update = "UPDATE url SET reason = ?, rule = ?, status = ?, visited = coalesce(?, visited) WHERE id = ?"
+        row = (reason.value, completion.rule, getattr(outcome, "status", None), visited, url_id)
+        before = Reason.WAITING.value
+        if not run(update + " AND reason = 'waiting'", row).rowcount:
+            before = run("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
+            run(update, row)
+        self._tallies["reason:" + before] -= 1
+        self._tallies["reason:" + reason.value] += 1
+
     def offer(self, candidate: Candidate, now: float, *, reopen: bool = False) -> bool:
         """Registers a URL if it is new, raises it if this link is a better one. True: it is newly waiting."""
         host_id = self._host_id(candidate.host, candidate.site)
         reason = candidate.reason
         insert = "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         row = (candidate.url_id, candidate.url, host_id, reason.value, candidate.layer, candidate.rule, candidate.in_sitemap, now)
-        if self._connection.execute(insert, row).rowcount:
-            self._tallies["known"] += 1
-            self._tallies["reason:" + reason.value] += 1
-        elif not self._raise(candidate, reopen):
-            return False
-        if reason is not Reason.WAITING:
-            return False
-        layer = LAYER_NONE if candidate.layer is None else candidate.layer
-        self._enqueue(host_id, layer, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
+        if not self._connection.execute(insert, row).rowcount:
+            return self._raise(host_id, candidate, reopen)
+        self._tallies["known"] += 1
+        self._tallies["reason:" + reason.value] += 1
+        return reason is Reason.WAITING and self._await(host_id, candidate, candidate.layer)
+
+    def _await(self, host_id: int, candidate: Candidate, layer: int | None) -> bool:
+        """Enters a waiting URL into the to-do list; always True."""
+        self._enqueue(host_id, LAYER_NONE if layer is None else layer, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
         return True
 
-    def _raise(self, candidate: Candidate, reopen: bool) -> bool:
-        """A known URL seen again: notes the shorter way or the sitemap. True: it must be entered in the to-do list."""
-        find = "SELECT reason, layer, in_sitemap FROM url WHERE id = ?"
-        reason, layer, in_sitemap = self._connection.execute(find, (candidate.url_id,)).fetchone()
-        nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
+    def _raise(self, host_id: int, candidate: Candidate, reopen: bool) -> bool:
+        """A known URL seen again: notes the shorter way or the sitemap. True: it was entered into the to-do list."""
+        run, url_id = self._connection.execute, candidate.url_id
+        reason, layer, in_sitemap = run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone()
         if candidate.in_sitemap and not in_sitemap:
-            self._connection.execute("UPDATE url SET in_sitemap = 1 WHERE id = ?", (candidate.url_id,))
+            run("UPDATE url SET in_sitemap = 1 WHERE id = ?", (url_id,))
+        unfollowed = reason in UNFOLLOWED
+        if candidate.reason in UNFOLLOWED and not unfollowed:
+            return False  # clicks are counted along links that are followed
+        nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
         if nearer:
-            self._connection.execute("UPDATE url SET layer = ? WHERE id = ?", (candidate.layer, candidate.url_id))
+            run("UPDATE url SET layer = ? WHERE id = ?", (candidate.layer, url_id))
         if candidate.reason is not Reason.WAITING:
             return False
         if reason in (REOPENED if reopen else RAISED):
-            self._connection.execute("UPDATE url SET reason = 'waiting', rule = '' WHERE id = ?", (candidate.url_id,))
+            clicks = candidate.layer if nearer or unfollowed else layer
+            run("UPDATE url SET reason = 'waiting', rule = '', layer = ? WHERE id = ?", (clicks, url_id))
             self._tallies["reason:" + reason] -= 1
             self._tallies["reason:waiting"] += 1
-            return True
-        return nearer and reason == Reason.WAITING and layer is None
+            return self._await(host_id, candidate, clicks)
+        return nearer and reason == Reason.WAITING and layer is None and self._await(host_id, candidate, candidate.layer)
 
     def send(self, errand: Errand) -> None:
         """Enters a robots.txt or sitemap into its host's list, unless it stands there already."""

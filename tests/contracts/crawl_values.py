@@ -1,0 +1,50 @@
+"""The values that tests of crawl stores are made of, in few words."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from urllib.parse import urlsplit
+
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, HostState
+from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request, Visit
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import host_key
+
+PAGE = Fetched(200, Headers((("content-type", "text/html"),)), b"<p>")
+
+
+def site_of(url):
+    """Hosts that differ by a leading `www.` are one site, as for the crawler."""
+    return urlsplit(url).hostname.removeprefix("www.")
+
+
+def candidate(url, layer=0, reason=Reason.WAITING, **more):
+    return Candidate(url, url_id(url), host_key(url), site_of(url), reason, layer, **more)
+
+
+def errand(url, purpose=Purpose.SITEMAP, layer=1_000_000_001, about=""):
+    return Errand(host_key(url), site_of(url), Request(url, purpose, about=about), layer)
+
+
+def visit_of(task, outcome=PAGE, at=1.0):
+    return Visit(task.request, at, 0.1, outcome, 100, "192.0.2.1")
+
+
+def completion(lease, task, reason=Reason.OK, outcome=PAGE, **more):
+    return Completion(lease, task, visit_of(task, outcome), reason, **more)
+
+
+def state(lease, wait_s=0.5, *, release=True, **more):
+    base = {"delay_s": 0.5, "rate": 1.0, "strikes": 0, "answered": True, "waits_for": "delay"}
+    return HostState(lease, wait_s, **(base | more), release=release)
+
+
+def batch(*completions, hosts=(), **more):
+    return Batch(tuple(completions), tuple(hosts), **more)
+
+
+def family(key, number):
+    """A record whose numbers are all `number`: what they mean is not the store's business."""
+    kinds = {item.name: item.type for item in fields(FamilyRecord)}
+    values = {"str": str(number), "int": int(number), "float": float(number)}
+    return FamilyRecord(**{name: key if name == "key" else values[kind] for name, kind in kinds.items()})

@@ -1,0 +1,59 @@
+"""Where do the crawl stores under test live? Each world makes stores of one kind on the same data, with processes that live as told."""
+
+from __future__ import annotations
+
+from contracts.plain_store import PlainStore
+from periplus.settings import Budget, Keeping, Settings
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+
+KEEPING = Keeping(lease_s=60.0)
+NO_LIMIT = Budget()
+
+
+class SqliteWorld:
+    """A collection in a folder; each `open` is another connection to it."""
+
+    def __init__(self, folder, living, budget=NO_LIMIT, keeping=KEEPING):
+        self.folder, self.living, self.budget, self.keeping = folder, living, budget, keeping
+        schema.create(folder)
+        self.run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
+        self.stores = []
+
+    def open(self):
+        self.stores.append(SqliteCrawlStore(self.folder, self.run_id, self.budget, self.keeping, self.living.__contains__))
+        return self.stores[-1]
+
+    def close(self):
+        for store in self.stores:
+            store.close()
+
+    def recount(self):
+        """(hosts whose pending is not their number of entries, the tally's counts and the true ones)."""
+        connection = schema.connect(self.folder)
+        try:
+            wrong = connection.execute("SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)").fetchall()
+            tally = {name: value for name, value in connection.execute("SELECT name, value FROM tally") if value}
+            true = {"reason:" + reason: count for reason, count in connection.execute("SELECT reason, count(*) FROM url GROUP BY reason")}
+            known = connection.execute("SELECT count(*) FROM url").fetchone()[0]
+            orphans = "SELECT text FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue WHERE url_id = u.id)"
+            return wrong, tally, true | ({"known": known} if known else {}), connection.execute(orphans).fetchall()
+        finally:
+            connection.close()
+
+
+class PlainWorld:
+    """The slow twin: its data is the store itself."""
+
+    def __init__(self, folder, living, budget=NO_LIMIT, keeping=KEEPING):
+        self.store = PlainStore(budget, keeping, living.__contains__)
+
+    def open(self):
+        return self.store
+
+    def close(self):
+        pass
+
+    def recount(self):
+        waiting = {url_id for url_id, known in self.store.urls.items() if known.reason == "waiting"}
+        return [], {}, {}, waiting - {entry.url_id for entry in self.store.queue}

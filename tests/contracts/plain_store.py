@@ -1,0 +1,285 @@
+"""What should a crawl store do? `store.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
+
+The slow twin of the real stores. Pages and links are not its business: of a document it keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from periplus.model.frontier import LAYER_NONE, Lease, ReadyHost, RunCounts, Task
+from periplus.model.visit import Reason, Request, Skipped
+
+POLL_S = 0.2
+UNFOLLOWED = {Reason.NOFOLLOW, Reason.RESOURCE}
+RAISED = UNFOLLOWED | {Reason.DEPTH}
+REOPENED = RAISED | {Reason.SCOPE, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE}
+
+
+@dataclass
+class Host:
+    id: int
+    key: str
+    site: str
+    next_at: float = 0.0
+    delay_s: float = 0.5
+    rate: float = 1.0
+    strikes: int = 0
+    answered: bool = False
+    lease_by: str | None = None
+    epoch: int = 0
+
+
+@dataclass
+class Known:
+    reason: Reason
+    layer: int | None
+    in_sitemap: bool
+
+
+@dataclass
+class Entry:
+    host_id: int
+    layer: int
+    seq: int
+    url_id: int
+    request: Request
+    not_before: float = 0.0
+
+
+@dataclass
+class Worker:
+    pid: int
+    until: float
+    in_hand: int = 0
+
+
+@dataclass
+class PlainStore:
+    budget: object
+    keeping: object
+    is_alive: object
+    budget_spent: bool = False
+    hosts: list[Host] = field(default_factory=list)
+    urls: dict[int, Known] = field(default_factory=dict)
+    queue: list[Entry] = field(default_factory=list)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    pids: dict[str, int] = field(default_factory=dict)
+    robots_of: dict[str, object] = field(default_factory=dict)
+    families_of: dict[tuple[int, str], object] = field(default_factory=dict)
+    site_fetched: Counter = field(default_factory=Counter)
+    fetched: int = 0
+    wire_bytes: int = 0
+    seq: int = 0
+
+    # workers and leases
+
+    def join(self, pid, now):
+        self._bury_fallen(now)
+        name = f"{pid}-{len(self.pids)}-{now}"
+        self.pids[name] = pid
+        self.workers[name] = Worker(pid, now + self.keeping.lease_s)
+        return name
+
+    def leave(self, worker, now):
+        self.workers.pop(worker, None)
+        for host in self.hosts:
+            if host.lease_by == worker:
+                host.lease_by, host.next_at = None, max(host.next_at, now + host.delay_s / host.rate)
+
+    def _bury_fallen(self, now):
+        for name, worker in list(self.workers.items()):
+            if worker.until < now or not self.is_alive(worker.pid):
+                self.leave(name, now)
+
+    def _pending(self, host_id):
+        return [entry for entry in self.queue if entry.host_id == host_id]
+
+    def ready(self, most, horizon_s, now):
+        self._bury_fallen(now)
+        free = [host for host in self.hosts if self._pending(host.id) and host.lease_by is None and host.next_at <= now + horizon_s]
+        free.sort(key=lambda host: host.next_at)
+        return [
+            ReadyHost(host.id, host.key, host.site, len(self._pending(host.id)), self.site_fetched[host.site], max(0.0, host.next_at - now))
+            for host in free[:most]
+        ]
+
+    def lease(self, worker, host_ids, now):
+        self._bury_fallen(now)
+        self.workers.setdefault(worker, Worker(self.pids[worker], 0)).until = now + self.keeping.lease_s
+        leases = []
+        for host in (self.hosts[host_id - 1] for host_id in host_ids):
+            if host.lease_by is None and self._pending(host.id):
+                host.lease_by, host.epoch = worker, host.epoch + 1
+                wait_s = max(0.0, host.next_at - now)
+                leases.append(Lease(host.id, host.key, host.site, host.epoch, wait_s, host.delay_s, host.rate, host.strikes, host.answered))
+        return leases
+
+    def _holds(self, lease):
+        host = self.hosts[lease.host_id - 1]
+        return host.lease_by is not None and host.epoch == lease.epoch
+
+    def fair_share(self, now):
+        hosts = {entry.host_id for entry in self.queue}
+        workers = [worker for worker in self.workers.values() if worker.until >= now]
+        return max(1, -(-len(hosts) // max(1, len(workers))))
+
+    def idle(self, now):
+        return not self.queue
+
+    # tasks
+
+    def take(self, lease, most, in_hand, now):
+        if not self._holds(lease):
+            return (), None
+        if not self.budget.max_pages:
+            return self._take(lease, most, in_hand, now)
+        most = min(most, self._allowance(lease, len(in_hand)))
+        tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), POLL_S)
+        self.workers[self.hosts[lease.host_id - 1].lease_by].in_hand += len(tasks)
+        return tasks, later_s
+
+    def _allowance(self, lease, in_hand):
+        left = self.budget.max_pages - self.fetched - sum(worker.in_hand for worker in self.workers.values())
+        if left <= 0:
+            self.budget_spent = self.fetched >= self.budget.max_pages
+            return 0
+        sites = {self.hosts[entry.host_id - 1].site for entry in self.queue}
+        if len(sites) > 1:
+            least = min(self.site_fetched[site] for site in sites)
+            left = min(left, least + self.budget.quantum - self.site_fetched[lease.site] - in_hand)
+        return left
+
+    def _take(self, lease, most, in_hand, now):
+        own = self._pending(lease.host_id)
+        if not own:
+            return (), None
+        layer = min(entry.layer for entry in own)
+        layers_of_site = [entry.layer for entry in self.queue if self.hosts[entry.host_id - 1].site == lease.site and entry.layer >= 0]
+        if layer >= 0 and min(layers_of_site) < layer:
+            return (), POLL_S
+        held = {entry.url_id for entry in own if (entry.layer, entry.seq) in in_hand and entry.url_id}
+        free = [entry for entry in own if entry.layer == layer and (entry.layer, entry.seq) not in in_hand and entry.url_id not in held]
+        stale = [entry for entry in free if entry.url_id and self.urls[entry.url_id].reason is not Reason.WAITING]
+        self.queue = [entry for entry in self.queue if entry not in stale]
+        free = [entry for entry in free if entry not in stale]
+        tasks = [self._task(entry) for entry in free if entry.not_before <= now][:most]
+        later = [entry.not_before - now for entry in free if entry.not_before > now]
+        if tasks:
+            return tasks, None
+        if later:
+            return (), min(later)
+        return (), 0.0 if stale and not in_hand else None
+
+    def _task(self, entry):
+        request = replace(entry.request, layer=self.urls[entry.url_id].layer) if entry.url_id else entry.request
+        return Task(entry.host_id, entry.layer, entry.seq, entry.url_id, request)
+
+    def robots(self, origin):
+        return self.robots_of.get(origin)
+
+    def families(self, lease):
+        return [record for (host_id, _), record in sorted(self.families_of.items()) if host_id == lease.host_id]
+
+    # changes
+
+    def _host(self, key, site):
+        for host in self.hosts:
+            if host.key == key:
+                return host
+        self.hosts.append(Host(len(self.hosts) + 1, key, site))
+        return self.hosts[-1]
+
+    def _enter(self, host_id, layer, url_id, request, not_before=0.0):
+        self.queue.append(Entry(host_id, layer, self.seq, url_id, request, not_before))
+        self.queue.sort(key=lambda entry: (entry.layer, entry.seq))
+        self.seq += 1
+
+    def offer(self, candidates, errands, now, *, reopen=False):
+        fresh = sum([self._offer(candidate, reopen) for candidate in candidates])
+        for errand in errands:
+            self._send(errand)
+        return fresh
+
+    def _offer(self, candidate, reopen=False):
+        host = self._host(candidate.host, candidate.site)
+        known = self.urls.get(candidate.url_id)
+        waits = candidate.reason is Reason.WAITING
+        if known is None:
+            known = self.urls[candidate.url_id] = Known(candidate.reason, candidate.layer, candidate.in_sitemap)
+        else:
+            known.in_sitemap |= candidate.in_sitemap
+            noted = known.reason in UNFOLLOWED
+            if candidate.reason in UNFOLLOWED and not noted:
+                return False
+            only_sitemap = known.reason is Reason.WAITING and known.layer is None and candidate.layer is not None
+            raised = waits and known.reason in (REOPENED if reopen else RAISED)
+            if (raised and noted) or known.layer is None or (candidate.layer is not None and candidate.layer < known.layer):
+                known.layer = candidate.layer
+            if raised:
+                known.reason = Reason.WAITING
+            waits = raised or (waits and only_sitemap)
+        if waits:
+            self._enter(host.id, LAYER_NONE if known.layer is None else known.layer, candidate.url_id, Request(candidate.url, hops=candidate.hops))
+        return waits
+
+    def _send(self, errand):
+        host, wanted = self._host(errand.host, errand.site), (errand.request.url, errand.request.about)
+        if not any((entry.request.url, entry.request.about) == wanted for entry in self._pending(host.id) if entry.layer == errand.layer):
+            self._enter(host.id, errand.layer, 0, errand.request)
+
+    def commit(self, worker, batch, now):
+        lost = {part.lease for part in (*batch.completions, *batch.hosts) if not self._holds(part.lease) or self._holder(part.lease) != worker}
+        for completion in batch.completions:
+            if completion.lease not in lost:
+                self._complete(completion, now)
+        self.robots_of |= {robots.origin: robots for robots in batch.robots}
+        for errand in batch.errands:
+            self._send(errand)
+        for state in batch.hosts:
+            if state.lease not in lost:
+                self._settle(state, now)
+        if worker in self.workers:
+            self.workers[worker].until, self.workers[worker].in_hand = now + self.keeping.lease_s, batch.in_hand
+        return frozenset(lost)
+
+    def _holder(self, lease):
+        return self.hosts[lease.host_id - 1].lease_by
+
+    def _complete(self, completion, now):
+        task = completion.task
+        listed = [entry for entry in self._pending(task.host_id) if (entry.layer, entry.seq) == (task.layer, task.seq)]
+        self.queue = [entry for entry in self.queue if entry not in listed]
+        asked = not isinstance(completion.visit.outcome, Skipped)
+        if task.url_id and asked:
+            self.fetched += 1
+            self.wire_bytes += completion.visit.wire_bytes
+            self.site_fetched[completion.lease.site] += 1
+        if completion.reason is not None and task.url_id:
+            self.urls[task.url_id].reason = completion.reason
+        if completion.reason is None and listed:
+            again = replace(task.request, attempt=task.request.attempt + asked)
+            self._enter(task.host_id, task.layer, task.url_id, again, now + completion.retry_in_s)
+        for candidate in completion.candidates:
+            self._offer(candidate)
+
+    def _settle(self, state, now):
+        host = self.hosts[state.lease.host_id - 1]
+        host.next_at, host.delay_s, host.rate = now + state.wait_s, state.delay_s, state.rate
+        host.strikes, host.answered = state.strikes, state.answered
+        self.families_of |= {(host.id, record.key): record for record in state.families}
+        if state.down is not None:
+            for entry in self._pending(host.id):
+                if entry.url_id and self.urls[entry.url_id].reason is Reason.WAITING:
+                    self.urls[entry.url_id].reason = state.down
+            self.queue = [entry for entry in self.queue if entry.host_id != host.id]
+        if state.release:
+            host.lease_by = None
+
+    def counts(self):
+        by_reason = Counter(known.reason.value for known in self.urls.values())
+        return RunCounts(len(self.urls), by_reason["waiting"], self.fetched, self.wire_bytes, dict(by_reason))
+
+    def close(self):
+        pass

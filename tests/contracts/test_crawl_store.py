@@ -1,0 +1,443 @@
+"""`store.ports.CrawlStore`, promise by promise, over every implementation."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.crawl_values import batch, candidate, completion, errand, family, state
+from contracts.crawl_worlds import KEEPING, NO_LIMIT, PlainWorld, SqliteWorld
+from periplus.model.frontier import LAYER_FIRST, LAYER_NONE, LAYER_SITEMAP, StoredRobots
+from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
+from periplus.settings import Budget
+
+A, B, W = "http://a.test/", "http://b.test/", "http://www.a.test/"
+ME, OTHER = 100, 200  # process ids
+NONE = frozenset()
+
+
+@pytest.fixture(params=[SqliteWorld, PlainWorld], ids=["sqlite", "plain"])
+def make(request, tmp_path):
+    """Makes a world: `make(budget)`; at the end its sums are compared with a recount."""
+    made = []
+
+    def make(budget=NO_LIMIT):
+        world = request.param(tmp_path, {ME, OTHER}, budget)
+        made.append(world)
+        return world
+
+    yield make
+    for world in made:
+        wrong, tally, true, orphans = world.recount()
+        world.close()
+        assert not wrong, "pending is the number of entries"
+        assert tally == true, "tallies equal a recount"
+        assert not orphans, "a waiting URL stands in a list"
+
+
+@pytest.fixture
+def store(make):
+    return make().open()
+
+
+def get(store, worker, now=0.0, horizon=1000.0):
+    """Leases everything that is ready; by host name."""
+    leases = store.lease(worker, [host.host_id for host in store.ready(100, horizon, now)], now)
+    return {lease.host.partition(":")[0]: lease for lease in leases}
+
+
+def urls(tasks):
+    return [task.request.url for task in tasks]
+
+
+def take(store, lease, now=0.0, most=100, in_hand=()):
+    return store.take(lease, most, frozenset((task.layer, task.seq) for task in in_hand), now)[0]
+
+
+# offers
+
+
+def test_a_url_is_offered_any_number_of_times_and_enters_once(store):
+    assert store.offer([candidate(A), candidate(A)], (), 0.0) == 1
+    assert store.offer([candidate(A, 3), candidate(A, None, in_sitemap=True)], (), 1.0) == 0
+    worker = store.join(ME, 0.0)
+    assert urls(take(store, get(store, worker)["a.test"])) == [A]
+    assert store.counts().known == store.counts().waiting == 1
+
+
+def test_entries_come_layer_by_layer_in_the_order_of_their_entering(store):
+    store.offer([candidate(A + "2", 1), candidate(A + "1", 1), candidate(A, 0)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    first = take(store, lease)
+    assert urls(first) == [A]
+    assert store.take(lease, 9, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), None), "the layer's last is in hand"
+    store.commit(worker, batch(completion(lease, first[0])), 0.0)
+    assert urls(take(store, lease)) == [A + "2", A + "1"]
+
+
+@pytest.mark.parametrize("reason", [Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE])
+def test_a_better_link_sets_a_noted_url_waiting(store, reason):
+    assert store.offer([candidate(A, 9, reason)], (), 0.0) == 0
+    assert store.idle(0.0)
+    assert store.offer([candidate(A, 2)], (), 1.0) == 1
+    assert store.counts().by_reason == {"waiting": 1}
+    (task,) = take(store, get(store, store.join(ME, 1.0), 1.0)["a.test"], 1.0)
+    assert (task.layer, task.request.layer) == (2, 2)
+
+
+@pytest.mark.parametrize("reason", [Reason.SCOPE, Reason.ROBOTS, Reason.HOST_DOWN, Reason.ROBOTS_UNREACHABLE])
+def test_what_was_dropped_waits_again_only_when_a_new_run_reopens_it(store, reason):
+    store.offer([candidate(A, 1, reason)], (), 0.0)
+    assert store.offer([candidate(A, 0)], (), 1.0) == 0
+    assert store.offer([candidate(A, 0)], (), 2.0, reopen=True) == 1
+    assert store.counts().waiting == 1
+
+
+def test_a_done_url_never_waits_again(store):
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    store.commit(worker, batch(completion(lease, take(store, lease)[0], Reason.NOT_FOUND)), 0.0)
+    assert store.offer([candidate(A, 0)], (), 2.0, reopen=True) == 0
+    assert store.idle(0.0)
+
+
+def test_clicks_are_counted_along_followed_links(store):
+    """A nofollow link two clicks away shows nothing of how far a URL is for those who follow links."""
+    store.offer([candidate(A, 2, Reason.NOFOLLOW)], (), 0.0)
+    store.offer([candidate(A, 4)], (), 0.0)
+    store.offer([candidate(A, 1, Reason.NOFOLLOW)], (), 0.0)
+    (task,) = take(store, get(store, store.join(ME, 0.0))["a.test"])
+    assert (task.layer, task.request.layer) == (4, 4)
+
+
+# leases
+
+
+def test_leases_are_exclusive(store):
+    store.offer([candidate(A), candidate(B)], (), 0.0)
+    mine, other = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    ids = [host.host_id for host in store.ready(1, 0.0, 0.0)]
+    assert len(store.lease(mine, ids, 0.0)) == 1
+    assert store.lease(other, ids, 0.0) == []
+    assert [host.host_id for host in store.ready(9, 0.0, 0.0)] != ids
+    assert store.fair_share(0.0) == 1
+
+
+def test_a_stale_completion_is_dropped_and_reported(store):
+    store.offer([candidate(A)], (), 0.0)
+    slow, quick = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    old = get(store, slow)["a.test"]
+    tasks = take(store, old)
+    later = KEEPING.lease_s + 1
+    store.join(OTHER, later)
+    new = get(store, quick, later)["a.test"]
+    assert new.epoch > old.epoch
+    late = batch(completion(old, tasks[0], candidates=(candidate(B),)), hosts=[state(old)])
+    assert store.commit(slow, late, later) == {old}
+    assert store.counts().fetched == 0
+    assert store.counts().known == 1
+    assert urls(take(store, new, later)) == [A], "the new holder still has it"
+    assert store.commit(quick, batch(completion(new, take(store, new, later)[0])), later) == NONE
+
+
+def test_a_lost_lease_takes_nothing(store):
+    store.offer([candidate(A)], (), 0.0)
+    slow, quick = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    old = get(store, slow)["a.test"]
+    get(store, quick, KEEPING.lease_s + 1)
+    assert store.take(old, 9, NONE, 100.0) == ((), None)
+
+
+def test_a_lease_of_before_a_release_is_lost(store):
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    old = get(store, worker)["a.test"]
+    task = take(store, old)[0]
+    store.commit(worker, batch(hosts=[state(old)]), 0.0)
+    assert store.commit(worker, batch(completion(old, task)), 0.0) == {old}
+    again = get(store, worker)["a.test"]
+    assert store.commit(worker, batch(completion(old, task)), 0.0) == {old}
+    assert store.commit(worker, batch(completion(again, task)), 0.0) == NONE
+
+
+def test_after_a_release_the_host_waits_as_long_as_its_holder_says(store):
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    store.commit(worker, batch(hosts=[state(get(store, worker)["a.test"], 7.0, delay_s=2.0, rate=0.5, strikes=1)]), 10.0)
+    assert store.ready(9, 6.9, 10.0) == []
+    (ready,) = store.ready(9, 7.0, 10.0)
+    assert (ready.wait_s, ready.pending, ready.site_fetched, ready.site) == (7.0, 1, 0, "a.test")
+    lease = get(store, worker, 12.0)["a.test"]
+    assert (lease.wait_s, lease.delay_s, lease.rate, lease.strikes, lease.answered) == (5.0, 2.0, 0.5, 1, True)
+
+
+def test_a_renewed_lease_does_not_expire(store):
+    store.offer([candidate(A)], (), 0.0)
+    mine, other = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    lease = get(store, mine)["a.test"]
+    for now in (50.0, 100.0, 150.0):
+        assert store.commit(mine, batch(hosts=[state(lease, release=False)]), now) == NONE
+        assert get(store, other, now) == {}
+
+
+@pytest.mark.parametrize("end", ["dies", "leaves", "falls silent"])
+def test_a_worker_that_ends_loses_its_hosts_and_their_delay_is_kept(make, end):
+    """Its last request may have started this very moment. Nobody else may have a reason to lease, so `ready` alone frees them."""
+    world = make()
+    store = world.open()
+    store.offer([candidate(A)], (), 0.0)
+    gone, heir = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    lease = get(store, gone)["a.test"]
+    store.commit(gone, batch(hosts=[state(lease, 0.0, delay_s=3.0, rate=0.5, release=False)]), 5.0)
+    assert store.ready(9, 100.0, 20.0) == []
+    now = 20.0
+    if end == "dies":
+        store.is_alive = store._is_alive = {OTHER}.__contains__
+    elif end == "leaves":
+        store.leave(gone, now)
+    else:
+        now = 5.0 + KEEPING.lease_s + 0.1
+        store.commit(heir, batch(), now - 1)
+    (ready,) = store.ready(9, 100.0, now)
+    assert ready.wait_s == pytest.approx(6.0)
+    assert get(store, heir, now)["a.test"].wait_s == pytest.approx(6.0)
+
+
+def test_a_worker_that_was_buried_alive_comes_back_and_can_die_again(store):
+    store.offer([candidate(A)], (), 0.0)
+    sleeper, heir = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    assert store.ready(9, 0.0, 100.0), "both are buried here"
+    assert "a.test" in get(store, sleeper, 100.0)
+    assert get(store, heir, 100.0 + KEEPING.lease_s) == {}
+    assert "a.test" in get(store, heir, 101.0 + KEEPING.lease_s)
+
+
+def test_fair_share_parts_the_hosts_among_those_alive(store):
+    assert store.fair_share(0.0) == 1
+    store.offer([candidate(f"http://h{n}.test/") for n in range(7)], (), 0.0)
+    store.join(ME, 0.0)
+    assert store.fair_share(0.0) == 7
+    store.join(OTHER, 0.0)
+    assert store.fair_share(0.0) == 4
+
+
+# the order within a site
+
+
+def test_no_page_of_the_next_layer_while_one_of_this_layer_waits_on_any_host_of_the_site(store):
+    store.offer([candidate(A, 0), candidate(W, 1), candidate(B, 1)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    leases = get(store, worker)
+    first = take(store, leases["a.test"])
+    assert store.take(leases["www.a.test"], 9, NONE, 0.0) == ((), 0.2)
+    assert urls(take(store, leases["b.test"])) == [B], "another site"
+    store.commit(worker, batch(completion(leases["a.test"], first[0], None, Failed(Cause.TIMEOUT), retry_in_s=5.0)), 0.0)
+    assert store.take(leases["www.a.test"], 9, NONE, 0.0) == ((), 0.2), "a retry holds its layer open"
+    (again,) = take(store, leases["a.test"], 5.0)
+    store.commit(worker, batch(completion(leases["a.test"], again)), 5.0)
+    assert urls(take(store, leases["www.a.test"], 5.0)) == [W]
+
+
+def test_a_retry_comes_again_not_before_its_time(store):
+    store.offer([candidate(A, 0, hops=2)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    (task,) = take(store, lease)
+    store.commit(worker, batch(completion(lease, task, None, Failed(Cause.TIMEOUT), retry_in_s=5.0)), 10.0)
+    assert store.take(lease, 9, NONE, 11.0) == ((), pytest.approx(4.0))
+    assert not store.idle(11.0)
+    (again,) = take(store, lease, 15.0)
+    assert (again.request.attempt, again.request.hops, again.layer) == (1, 2, 0)
+    assert store.counts().fetched == 1
+
+
+def test_a_skipped_task_that_returns_has_not_been_attempted(store):
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    store.commit(worker, batch(completion(lease, take(store, lease)[0], None, Skipped(Reason.ROBOTS))), 0.0)
+    assert take(store, lease)[0].request.attempt == 0
+    assert store.counts().fetched == 0
+
+
+def test_a_host_given_up_drops_what_waits_for_it(store):
+    store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], [errand(A + "sitemap.xml")], 0.0)
+    worker = store.join(ME, 0.0)
+    leases = get(store, worker)
+    store.commit(worker, batch(hosts=[state(leases["a.test"], down=Reason.HOST_DOWN)]), 0.0)
+    assert store.counts().by_reason == {"waiting": 1, "host-down": 2}
+    assert "a.test" not in get(store, worker)
+    assert store.offer([candidate(A + "1", 1)], (), 0.0) == 0
+    assert store.offer([candidate(A + "1", 1)], (), 0.0, reopen=True) == 1
+
+
+@pytest.mark.parametrize("reason", [Reason.OK, None])
+def test_an_answer_that_comes_after_its_host_was_given_up_is_kept_but_nothing_is_tried_again(store, reason):
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    (task,) = take(store, lease)
+    store.commit(worker, batch(hosts=[state(lease, down=Reason.HOST_DOWN, release=False)]), 0.0)
+    store.commit(worker, batch(completion(lease, task, reason)), 1.0)
+    assert store.counts().by_reason == ({"ok": 1} if reason else {"host-down": 1})
+    assert store.idle(1.0)
+
+
+# sitemaps and errands
+
+
+def test_a_sitemaps_url_comes_after_all_links(store):
+    store.offer([candidate(A + "s", None, in_sitemap=True), candidate(A, 0)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    first = take(store, lease)
+    assert urls(first) == [A]
+    store.commit(worker, batch(completion(lease, first[0])), 0.0)
+    (task,) = take(store, lease)
+    assert (task.layer, task.request.layer) == (LAYER_NONE, None)
+
+
+def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):
+    store.offer([candidate(A, 0), candidate(A + "s", None, in_sitemap=True)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    (home,) = take(store, lease)
+    store.commit(worker, batch(completion(lease, home, candidates=(candidate(A + "s", 1),))), 0.0)
+    (task,) = take(store, lease)
+    assert (task.request.url, task.layer) == (A + "s", 1)
+    assert take(store, lease, in_hand=[task]) == ()
+    store.commit(worker, batch(completion(lease, task)), 0.0)
+    tasks, later_s = store.take(lease, 9, NONE, 0.0)
+    assert (tasks, later_s) in (((), 0.0), ([], 0.0)), "only its old entry was left, and is gone now"
+    assert store.idle(0.0)
+    assert store.counts().by_reason == {"ok": 1 + 1}
+
+
+def test_a_sitemaps_url_in_hand_is_not_given_out_again_when_a_link_raises_it(store):
+    store.offer([candidate(A + "1", None, in_sitemap=True), candidate(A + "2", None, in_sitemap=True)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    one, two = take(store, lease)
+    store.commit(worker, batch(completion(lease, one, candidates=(candidate(A + "2", 1),))), 0.0)
+    assert store.take(lease, 9, frozenset({(two.layer, two.seq)}), 0.0)[0] in ((), [])
+    store.commit(worker, batch(completion(lease, two)), 0.0)
+    assert take(store, lease) in ((), [])
+    assert store.idle(0.0)
+    assert store.counts().fetched == 2
+
+
+def test_a_url_known_from_a_page_and_a_sitemap_enters_once(store):
+    store.offer([candidate(A, 0), candidate(A, None, in_sitemap=True)], (), 0.0)
+    assert len(take(store, get(store, store.join(ME, 0.0))["a.test"])) == 1
+
+
+def test_errands_go_to_their_own_hosts_list_and_enter_once(store):
+    robots = errand(B + "robots.txt", Purpose.ROBOTS, LAYER_FIRST, about="http://a.test:80")
+    store.offer([candidate(A), candidate(B)], [robots, robots, errand(A + "sitemap.xml", about="a.test")], 0.0)
+    worker = store.join(ME, 0.0)
+    leases = get(store, worker)
+    first = take(store, leases["b.test"])
+    assert [(task.request, task.url_id) for task in first] == [(robots.request, 0)], "before every page"
+    assert urls(take(store, leases["b.test"], in_hand=first)) == []
+    store.commit(worker, batch(completion(leases["b.test"], first[0])), 0.0)
+    assert urls(take(store, leases["b.test"])) == [B]
+    pages = take(store, leases["a.test"])
+    store.commit(worker, batch(completion(leases["a.test"], pages[0])), 0.0)
+    (sitemap,) = take(store, leases["a.test"])
+    assert (sitemap.request.purpose, sitemap.layer, sitemap.request.about) == (Purpose.SITEMAP, LAYER_SITEMAP, "a.test")
+    store.commit(worker, batch(completion(leases["a.test"], sitemap)), 0.0)
+    assert store.counts().fetched == 1, "errands are no pages"
+
+
+def test_an_errand_that_may_end_better_is_tried_again(store):
+    store.offer((), [errand(A + "sitemap.xml")], 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    store.commit(worker, batch(completion(lease, take(store, lease)[0], None, Failed(Cause.TIMEOUT), retry_in_s=1.0)), 0.0)
+    (again,) = take(store, lease, 1.0)
+    assert (again.request.attempt, again.request.url, again.request.purpose) == (1, A + "sitemap.xml", Purpose.SITEMAP)
+
+
+# what is remembered
+
+
+def test_robots_and_families_come_back_as_they_were(store):
+    answer = StoredRobots("http://a.test:80", 200, "", b"User-agent: *\n\xff", 1.0, 2.0)
+    store.offer([candidate(A), candidate(B)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    leases = get(store, worker)
+    records = (family("/b/*", 3), family("/a/*", 9.5))
+    store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, families=records)], robots=[answer]), 0.0)
+    newer = (family("/a/*", 10.25),)
+    store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, families=newer)]), 0.0)
+    assert store.robots("http://a.test:80") == answer
+    assert store.robots("http://b.test:80") is None
+    assert store.families(leases["a.test"]) == [newer[0], records[0]]
+    assert store.families(leases["b.test"]) == []
+
+
+def test_a_store_opened_again_goes_on_where_it_was(make):
+    world = make()
+    store = world.open()
+    store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    store.commit(worker, batch(completion(lease, take(store, lease)[0]), hosts=[state(lease)]), 0.0)
+    store.leave(worker, 0.0)
+    again = world.open()
+    assert again.counts() == store.counts()
+    assert urls(take(again, get(again, again.join(OTHER, 9.0), 9.0)["a.test"])) == [A + "1"]
+
+
+# budgets
+
+
+def test_max_pages_is_exact_over_two_workers(make):
+    world = make(Budget(max_pages=5))
+    stores = [world.open(), world.open()]
+    stores[0].offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
+    workers = [stores[0].join(ME, 0.0), stores[1].join(OTHER, 0.0)]
+    leases = [list(get(stores[0], workers[0], 0.0).values())[:1], []]
+    stores[0].commit(workers[0], batch(), 0.0)
+    both = {lease.host: lease for lease in leases[0]}
+    assert both
+    mine = leases[0][0]
+    first = stores[0].take(mine, 3, NONE, 0.0)[0]
+    second = stores[1].take(mine, 64, frozenset((t.layer, t.seq) for t in first), 0.0)[0]
+    assert len(first) + len(second) == 5
+    assert stores[0].take(mine, 1, frozenset((t.layer, t.seq) for t in (*first, *second)), 0.0)[0] == ()
+    assert not stores[0].budget_spent, "what is in hand may still fail to count"
+    skipped = completion(mine, first[0], Reason.ROBOTS, Skipped(Reason.ROBOTS))
+    stores[0].commit(workers[0], batch(skipped, *[completion(mine, task) for task in (*first, *second)[1:]]), 0.0)
+    assert stores[0].counts().fetched == 4
+    (last,) = stores[0].take(mine, 64, NONE, 0.0)[0]
+    stores[0].commit(workers[0], batch(completion(mine, last)), 0.0)
+    assert stores[0].take(mine, 64, NONE, 0.0)[0] == ()
+    assert stores[0].budget_spent
+    assert stores[0].counts().fetched == 5
+
+
+def test_what_a_dead_worker_had_in_hand_returns_to_the_budget(make):
+    store = make(Budget(max_pages=2)).open()
+    store.offer([candidate(A + str(n)) for n in range(5)], (), 0.0)
+    gone, heir = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    lease = get(store, gone)["a.test"]
+    assert len(store.take(lease, 64, NONE, 0.0)[0]) == 2
+    store.leave(gone, 1.0)
+    assert len(store.take(get(store, heir, 1.0)["a.test"], 64, NONE, 1.0)[0]) == 2
+
+
+def test_under_a_budget_no_site_is_more_than_a_quantum_ahead(make):
+    store = make(Budget(max_pages=100, quantum=3)).open()
+    store.offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    leases = get(store, worker)
+    first = store.take(leases["a.test"], 64, NONE, 0.0)[0]
+    assert len(first) == 3
+    assert store.take(leases["a.test"], 64, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), 0.2)
+    store.commit(worker, batch(*[completion(leases["a.test"], task) for task in first]), 0.0)
+    assert store.take(leases["a.test"], 64, NONE, 0.0) == ((), 0.2)
+    other = store.take(leases["b.test"], 2, NONE, 0.0)[0]
+    store.commit(worker, batch(*[completion(leases["b.test"], task) for task in other]), 0.0)
+    assert len(store.take(leases["a.test"], 64, NONE, 0.0)[0]) == 2
