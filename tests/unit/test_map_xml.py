@@ -2,13 +2,14 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from lxml import etree
 
 from periplus.errors import UsageError
-from periplus.model.results import About, PageColumns, SiteMap
+from periplus.model.results import About, LinkedBytes, PageColumns, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present.map_json import write_map_json
 from periplus.present.map_xml import NAMESPACE, schema, write_map_xml
@@ -87,6 +88,17 @@ def test_what_a_page_does_not_say_is_left_out():
     home = parsed(written(write_map_xml, *site_of([-1], lambda _: "")))[1]
     assert {"title", "status", "type"}.isdisjoint(home.attrib)
     assert is_valid(home.getroottree().getroot())
+
+
+def test_bytes_behind_links_stand_beside_the_page_by_class():
+    site_map, facts = site_of([-1, 0, 0])
+    sizes = np.array([[5, 0, 7, 0, 0, 0, 0], [0] * 7, [0] * 6 + [9]])
+    facts = replace(facts, linked=LinkedBytes(sizes, np.array([2, 0, 0])))
+    root = parsed(written(write_map_xml, site_map, facts))
+    assert is_valid(root)
+    assert [dict(linked.attrib) for linked in root.iter(f"{{{NAMESPACE}}}linked")] == [{"pages": "5", "images": "7", "unsized": "2"}, {"other": "9"}]
+    assert json.loads(written(write_map_json, site_map, facts))["home"]["linked"] == {"pages": 5, "images": 7, "unsized": 2}
+    assert b"linked" not in written(write_map_xml, site_map, facts, values=("title",)).encode()
 
 
 def test_only_the_chosen_values_are_written():

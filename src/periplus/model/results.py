@@ -69,6 +69,14 @@ class MapNode:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkedBytes:
+    """What lies behind each page's links: a picture gallery is seen at first sight."""
+
+    sizes: NDArray[np.int64]  # n x len(MediaClass): bytes of the targets whose size is known, by class in the order of MediaClass
+    unsized: NDArray[np.int64]  # n: targets whose size is not known
+
+
+@dataclass(frozen=True, slots=True)
 class PageFacts:
     """What is shown of one page."""
 
@@ -84,6 +92,8 @@ class PageFacts:
     score: int  # 0 to 100, logarithmic: see analyse.pagerank.link_score
     links_in: int  # pages that link to it
     links_out: int  # pages that it links to
+    linked: tuple[int, ...] = ()  # bytes behind its links, by class in the order of MediaClass; () when nobody counted
+    unsized: int = 0  # links to what has no known size
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,7 @@ class PageColumns:
     score: NDArray[np.uint8]
     links_in: NDArray[np.int64]
     links_out: NDArray[np.int64]
+    linked: LinkedBytes | None = None  # None: nobody counted
 
     def page(self, index: int) -> PageFacts:
         return PageFacts(
@@ -117,6 +128,8 @@ class PageColumns:
             score=int(self.score[index]),
             links_in=int(self.links_in[index]),
             links_out=int(self.links_out[index]),
+            linked=tuple(self.linked.sizes[index].tolist()) if self.linked else (),
+            unsized=int(self.linked.unsized[index]) if self.linked else 0,
         )
 
 

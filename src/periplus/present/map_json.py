@@ -6,7 +6,7 @@ import json
 from typing import TextIO
 
 from periplus.model.results import About, PageColumns, SiteMap
-from periplus.present.map_values import VALUES, about_values, chosen, page_values, parameters
+from periplus.present.map_values import LINKED, VALUES, about_values, chosen, linked_values, page_values, parameters
 
 
 def write_map_json(site_map: SiteMap, facts: PageColumns, about: About, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int = -1) -> None:
@@ -24,7 +24,10 @@ def write_map_json(site_map: SiteMap, facts: PageColumns, about: About, out: Tex
         if layer <= previous:  # the page before had no children written: close lists up to its and our common parent
             out.write("]}" * (previous - layer) + ",\n")
         previous = layer
-        shown: dict[str, object] = dict(page_values(facts.page(page), wanted))
+        values_of = facts.page(page)
+        shown: dict[str, object] = dict(page_values(values_of, wanted))
+        if behind := linked_values(values_of, wanted):
+            shown[LINKED] = dict(behind)
         if below and layer == max_depth:
             shown["omitted"] = below
         text = json.dumps(shown, ensure_ascii=False)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from periplus.errors import UsageError
+from periplus.model.media import MediaClass
 from periplus.model.results import About, PageFacts, SiteMap
 from periplus.present.wording import iso
+from periplus.present.xml_text import characters
 from periplus.settings import PRODUCT_TOKEN, VERSION
 
+LINKED = "linked"  # no single value, but bytes by class: a page's `linked_values`
 _FIELDS = {
     "title": "title",
     "state": "state",
@@ -24,11 +26,9 @@ _FIELDS = {
     "score": "score",
     "in": "links_in",
     "out": "links_out",
+    LINKED: "linked",
 }
 VALUES = tuple(_FIELDS)
-
-# What XML 1.0 has no place for (section 2.2), surrogates among it; JSON in UTF-8 has none for surrogates either
-_NO_CHAR = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
@@ -42,24 +42,34 @@ def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
 
 def page_values(page: PageFacts, wanted: list[tuple[str, str]]) -> Iterator[tuple[str, str | int | float]]:
     """url, then the wanted values that say something: no empty text, no status where no answer came."""
-    yield "url", _NO_CHAR.sub("", page.url)
+    yield "url", characters(page.url)
     for name, field in wanted:
+        if name == LINKED:
+            continue
         value = getattr(page, field)
         if isinstance(value, str):
             if value:
-                yield name, _NO_CHAR.sub("", value)
+                yield name, characters(value)
         elif name == "rank":
             yield name, float(f"{value:.6g}")  # the scores of a million pages are known to about so many digits
         elif value or name != "status":
             yield name, value
 
 
+def linked_values(page: PageFacts, wanted: list[tuple[str, str]]) -> list[tuple[str, int]]:
+    """Bytes behind the page's links by class, and `unsized`, the links to what has no known size; nothing if not wanted."""
+    if (LINKED, "linked") not in wanted or not page.linked:
+        return []
+    found = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
+    return [(str(name), value) for name, value in found if value]
+
+
 def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float]:
     """What stands at the head of a map."""
     return {
         "program": f"{PRODUCT_TOKEN} {VERSION}",
-        "run": _NO_CHAR.sub("", about.run),
-        "start": _NO_CHAR.sub("", about.start),
+        "run": characters(about.run),
+        "start": characters(about.start),
         "created": iso(about.created),
         "damping": about.damping,
         "rounds": about.rounds,
@@ -72,4 +82,4 @@ def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float
 
 def parameters(about: About) -> list[tuple[str, str]]:
     """The run's settings, fit for a file."""
-    return [(_NO_CHAR.sub("", name), _NO_CHAR.sub("", value)) for name, value in about.parameters]
+    return [(characters(name), characters(value)) for name, value in about.parameters]
