@@ -90,13 +90,17 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRecord:
-    """What is known of one family of one host's URLs (see `schedule.traps`, which gives the numbers their meaning)."""
+    """What is known of one family of one host, for the store. Key ROOT: the whole host; key `&names`: a session rule."""
 
     key: str
     fetched: int  # pages
-    fresh: int  # of them, pages that brought something new
-    charged: float  # what the others cost, in pages
-    debt: float  # of these, since the last fresh one
+    fresh: int  # of them, those that brought something new (session rule: that differed under another token)
+    cost: float  # of the others, in pages (session rule: those that were alike)
+    debt: float  # the cost since the last fresh page
+    shown: int  # its URLs as pages were the first to show them
+    shown_barren: int  # of them, by barren pages of other families
+    barren_kinds: int  # families below it whose first page was barren
+    made_by: str  # the family whose barren page showed the latest of them; empty when none did, or when it was refunded since
 
 
 @dataclass(frozen=True, slots=True)
