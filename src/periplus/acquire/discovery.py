@@ -44,7 +44,7 @@ class Discovery:
 
     def __init__(self, scope: SiteScope, rules: Scope) -> None:
         self._scope, self._rules = scope, rules
-        self._followed, self._noted = Memory(), Memory()
+        self._followed, self._from_afar, self._noted = Memory(), Memory(), Memory()
 
     def candidate(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
         """A URL that may be fetched if the scope and the depth allow it."""
@@ -55,14 +55,19 @@ class Discovery:
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap)
 
-    def of_page(self, document: Document, layer: int | None) -> tuple[Candidate, ...]:
-        """Candidates among the links of a page in `layer`. Parts of pages (images, styles) and nofollow links are only noted."""
+    def of_page(self, source: Url, document: Document, layer: int | None) -> tuple[Candidate, ...]:
+        """Candidates among the links of a page in `layer`. Parts of pages (images, styles) and nofollow links are only noted.
+
+        Layers are counted within the site of a start: a link from another site gives its target none, for which of two sites is
+        ahead at a moment is chance.
+        """
         below = None if layer is None else layer + 1
         found = []
         for link in document.links:
             if link.kind in FOLLOWED_KINDS and not link.nofollow:
-                if self._followed.is_new(link.target):
-                    found.append(self.candidate(link.target, below))
+                afar = self._is_from_afar(source, link.target)
+                if (self._from_afar if afar else self._followed).is_new(link.target):
+                    found.append(self.candidate(link.target, None if afar else below))
             elif self._noted.is_new(link.target):
                 reason = Reason.NOFOLLOW if link.kind in FOLLOWED_KINDS else Reason.RESOURCE
                 found.append(self._noted_only(link.target, reason, below))
@@ -74,8 +79,14 @@ class Discovery:
         clicks = layer if reason is Reason.NOFOLLOW else None
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, clicks)
 
-    def of_redirect(self, target: Url, layer: int | None, hops: int) -> tuple[Candidate, ...]:
+    def _is_from_afar(self, source: Url, target: Url) -> bool:
+        site = self._scope.site_of(target)
+        return site in self._scope.sites and site != self._scope.site_of(source)
+
+    def of_redirect(self, source: Url, target: Url, layer: int | None, hops: int) -> tuple[Candidate, ...]:
         """A redirect's target: as near to the start as its source, for a click on the one shows the other."""
+        if self._is_from_afar(source, target):
+            return (self.candidate(target, None, hops=hops),)
         self._followed.is_new(target)
         return (self.candidate(target, layer, hops=hops),)
 
@@ -87,5 +98,5 @@ class Discovery:
 
     def forget(self) -> None:
         """After a lost lease: what was offered in vain must be offered again."""
-        self._followed.forget()
-        self._noted.forget()
+        for memory in (self._followed, self._from_afar, self._noted):
+            memory.forget()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from periplus.acquire.held import HeldHost, OriginRules
-from periplus.acquire.politeness import delay_for, finished, given_up, struck, suspended
+from periplus.acquire.politeness import Pace, delay_for, finished, given_up, struck, suspended
 from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots
 from periplus.model.ports import Clock
-from periplus.model.visit import Failed, Fetched, Purpose, Reason, Redirected, Request, Visit
+from periplus.model.visit import Cause, Failed, Fetched, Purpose, Reason, Redirected, Request, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Manners
 from periplus.store.ports import CrawlStore
@@ -25,7 +25,7 @@ from periplus.urls.scope import SiteScope
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
 PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
 PENDING_LIFE_S = 60.0  # then it is asked for anew
-POLL_S = 1.0  # how often a host that waits for such an answer looks
+POLL_S = 0.2  # how often a host that waits for such an answer looks
 
 
 class RobotsDesk:
@@ -36,7 +36,7 @@ class RobotsDesk:
         self._sitemaps = sitemaps
         self._stored: list[StoredRobots] = []
         self._errands: list[Errand] = []
-        self._sent: dict[Origin, float] = {}  # origins whose robots.txt is an errand of another host, and until when
+        self._sent: dict[Origin, float] = {}  # origins whose robots.txt is an errand of another host, and since when
 
     def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[Errand, ...]]:
         """What is to be stored since the last time."""
@@ -54,36 +54,43 @@ class RobotsDesk:
         if known is not None and known.expires > now:
             return known
         stored = self._store.robots(origin)
-        if self._sent.get(origin, 0.0) > now and (stored is None or stored.cause == PENDING or stored.expires <= now):
+        sent_at = self._sent.get(origin)
+        if stored is not None and stored.cause != PENDING:
+            answer = RobotsAnswer(stored.status, stored.cause, stored.body)
+            if sent_at is not None and stored.fetched >= sent_at:  # the errand's answer
+                del self._sent[origin]
+                if answer.access is Access.NONE:
+                    self._suspend(host, answer, host.pace.strikes)
+                    return None
+            if stored.expires > now:
+                return self._adopt(host, origin, answer, stored.expires)
+        elif (sent_at or (stored.fetched if stored is not None else 0.0)) + PENDING_LIFE_S > now:
             host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
             return None
-        if stored is None or stored.expires <= now:
-            host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
-            return None
-        if stored.cause == PENDING:
-            host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
-            return None
-        return self._adopt(host, origin, RobotsAnswer(stored.status, stored.cause, stored.body), stored.expires)
+        self._sent.pop(origin, None)
+        host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
+        return None
 
     def _adopt(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, expires: float) -> OriginRules:
         rules = answer.robots().group_for()
         known = OriginRules(rules, answer.access, expires)
         host.rules[origin] = known
-        host.pace = host.pace.with_delay(delay_for(self._manners, host.mine, rules.crawl_delay))
+        host.pace = _with_delay(host.pace, delay_for(self._manners, host.mine, rules.crawl_delay))
         asked = rules.crawl_delay or 0.0
         if asked > self._manners.max_crawl_delay_s and not host.mine:
             host.down = Reason.ROBOTS
             host.pace = suspended(host.pace, 0.0, f"Crawl-delay: {asked:g} is longer than max-crawl-delay-s {self._manners.max_crawl_delay_s:g}")
         return known
 
-    def arrived(self, host: HeldHost, request: Request, visit: Visit) -> None:
+    def arrived(self, host: HeldHost, visit: Visit) -> None:
         """An answer to a request for robots.txt, by whomever it was wanted."""
+        request = visit.request
         before = host.pace.strikes
         host.pace = finished(host.pace, visit, self._manners, self._clock.monotonic())
-        outcome = visit.outcome
         cache_control = ""
-        match outcome:
+        match visit.outcome:
             case Redirected(target=target) if request.hops < MOST_HOPS:
+                host.pace = replace(host.pace, strikes=before)  # that it leads on is no answer yet
                 self._follow(host, Request(target, Purpose.ROBOTS, hops=request.hops + 1, about=request.about))
                 return
             case Fetched(status=status, body=body, headers=headers):
@@ -102,7 +109,7 @@ class RobotsDesk:
             host.side.append(onward)
             return
         now = self._clock.now()
-        self._sent[Origin(onward.about)] = now + PENDING_LIFE_S
+        self._sent[Origin(onward.about)] = now
         self._errands.append(Errand(target, self._scope.site_of(onward.url), onward, LAYER_FIRST))
         self._stored.append(StoredRobots(Origin(onward.about), 0, PENDING, b"", now, now + PENDING_LIFE_S))
 
@@ -121,12 +128,12 @@ class RobotsDesk:
             self._errands.extend(self._sitemap_errands(origin, answer))
 
     def _suspend(self, host: HeldHost, answer: RobotsAnswer, strikes: int) -> None:
-        """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed."""
+        """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed. strikes: before the answer."""
         if host.pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
             why = f"robots.txt: {answer.cause or answer.status}"
             host.pace = struck(replace(host.pace, strikes=strikes), why, self._manners, self._clock.monotonic())
-        if given_up(host.pace, self._manners):
-            host.down = Reason.ROBOTS_UNREACHABLE
+        if answer.cause == Cause.PRIVATE or given_up(host.pace, self._manners):
+            host.down = _DOWN.get(answer.cause, Reason.ROBOTS_UNREACHABLE)
 
     def _sitemap_errands(self, origin: Origin, answer: RobotsAnswer) -> list[Errand]:
         """The sitemaps that robots.txt names, or the customary one; only for sites that are crawled."""
@@ -144,4 +151,18 @@ class RobotsDesk:
         return found
 
 
+def _with_delay(pace: Pace, delay_s: float) -> Pace:
+    """The pace with another delay. A longer one counts already from the request before."""
+    slower = pace.with_delay(delay_s)
+    return replace(slower, not_before=slower.not_before + max(0.0, slower.gap_s - pace.gap_s))
+
+
+# Whose robots.txt could not be had because nobody can talk to the host at all: the host's failure, not that of its rules.
+_DOWN = {
+    Cause.NAME.value: Reason.HOST_DOWN,
+    Cause.CONNECT.value: Reason.HOST_DOWN,
+    Cause.PROXY.value: Reason.HOST_DOWN,
+    Cause.TLS.value: Reason.TLS,
+    Cause.PRIVATE.value: Reason.PRIVATE,
+}
 _NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))

@@ -8,33 +8,32 @@ failure of ours costs the page in hand and no other. What is lost with the proce
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import logging
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from periplus.acquire.discovery import Discovery
-from periplus.acquire.fetch import visit_of
+from periplus.acquire.fetch import reason_of, visit_of
+from periplus.acquire.harvest import Harvester
 from periplus.acquire.held import HeldHost
-from periplus.acquire.politeness import Pace, finished, given_up, started, suspended
+from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.acquire.settle import bug, completion_of
 from periplus.document.robots import Access
-from periplus.document.sitemaps import read_sitemap
-from periplus.document.understand import understand
-from periplus.model.frontier import LAYER_SITEMAP, Batch, Candidate, Completion, Errand, FamilyRecord, Lease, Task
-from periplus.model.page import Document
+from periplus.model.frontier import Batch, Completion, Errand, FamilyRecord, Lease, Task
 from periplus.model.ports import Clock, Policy, Response, Transport, TrapSense
-from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
-from periplus.model.web import Url
+from periplus.model.visit import Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
+from periplus.model.web import UrlId
 from periplus.settings import Settings
 from periplus.store.ports import CrawlStore
-from periplus.urls.hosts import host_key, path_and_query
+from periplus.urls.hosts import path_and_query
 from periplus.urls.scope import SiteScope
 
 log = logging.getLogger(__name__)
+_BROKEN = Failed(Cause.BUG)
 
 TAKE = 64  # tasks taken from a host at a time; more only widens what a kill leaves to be fetched again
 HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must wait longer is given back
@@ -42,7 +41,6 @@ MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it c
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
-MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class Worker:
         self._store, self._transport, self._clock = crew.store, crew.transport, crew.clock
         self._crew, self._settings = crew, settings
         self._manners, self._keeping = settings.manners, settings.keeping
-        self._discovery = Discovery(crew.scope, settings.scope)
+        self._harvester = Harvester(crew.scope, settings)
         self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
         self._name = ""
         self._held: dict[int, HeldHost] = {}
@@ -97,11 +95,12 @@ class Worker:
                     return
                 self._lease_more(now)
             pause = self._start_due(now)
+            if self._commit_if_due():
+                pause = 0.0  # hosts that waited for it go on
             if self._is_over():
                 return
-            for response in self._transport.wait(min(pause, TICK_S)):
+            for response in self._transport.wait(min(pause, self._until_commit())):
                 self._arrive(response)
-            self._commit_if_due()
 
     def _is_over(self) -> bool:
         if self._flights or self._done:
@@ -137,8 +136,9 @@ class Worker:
             self._lease_end = now + self._keeping.lease_s
 
     def _hold(self, lease: Lease, now: float) -> None:
-        pace = Pace(lease.delay_s, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
         mine = not self._crew.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
+        delay = delay_for(self._manners, mine, None)  # a Crawl-delay follows when the rules are known, before they let anything pass
+        pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
         host = HeldHost(lease, pace, mine, self._crew.sense(list(self._store.families(lease))))
         self._held[lease.host_id] = host
         self._schedule(host)
@@ -149,11 +149,11 @@ class Worker:
         heapq.heappush(self._due, (host.due_at, host.lease.host_id))
 
     def _give_back(self, surplus: int) -> None:
-        """Returns quiet hosts: those beyond our share, and those that must wait long."""
+        """Returns quiet hosts: those beyond our share; and, where others need the room, those that must wait long."""
         now = self._clock.monotonic()
-        quiet = [host for host in self._held.values() if host.is_quiet]
-        quiet.sort(key=lambda host: -host.pace.not_before)
-        leaving = [host for at, host in enumerate(quiet) if at < surplus or host.pace.not_before - now > HORIZON_S]
+        quiet = sorted((host for host in self._held.values() if host.is_quiet), key=lambda host: -host.pace.not_before)
+        full = len(self._held) >= MOST_HELD
+        leaving = [host for at, host in enumerate(quiet) if at < surplus or (full and host.pace.not_before - now > HORIZON_S)]
         if leaving:
             self._release(leaving)
 
@@ -219,17 +219,20 @@ class Worker:
                 return request
             if not host.tasks and not self._refill(host):
                 return None
-            task = host.tasks[0]
-            ruling = self._ruling(host, task)
-            if ruling is None:
-                if host.side:
-                    continue
-                return None
-            host.tasks.popleft()
-            if ruling.reason is Reason.OK:
-                host.flying[task.request] = task
-                return task.request
-            self._settle(host, task, Visit(task.request, self._clock.now(), 0.0, ruling))
+            task = host.tasks.popleft()
+            ruling: Outcome | None = _BROKEN
+            with self._guard(host, task):
+                ruling = self._ruling(host, task)
+            match ruling:
+                case None:
+                    host.tasks.appendleft(task)
+                    if not host.side:
+                        return None
+                case Skipped(reason=Reason.OK):
+                    host.flying[task.request] = task
+                    return task.request
+                case Skipped():
+                    self._settle(host, task, Visit(task.request, self._clock.now(), 0.0, ruling))
         return None
 
     def _refill(self, host: HeldHost) -> bool:
@@ -281,61 +284,52 @@ class Worker:
         host = self._flights.pop(request, None)
         if host is None:
             return
-        visit = visit_of(response, self._settings.limits)
         task = host.flying.pop(request, None)
         if task is None:
             host.side_in_flight = False
-        if request.purpose is Purpose.ROBOTS:
-            self._visits.append(visit)
-            self._desk.arrived(host, request, visit)
-        else:
-            host.pace = finished(host.pace, visit, self._manners, self._clock.monotonic())
-            if given_up(host.pace, self._manners):
-                host.down = Reason.HOST_DOWN
-        if task is not None:
-            self._guarded_settle(host, task, visit)
-        log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)
+        with self._guard(host, task or Task(host.lease.host_id, 0, 0, UrlId(0), request)):
+            visit = visit_of(response, self._settings.limits)
+            log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)
+            self._pace(host, visit)
+            if task is None:
+                self._visits.append(visit)
+            else:
+                self._settle(host, task, visit)
         self._schedule(host)
 
-    def _guarded_settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
+    def _pace(self, host: HeldHost, visit: Visit) -> None:
+        """What an answer means for its host. The delay counts from when the request was sent, not from when we wished to send it:
+        connecting takes time, and two requests would reach the server sooner one after another than they left."""
+        now = self._clock.monotonic()
+        if visit.request.purpose is Purpose.ROBOTS:
+            self._desk.arrived(host, visit)
+        else:
+            host.pace = finished(host.pace, visit, self._manners, now)
+            if given_up(host.pace, self._manners):
+                host.down = Reason.HOST_DOWN
+        host.pace = suspended(host.pace, now - visit.took_s + host.pace.gap_s, host.pace.waits_for)
+
+    @contextlib.contextmanager
+    def _guard(self, host: HeldHost, task: Task) -> Iterator[None]:
         """The one place where any exception is caught: a bug of ours costs this page, is recorded, and the crawl goes on."""
         try:
-            self._settle(host, task, visit)
+            yield
         except Exception as error:  # noqa: BLE001 - the guard, see above
             log.error("bug url=%s\n%s", task.request.url, traceback.format_exc())
+            self._harvester.forget()  # what this page would have offered must be offered by others
+            visit = Visit(task.request, self._clock.now(), 0.0, _BROKEN)
             self._finish(host, bug(host.lease, task, visit, f"{type(error).__name__}: {error}"))
 
     def _settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
-        document, candidates = self._harvest(host, task, visit)
-        self._finish(host, completion_of(host.lease, task, visit, self._manners, document, candidates))
-
-    def _harvest(self, host: HeldHost, task: Task, visit: Visit) -> tuple[Document | None, tuple[Candidate, ...]]:
-        """What an answer brings: a page understood, and URLs."""
         request = task.request
-        match visit.outcome:
-            case Fetched(status=status) as fetched if 200 <= status < 300 and request.purpose is Purpose.PAGE:
-                document = understand(request.url, fetched)
-                candidates = self._discovery.of_page(document, request.layer)
-                host.watch.learn(request.url, document.text, [candidate.url for candidate in candidates])
-                return document, candidates
-            case Fetched(status=status, body=body) if 200 <= status < 300 and request.purpose is Purpose.SITEMAP:
-                sitemap = read_sitemap(body, request.url)
-                if request.hops < MOST_SITEMAP_DEPTH:
-                    self._errands.extend(self._errand(nested, request) for nested in sitemap.nested)
-                return None, self._discovery.of_sitemap(sitemap)
-            case Redirected(target=target) if request.hops < self._settings.limits.redirect_hops:
-                if request.purpose is Purpose.SITEMAP:
-                    self._errands.append(self._errand(target, request))
-                    return None, ()
-                return None, self._discovery.of_redirect(target, request.layer, request.hops + 1)
-            case Unchanged():
-                return None, ()
-            case _:
-                return None, ()
-
-    def _errand(self, url: Url, request: Request) -> Errand:
-        onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
-        return Errand(host_key(url), self._crew.scope.site_of(url), onward, LAYER_SITEMAP)
+        if request.purpose is Purpose.ROBOTS:  # the desk decides whether it is asked for again
+            self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
+            return
+        harvest = self._harvester.of(request, visit)
+        if harvest.document is not None:
+            host.watch.learn(request.url, harvest.document.text, [found.url for found in harvest.candidates if found.host == host.lease.host])
+        self._errands.extend(harvest.errands)
+        self._finish(host, completion_of(host.lease, task, visit, self._manners, harvest.document, harvest.candidates))
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
         host.uncommitted += 1
@@ -343,13 +337,18 @@ class Worker:
 
     # storing ---------------------------------------------------------------------------------------------------------
 
-    def _commit_if_due(self) -> None:
+    def _commit_if_due(self) -> bool:
         waited = self._clock.monotonic() - self._committed_at
-        if self._commit_now or len(self._done) >= self._keeping.commit_pages or (waited >= self._keeping.commit_interval_s and self._has_news()):
+        has_news = bool(self._done or self._held)  # a lease too must be renewed
+        due = self._commit_now or len(self._done) >= self._keeping.commit_pages or (waited >= self._keeping.commit_interval_s and has_news)
+        if due:
             self._commit()
+        return due
 
-    def _has_news(self) -> bool:
-        return bool(self._done or self._held)
+    def _until_commit(self) -> float:
+        """Seconds that the loop may sleep: what was fetched must be stored in time, for hosts may wait for it."""
+        left = self._committed_at + self._keeping.commit_interval_s - self._clock.monotonic()
+        return min(TICK_S, max(0.0, left)) if self._done else TICK_S
 
     def _commit(self, *, release: bool = False) -> None:
         """One transaction; then the hosts that waited for it go on."""
@@ -373,7 +372,7 @@ class Worker:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
         if lost:
-            self._discovery.forget()
+            self._harvester.forget()
         for host in self._held.values():
             if host.dry:
                 host.dry = False
