@@ -40,7 +40,7 @@ def test_understanding_is_total(body, media_type, fields):
     assert page.text == whitespace.blocks(page.text)
     for link in page.links:
         assert canonical(link.target) == link.target
-        assert link.count >= 1
+        assert link.times >= 1
     assert len({(link.target, link.kind, link.position, link.nofollow) for link in page.links}) == len(page.links)
 
 

@@ -78,7 +78,7 @@ def test_every_kind_is_found_and_nothing_else():
     expected = {(name, kind) for _, names, kind in EVERY_KIND for name in names.split()}
     expected |= {("k48", LinkKind.RELATED), ("k49", LinkKind.CANONICAL), ("k50", LinkKind.REFRESH)}
     assert {(link.target.removeprefix("http://a.example/dir/"), link.kind) for link in found.links} == expected
-    assert sum(link.count for link in found.links) == 50
+    assert sum(link.times for link in found.links) == 50
     assert found.bad_links == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -33,6 +34,7 @@ from periplus.urls.scope import site_scope
 BUSY_SHARE = 0.6  # of one core: above it a worker has more to do than it can
 LOOK_S = 1.0  # how often it is decided whether another worker is needed
 CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
+GC_THRESHOLD = 50_000  # a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
 REOPENABLE = (Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 
 
@@ -135,6 +137,8 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
         scope=site_scope(order.starts, settings.scope),
         mine=frozenset(settings.manners.mine),
     )
+    gc.freeze()  # what is loaded now stays
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
         Worker(crew, settings).run(tick)
     finally:

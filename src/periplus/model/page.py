@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from periplus.model.web import Url
 
@@ -29,6 +30,8 @@ class LinkKind(StrEnum):
     ICON = "icon"
     CITE = "cite"
     SITEMAP = "sitemap"
+
+    __hash__ = str.__hash__  # Enum's own is written in Python; on each page these are looked up some hundreds of times
 
 
 FOLLOWED_KINDS = frozenset(
@@ -57,10 +60,14 @@ class Position(StrEnum):
     BODY = "body"  # in none of these
     HEAD = "head"  # in <head>, or an HTTP header
 
+    __hash__ = str.__hash__  # as above
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """All links of one page that agree in (target, kind, position, nofollow)."""
+
+class Link(NamedTuple):
+    """All links of one page that agree in (target, kind, position, nofollow).
+
+    A tuple, because 70 are made for each page and a frozen dataclass takes four times as long to make.
+    """
 
     target: Url
     kind: LinkKind
@@ -68,7 +75,7 @@ class Link:
     anchor: str = ""  # the first text that is not empty, white space folded; for images their alt
     nofollow: bool = False  # rel=nofollow, ugc or sponsored on the link, or nofollow for the whole page
     fragments: tuple[str, ...] = ()  # distinct, in order, percent-encoded, without `#`
-    count: int = 1
+    times: int = 1  # how often it stands on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +99,9 @@ class Charset:
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """MD5, 16 bytes each, as the source system specifies them (equality is confirmed on the bytes)."""
+    """16 bytes each. text and folded are MD5, as the source system specifies (C6); equal bodies are confirmed byte by byte."""
 
-    body: bytes  # of the bytes as received, inflated
+    body: bytes  # 128-bit xxh3 of the bytes as received, inflated
     text: bytes  # of the text, white space folded; of the body where there is no text
     folded: bytes  # of the text without diacritics and case
 

@@ -34,8 +34,8 @@ class TrapSense(Protocol):
     def admit(self, url: Url) -> str | None:
         """None: may be fetched. Else what is shown to the user: the family, and why it is capped."""
 
-    def learn(self, url: Url, text: str, new_links: Sequence[Url]) -> None:
-        """Books a fetched page. new_links: targets, pages and parts of pages, that were not met before."""
+    def learn(self, url: Url, text: str, new_links: Sequence[Url]) -> bool:
+        """Books a fetched page; True when it brought something new. new_links: targets on this host that were not met before."""
 
     def records(self) -> Sequence[FamilyRecord]:
         """What changed since last asked, for the store."""

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import xxhash
 
+from periplus.model.frontier import FamilyRecord
 from periplus.model.web import Url
 from periplus.urls.families import ROOT, Plain, families, is_paging, path_family, plain, with_names, with_wider
 
@@ -40,6 +41,8 @@ PATIENCE = 5  # fresh pages that earn their family one more barren page in a row
 STEP_UP = 0.5  # share of a cost that reaches the next directory above: a trap does not close its neighbours
 FRESH_LETTERS = 12  # in words that the host had not shown: more than a month's or weekday's name, less than most titles
 LONG_FRESH_LETTERS = 100  # in new lines of known words: more than a facet's heading. 200 found 847 of cppreference's 4,252 pages barren, 100: 389
+PROVEN = 48  # fresh pages without a barren one, after which a family's pages are looked at one in LOOK_EVERY
+LOOK_EVERY = 4  # looking at each page of a manual took 370 us of its 4,400; a trap that begins late costs LOOK_EVERY - 1 pages more
 SAMPLE_LETTERS = 1000  # of a page's new lines are looked at, and VOCABULARY_WORDS of a fresh page remembered: they bound the time
 VOCABULARY_WORDS = 60
 CONFIRMATIONS = 3  # equal texts under two tokens before a well-known session name is believed
@@ -53,21 +56,6 @@ COLD_PAGES = 30  # first pages after a resume, when all text looks new: they cle
 _DIGITS = b"0123456789"
 _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() or chr(code) in "_\n" else 32 for code in range(256)).lower()
 _RESOURCE = re.compile(r"\.(?:jpe?g|png|gif|webp|svg|avif|tiff?|bmp|mp[34]|webm|ogg|pdf|zip|gz|docx?|xlsx?|pptx?|epub)\Z", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyRecord:
-    """What is known of one family of one host, for the store. Key ROOT: the whole host; key `&names`: a session rule."""
-
-    key: str
-    fetched: int  # pages
-    fresh: int  # of them, those that brought something new (session rule: that differed under another token)
-    cost: float  # of the others, in pages (session rule: those that were alike)
-    debt: float  # the cost since the last fresh page
-    shown: int  # its URLs as pages were the first to show them
-    shown_barren: int  # of them, by barren pages of other families
-    barren_kinds: int  # families below it whose first page was barren
-    made_by: str  # the family whose barren page showed the latest of them; empty when none did, or when it was refunded since
 
 
 @dataclass(slots=True)
@@ -208,14 +196,18 @@ class TrapWatch:
         """
         if not self._window:
             return True
+        bare = plain(url)
+        own = families(url)
+        if not bare.names and self._is_proven(own[0]):
+            self._book_links(own[0], [families(link)[0] for link in new_links if not _RESOURCE.search(link.partition("?")[0])], True)
+            self._book(own, True, 0.0)
+            return True
         letters = _letters(text)
         new_lines = self._lines.fresh(letters.split(b"\n"))
-        bare = plain(url)
         if self._sessions.repeats(bare, letters):  # its rule answers for it, not its families, which may be the whole site
             self._changed.add("&" + bare.names)
             self._host.cost += 1
             return False
-        own = families(url)
         links = [link for link in new_links if self._sessions.is_new(link)]
         pages = [(link, families(link)) for link in links if not _RESOURCE.search(link.partition("?")[0])]
         near = [link for link, theirs in pages if theirs[0] == own[0] or not set(theirs[:-1]).isdisjoint(own)]
@@ -250,6 +242,11 @@ class TrapWatch:
         if purse < 0 and key != ROOT:
             limit = min(limit, PAGING_PROBES if is_paging(key) else max(1.0, PROBES - int(-purse / PURSE_STEP)))
         return limit + family.fresh // PATIENCE
+
+    def _is_proven(self, own: str) -> bool:
+        """Whether a page may be taken for fresh unseen: all pages of its family were, and this is not one of those looked at."""
+        family = self._families.get(own)
+        return family is not None and not family.cost and family.fresh >= PROVEN and family.fetched % LOOK_EVERY != 0
 
     def _deserves_probe(self, capped: _Family, own: str) -> bool:
         """Whether a family below a capped one has nothing against it, and not too many of its siblings began barren."""

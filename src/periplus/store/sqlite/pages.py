@@ -71,7 +71,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
 def link_rows(source: int, document: Document, now: float) -> list[tuple[object, ...]]:
     """One row per distinct (target, kind, position, nofollow). Enum members are written by value: sqlite3 takes str only by exact type."""
     return [
-        (source, url_id(link.target), link.kind.value, link.position.value, link.nofollow, link.anchor, " ".join(link.fragments), link.count, now, now)
+        (source, url_id(link.target), link.kind.value, link.position.value, link.nofollow, link.anchor, " ".join(link.fragments), link.times, now, now)
         for link in document.links
     ]
 
