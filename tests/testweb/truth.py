@@ -116,7 +116,8 @@ def _filled(value, port: int, tls_port: int):  # any value of a Truth, in its ow
     if isinstance(value, dict):
         return {_filled(key, port, tls_port): _filled(item, port, tls_port) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return type(value)(_filled(item, port, tls_port) for item in value)
+        parts = [_filled(item, port, tls_port) for item in value]
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
     return value
 
 
