@@ -120,7 +120,7 @@ def test_links_that_agree_are_one_row_with_count_fragments_and_first_words():
 
 def test_empty_href_and_fragments_lead_to_the_page_itself():
     (row,) = links('<a href="">self</a><a href="#top">top</a><a href="page.html?q=1">named</a>')
-    assert (row.target, row.count, row.fragments) == (PAGE, 3, ("top",))
+    assert (row.target, row.times, row.fragments) == (PAGE, 3, ("top",))
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_position_is_the_innermost_landmark(around, position, copies):
     """Few and many elements take different ways to one answer."""
     html = "<p><a href=before>b</a>" + around.format("<a href=x>x</a><img src=i>" * copies) + "<a href=after>a</a>"
     found = {(link.target.rpartition("/")[2]): link for link in links(html)}
-    assert (found["x"].position, found["x"].count) == (position, copies)
-    assert (found["i"].position, found["i"].count) == (position, copies)
+    assert (found["x"].position, found["x"].times) == (position, copies)
+    assert (found["i"].position, found["i"].times) == (position, copies)
     assert found["before"].position is found["after"].position is Position.BODY
 
 
