@@ -17,7 +17,7 @@ from testweb import GraphRecipe, Truth, graph_site, linked_sites, serve
 def true_links(truth: Truth) -> set[tuple]:
     """The truth's links in the form of `Collection.links`."""
     return {
-        (source, link.target, link.kind.value, link.position.value, int(link.nofollow), link.anchor, " ".join(link.fragments), link.count)
+        (source, link.target, link.kind.value, link.position.value, int(link.nofollow), link.anchor, " ".join(link.fragments), link.times)
         for source, links in truth.links.items()
         for link in links
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -28,14 +30,18 @@ from periplus.schedule.traps import TrapWatch
 from periplus.settings import Settings, as_values, settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_scope
+
+log = logging.getLogger(__name__)
 
 BUSY_SHARE = 0.6  # of one core: above it a worker has more to do than it can
 LOOK_S = 1.0  # how often it is decided whether another worker is needed
 CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
 GC_THRESHOLD = 50_000  # a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
-REOPENABLE = (Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
+MOST_CASUALTIES = 20  # workers that may die in one run before no further one is started
+REOPENABLE = (Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.TRAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,20 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     watch: called some times a second from this thread. Raises UsageError and StoreError.
     """
     check_order(order)
+    schema.refuse_network_disk(order.folder)
+    order.folder.mkdir(parents=True, exist_ok=True)
+    with only_crawl(order.folder):
+        return _crawl_alone(dataclasses.replace(order, settings=_workable(order.settings)), watch)
+
+
+def _workable(settings: Settings) -> Settings:
+    """The settings, as the engine needs them: a lease outlasts any request by as much again, host names are in lower case."""
+    keeping = dataclasses.replace(settings.keeping, lease_s=max(settings.keeping.lease_s, 2 * settings.limits.total_timeout_s))
+    manners = dataclasses.replace(settings.manners, mine=tuple(name.lower() for name in settings.manners.mine))
+    return dataclasses.replace(settings, keeping=keeping, manners=manners)
+
+
+def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     clock = SystemClock()
     went_on = schema.exists(order.folder)
     if not went_on:
@@ -98,8 +118,10 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
         boss = _Boss(store, order, run_id, watch)
         try:
             run_worker(store, order, boss.tick)
-        finally:
-            boss.dismiss()
+        except BaseException:
+            boss.dismiss(at_once=True)
+            raise
+        boss.dismiss(at_once=bool(boss.stop_note))
         counts = store.counts()
         waiting = not store.idle(clock.now())
     finally:
@@ -154,6 +176,7 @@ class _Boss:
         self._started = time.monotonic()
         self._looked, self._cpu = self._started, time.process_time()
         self._children: list[subprocess.Popen[bytes]] = []
+        self._casualties = 0  # children that did not end well
         self.stop_note = ""
 
     @property
@@ -161,16 +184,24 @@ class _Boss:
         return time.monotonic() - self._started
 
     def tick(self) -> bool:
-        self._children = [child for child in self._children if child.poll() is None]
+        self._children = [child for child in self._children if self._is_at_work(child)]
         progress = Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children))
         if self._watch(progress):
             self.stop_note = "stopped by the user"
         limit = self._order.settings.budget.max_time_s
         if limit and self.elapsed_s >= limit:
             self.stop_note = f"max-time-s {limit:g} is over"
-        if not self.stop_note and len(self._children) < self._most and self._help_is_needed():
+        if not self.stop_note and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties) and self._help_is_needed():
             self._children.append(_hire(self._order, self._run_id))
         return bool(self.stop_note)
+
+    def _is_at_work(self, child: subprocess.Popen[bytes]) -> bool:
+        """False once it ended. One that died is no reason to stop, but one after another is a reason to hire no more."""
+        status = child.poll()
+        if status:
+            self._casualties += 1
+            log.warning("worker pid=%d ended=%d", child.pid, status)
+        return status is None
 
     def _help_is_needed(self) -> bool:
         """Whether there are hosts for another worker, and this one is busy (or the number of workers was ordered)."""
@@ -182,15 +213,14 @@ class _Boss:
         busy = share > BUSY_SHARE or self._order.settings.keeping.workers > 0
         return busy and self._store.fair_share(time.time()) > 1
 
-    def dismiss(self) -> None:
+    def dismiss(self, *, at_once: bool) -> None:
         """Ends the children; they store what they have. What one that must be killed had in hand is fetched again."""
-        for child in self._children:
-            if self.stop_note:
+        if at_once:
+            for child in self._children:
                 child.terminate()
-        deadline = time.monotonic() + CHILD_GRACE_S
         for child in self._children:
             try:
-                child.wait(max(0.1, deadline - time.monotonic()) if self.stop_note else None)
+                child.wait(CHILD_GRACE_S if at_once else None)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
@@ -198,7 +228,7 @@ class _Boss:
 
 def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     """Another worker process on the same collection and run."""
-    letter = {"folder": str(order.folder), "run_id": run_id, "starts": order.starts, "settings": as_values(order.settings)}
+    letter = {"folder": str(order.folder), "run_id": run_id, "starts": order.starts, "settings": as_values(order.settings), "parent": os.getpid()}
     child = subprocess.Popen([sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True)
     assert child.stdin is not None
     child.stdin.write(json.dumps(letter).encode())
@@ -210,7 +240,7 @@ def serve_as_child(letter: bytes) -> None:
     """The life of a hired worker: works until nothing is left, SIGTERM, or its parent's death."""
     content = json.loads(letter)
     order = CrawlOrder(Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]))
-    parent = os.getppid()
+    parent = content["parent"]  # not os.getppid(): it may have died before this line
     stopping: list[bool] = []
 
     def stop(number: int, frame: FrameType | None) -> None:

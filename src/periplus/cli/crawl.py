@@ -103,14 +103,16 @@ def _configure_logs(verbose: int) -> None:
 def _delete(console: Console, folder: Path) -> None:
     """--fresh. Deletes only what a collection consists of, and says so first."""
     from periplus.api.collection import contents
+    from periplus.store.sqlite.runs import only_crawl
 
     parts = contents(folder)
     if not parts:
         return
-    size = sum(path.stat().st_size for path in parts)
-    console.print(f"--fresh: deleting the collection in {folder}/ ({', '.join(path.name for path in parts)}; {amount(size)})", style="yellow")
-    for path in parts:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with only_crawl(folder):  # not under the feet of one that is at work
+        size = sum(path.stat().st_size for path in parts)
+        console.print(f"--fresh: deleting the collection in {folder}/ ({', '.join(path.name for path in parts)}; {amount(size)})", style="yellow")
+        for path in parts:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 class _StopOnSignal:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from periplus.errors import StoreError
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import schema
+
+CRAWL_LOCK = "crawl.lock"  # held by whoever crawls; the file itself says nothing, and stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,30 @@ class RunRecord:
     note: str
     fetched: int
     wire_bytes: int
+
+
+@contextlib.contextmanager
+def only_crawl(folder: Path) -> Iterator[None]:
+    """Holds a collection for one crawl. The kernel frees it when its holder dies, however that happens; child processes do not
+    inherit it. Raises StoreError when another crawl holds it: two would each take the other's limits and run for their own.
+    """
+    file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.truncate(file, 0)
+        os.write(file, str(os.getpid()).encode())
+    except ImportError:  # no such locks on this system
+        pass
+    except BlockingIOError:
+        who = os.read(file, 20).decode("ascii", "replace") or "?"
+        os.close(file)
+        raise StoreError(f"another crawl (process {who}) is at work on {folder}. Wait for its end, stop it, or choose another folder with -o.") from None
+    try:
+        yield
+    finally:
+        os.close(file)
 
 
 def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
