@@ -2,9 +2,183 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from periplus.store.sqlite import schema
+from periplus.acquire.clock import SystemClock
+from periplus.errors import UsageError
+from periplus.model.frontier import HostRow
+from periplus.model.results import StateTally
+from periplus.model.web import Url
+from periplus.settings import read_settings, settings_from
+from periplus.store.sqlite import listing, reading, runs, schema
+from periplus.store.sqlite.listing import BadLinkRow, LinkFilter, LinkRow, PageFilter, PageRow
+from periplus.store.sqlite.runs import RunRecord
+from periplus.urls.canonical import canonical
+from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
+    from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.api.site import Site
+
+__all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
+
+SUFFIX = ".periplus"
+SETTINGS_FILE = "periplus.toml"
+REPORT_FILE = "report.html"
+Filter = TypeVar("Filter", PageFilter, LinkFilter)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A collection at one moment."""
+
+    folder: Path
+    size_bytes: int  # on disk
+    running: bool  # a crawl goes on
+    runs: tuple[RunRecord, ...]  # oldest first
+    counts: tuple[StateTally, ...]
+    hosts: int  # met, on whatever site
+    hosts_waiting: int
+    entries_waiting: int  # pages, sitemaps and robots.txt on to-do lists
+    busiest: tuple[HostRow, ...]  # with most waiting first
+
+
+class Collection:
+    """One collection, read. A crawl may go on meanwhile. Use as a context, or close it."""
+
+    def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
+        """time_limit_s: longest time of one question, its reader's pauses included; 0: no limit. Raises NoCollection, StoreError."""
+        self.folder = folder
+        self._limit_s = time_limit_s
+        self._connection = reading.connect(folder)
+        self._clock = SystemClock()
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def runs(self) -> list[RunRecord]:
+        """All runs, oldest first."""
+        with reading.limited(self._connection, self._limit_s):
+            return runs.run_records(self._connection)
+
+    def counts(self) -> list[StateTally]:
+        """How many URLs are in which state, for which reason."""
+        with reading.limited(self._connection, self._limit_s):
+            return reading.counts(self._connection)
+
+    def status(self, most_hosts: int = 10) -> Status:
+        """What there is, in one value."""
+        now = self._clock.now()
+        with reading.limited(self._connection, self._limit_s), reading.snapshot(self._connection):
+            hosts, waiting, entries = reading.sums(self._connection)
+            return Status(
+                folder=self.folder,
+                size_bytes=sum(path.stat().st_size for path in contents(self.folder)),
+                running=reading.is_being_crawled(self._connection, now),
+                runs=tuple(runs.run_records(self._connection)),
+                counts=tuple(reading.counts(self._connection)),
+                hosts=hosts,
+                hosts_waiting=waiting,
+                entries_waiting=entries,
+                busiest=tuple(reading.hosts_at_work(self._connection, most_hosts, now)),
+            )
+
+    def pages(self, **filters: str | int) -> Iterator[PageRow]:
+        """URLs with what is known of each, by layer and URL. filters: the fields of PageFilter, as in pages(status="4xx", limit=10)."""
+        wanted = _filter(PageFilter, filters)
+        return self._streamed(lambda: map(PageRow._make, listing.pages(self._connection, wanted)))
+
+    def page_columns(self, wanted: PageFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
+        """The same with the named columns only."""
+        return self._streamed(lambda: listing.pages(self._connection, wanted, columns))
+
+    def links(self, **filters: str | int) -> Iterator[LinkRow]:
+        """Links with anchors. filters: the fields of LinkFilter, as in links(broken=True)."""
+        wanted = _filter(LinkFilter, filters)
+        return self._streamed(lambda: map(LinkRow._make, listing.links(self._connection, wanted)))
+
+    def link_columns(self, wanted: LinkFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
+        """The same with the named columns only."""
+        return self._streamed(lambda: listing.links(self._connection, wanted, columns))
+
+    def bad_links(self, source: str = "", limit: int = -1) -> Iterator[BadLinkRow]:
+        """What stood where a link belongs, and is none: of the page named, or of all."""
+        return self._streamed(lambda: map(BadLinkRow._make, listing.bad_links(self._connection, source, limit)))
+
+    def knows(self, url: Url) -> bool:
+        """Whether the URL was ever seen."""
+        with reading.limited(self._connection, self._limit_s):
+            return listing.is_known(self._connection, url)
+
+    def map(self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None) -> Site:
+        """The hierarchical map of the collection's site. site: its key, where there are several.
+
+        scale: `normalised` (ranks sum to 1) or `published` (the site mapper's own, on which rounds may be counted).
+        Raises UsageError where there is no map, and says why.
+        """
+        from periplus.api.facts import RankOrder
+        from periplus.api.site import site_of
+
+        with reading.limited(self._connection, self._limit_s):
+            return site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
+
+    def report(self, path: Path | str | None = None, site: str = "") -> Path:
+        """Writes the report as one HTML file, by default report.html in the collection's folder; says where."""
+        from periplus.api.facts import RankOrder
+        from periplus.api.findings import report_data
+        from periplus.present.report import site_report
+
+        with reading.limited(self._connection, self._limit_s):
+            data = report_data(self._connection, site, RankOrder(), self._clock.now())
+        target = Path(path) if path is not None else self.folder / REPORT_FILE
+        target.write_text(site_report(data), "utf-8", errors="replace")
+        return target
+
+    def _streamed(self, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        with reading.limited(self._connection, self._limit_s):
+            yield from rows()
+
+
+def _filter(kind: type[Filter], given: dict[str, str | int]) -> Filter:
+    """The filter with the fields given. Raises UsageError for a name that it lacks."""
+    known = [item.name for item in fields(kind)]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise UsageError(f"there is no filter {', '.join(unknown)}: choose among {', '.join(known)}")
+    values: dict[str, Any] = dict(given)
+    return kind(**values)
+
+
+def open_collection(folder: Path | str, *, time_limit_s: float = 0.0) -> Collection:
+    """The collection in folder, to be read. time_limit_s: longest time of one question; 0: no limit."""
+    return Collection(Path(folder), time_limit_s)
+
+
+def crawl(start: str | Sequence[str], folder: Path | str | None = None, *, watch: Callable[[Progress], bool] | None = None, **settings: object) -> CrawlEnd:
+    """Crawls, or goes on, as `periplus crawl` does. folder: by default SITE.periplus here. watch: returns True to stop.
+
+    settings: by their names in docs/settings.md, over the folder's periplus.toml. Raises UsageError and StoreError.
+    """
+    from periplus.api.crawling import CrawlOrder
+    from periplus.api.crawling import crawl as run
+
+    texts = [start] if isinstance(start, str) else list(start)
+    starts = tuple(canonical(text if "://" in text else f"https://{text}") for text in texts)
+    if not starts:
+        raise UsageError("no start: give a URL")
+    where = Path(folder) if folder is not None else Path(site_key(starts[0]).replace(":", "-").strip("[]") + SUFFIX)
+    order = CrawlOrder(where, starts, settings_from(settings, read_settings(where / SETTINGS_FILE)))
+    return run(order, watch or (lambda progress: False))
 
 
 def contents(folder: Path) -> list[Path]:

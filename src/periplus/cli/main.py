@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -45,7 +46,9 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a closed pipe is still expected
+            return result
         except UsageError as error:
             click.echo(f"periplus: {error}", err=True)
             sys.exit(2)
@@ -53,7 +56,7 @@ class _Commands(click.Group):
             click.echo(f"periplus: {error}", err=True)
             sys.exit(1)
         except BrokenPipeError:  # the reader of our output has seen enough
-            sys.stderr.close()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's last flush complains
             sys.exit(0)
 
 

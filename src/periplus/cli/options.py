@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
-from periplus.errors import NoCollection
+from periplus.errors import NoCollection, UsageError
 from periplus.settings import Row, Settings, read_settings, rows, settings_from
 
 SUFFIX = ".periplus"
 SETTINGS_FILE = "periplus.toml"
+PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
 
 
@@ -59,3 +64,41 @@ def found_collection(named: Path | None) -> Path:
     if not here:
         raise NoCollection(f"no collection here. `periplus crawl URL` makes one; -c FOLDER names one elsewhere (a folder ending in {SUFFIX}).")
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-o FILE`, by default stdout."""
+    text = "Write to this file instead of stdout."
+    return click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help=text)(command)
+
+
+@contextlib.contextmanager
+def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
+    """Where to write: the file in UTF-8, or stdout. exact: a format that is always UTF-8, whatever the terminal speaks.
+    Raises UsageError for a file that cannot be written."""
+    if path is not None:
+        try:
+            file = path.open("w", encoding="utf-8", errors="replace", newline="")
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+        with file:
+            yield file
+        click.echo(f"Written to {path}", err=True)
+        return
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8" if exact else None, errors="replace")
+    yield sys.stdout
+
+
+def draws_boxes(out: TextIO) -> bool:
+    """Whether the output's encoding has the signs that a tree is drawn with."""
+    try:
+        "├█…".encode(out.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def columns_of(out: TextIO) -> int:
+    """The width to write for: the terminal's; COLUMNS, or PIPED_COLUMNS where there is no terminal."""
+    return shutil.get_terminal_size((PIPED_COLUMNS, 24)).columns if out is sys.stdout else PIPED_COLUMNS

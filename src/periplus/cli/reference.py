@@ -36,14 +36,14 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
     return "\n".join(parts)
 
 
-def _shown(value: object) -> str:
+def shown_default(value: object) -> str:
     """A default as one writes it: code, or a dash for nothing."""
     if value in ("", ()):
         return "-"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _range(row: Row) -> str:
+def value_range(row: Row) -> str:
     if row.choices:
         return ", ".join(f"`{choice}`" for choice in row.choices)
     if row.kind is bool:
@@ -56,7 +56,7 @@ def _range(row: Row) -> str:
 
 
 def _cells(row: Row) -> str:
-    cells = (f"`{row.name}`", _shown(row.default), row.unit or "-", _range(row), row.sentence)
+    cells = (f"`{row.name}`", shown_default(row.default), row.unit or "-", value_range(row), row.sentence)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -65,8 +65,9 @@ def settings_reference() -> str:
     parts = [
         NOTICE,
         "# Settings\n",
-        "In a TOML file they stand in the table `[settings]` under these names; on the command line a name's flag has dashes",
-        "for underscores: `max_depth` is `--max-depth`. Unknown names and values outside their range are refused.",
+        "In a TOML file they stand in the table `[settings]` under these names. On the command line a name's flag has dashes for",
+        "underscores, and no `_s` of seconds: `max_depth` is `--max-depth`, `delay_s` is `--delay`. Unknown names and values",
+        "outside their range are refused.",
     ]
     group = ""
     for row in rows():

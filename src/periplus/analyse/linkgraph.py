@@ -1,0 +1,82 @@
+"""Which pages does one site have, and which link to which? Stored rows in, `LinkGraph` out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.web import Url
+
+FETCHED = frozenset({Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX})
+"""Fetched and analysed. `noindex` is a wish about search engines: such a page has content and links, and a home page
+that says it still gets its map."""
+PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDEXED, State.REGISTERED)) - {Reason.RESOURCE}
+_IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
+_IS_PAGE = np.array([reason in PAGES for reason in REASONS])
+
+
+def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph:
+    """The pages among urls (of one site) and the links between them.
+
+    links: of the kinds that lead to pages. redirects: one for each URL that redirects, of any site. A link to a URL that
+    redirects is a link to where the redirects end; circles of redirects, links out of what was not fetched, to other URLs
+    than these and to the page itself fall away, and parallel links are one. The order of the rows does not matter.
+    O(urls log urls + links log links).
+    """
+    kept = np.flatnonzero(_IS_PAGE[urls.reasons])
+    texts = [urls.texts[row] for row in kept.tolist()]
+    by_text = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)  # canonical URLs are ASCII: text order is byte order
+    rows = kept[by_text]
+    fetched = _IS_FETCHED[urls.reasons[rows]]
+    ids = urls.ids[rows]
+    targets, known = resolved(links.targets, redirects)
+    source = places(ids, links.sources[known])
+    target = places(ids, targets[known])
+    edges = (source >= 0) & (target >= 0) & (source != target)
+    edges &= fetched[source] if len(fetched) else False
+    count = len(rows)
+    distinct = np.unique(source[edges] * count + target[edges])
+    offsets = np.searchsorted(distinct, np.arange(count + 1, dtype=np.int64) * count)
+    return LinkGraph(
+        pages=[Url(texts[place]) for place in by_text.tolist()],
+        offsets=offsets.astype(np.int64),
+        targets=(distinct % max(count, 1)).astype(np.int32),
+        indexed=fetched,
+        layers=urls.layers[rows],
+    )
+
+
+def resolved(ids: NDArray[np.int64], redirects: LinkRows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(where redirects lead each id, whether they lead anywhere: false for what runs in a circle).
+
+    redirects: at most one for each source. Chains are halved in each round, so that a long one costs its logarithm.
+    """
+    order = np.argsort(redirects.sources)
+    sources, ends = redirects.sources[order], redirects.targets[order]
+    following = places_in_sorted(sources, ends)  # the redirect that goes on where this one ends; -1: none
+    for _ in range(len(sources).bit_length()):
+        goes_on = following >= 0
+        ends = np.where(goes_on, ends[following], ends)
+        following = np.where(goes_on, following[following], -1)
+    first = places_in_sorted(sources, ids)
+    moved = first >= 0
+    if not len(sources):
+        return ids, ~moved
+    return np.where(moved, ends[first], ids), ~(moved & (following[first] >= 0))
+
+
+def places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each wanted id stands in ids, which are distinct; -1: nowhere."""
+    order = np.argsort(ids)
+    found = places_in_sorted(ids[order], wanted)
+    return np.where(found >= 0, order[found], -1) if len(ids) else found
+
+
+def places_in_sorted(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same for ascending ids."""
+    if not len(ids):
+        return np.full(len(wanted), -1, np.int64)
+    place = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+    return np.where(ids[place] == wanted, place, -1)

@@ -1,0 +1,208 @@
+"""What is known of one site: its rows, read in one moment, and what the analyses make of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.hierarchy import hierarchical_map
+from periplus.analyse.linkgraph import link_graph, places, places_in_sorted, resolved
+from periplus.analyse.pagerank import link_score, pagerank, published_rank
+from periplus.errors import UsageError
+from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
+from periplus.model.results import About, PageColumns, Ranking, SiteMap
+from periplus.model.visit import STATE_OF, Reason
+from periplus.model.web import SiteKey, Url
+from periplus.present.wording import REASON_WORDS
+from periplus.settings import Settings, as_values
+from periplus.store.sqlite import graph_rows, reading, runs
+from periplus.urls.canonical import url_id
+from periplus.urls.scope import site_key
+
+SCALES = ("normalised", "published")
+
+
+@dataclass(frozen=True, slots=True)
+class RankOrder:
+    """How pages are ranked. scale: scores with sum 1, or the site mapper's own (SPEC A5); rounds: so many of the latter, None: until it settles."""
+
+    scale: str = "normalised"
+    damping: float = 0.85
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a site's crawl began, and where redirects lead from there."""
+
+    url: Url
+    home_id: int
+    site: SiteKey  # of the home page
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRows:
+    """One site as it is stored at one moment. run: the collection's last."""
+
+    start: Start
+    home: graph_rows.UrlFacts | None  # None: it was never entered
+    run: runs.RunRecord
+    running: bool
+    urls: UrlRows
+    links: LinkRows
+    redirects: LinkRows
+    pages: graph_rows.PageRows
+    statuses: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAnalysis:
+    """A site's graph and what follows from it. site_map: None where the home page was not fetched."""
+
+    graph: LinkGraph
+    ranking: Ranking
+    site_map: SiteMap | None
+    facts: PageColumns
+
+
+def starts_of(run_records: Sequence[runs.RunRecord], connection: reading.Connection, redirects: LinkRows) -> list[Start]:
+    """The first start of each site, in the order in which they were given."""
+    found: dict[SiteKey, Start] = {}
+    for text in dict.fromkeys(text for record in run_records for text in record.starts):
+        url = Url(text)
+        ends, known = resolved(np.array([url_id(url)], np.int64), redirects)
+        home_id = int(ends[0]) if known[0] else url_id(url)
+        site = graph_rows.site_of(connection, home_id) or site_key(url)
+        found.setdefault(site, Start(url, home_id, site))
+    return list(found.values())
+
+
+def chosen_start(starts: Sequence[Start], site: str) -> Start:
+    """The start of the site named, or the only one. Raises UsageError, naming the sites there are."""
+    if not starts:
+        raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
+    names = ", ".join(start.site for start in starts)
+    if not site:
+        if len(starts) > 1:
+            raise UsageError(f"the collection holds several sites: choose one with --site: {names}")
+        return starts[0]
+    for start in starts:
+        if site in (start.site, site_key(start.url), start.url):
+            return start
+    raise UsageError(f"the collection has no start on the site {site!r}: choose among {names}")
+
+
+def read_site(connection: reading.Connection, site: str, now: float) -> SiteRows:
+    """Everything that the analyses of a site need; within a snapshot. Raises UsageError for a site that is not there."""
+    run_records = runs.run_records(connection)
+    redirects = graph_rows.redirects(connection)
+    start = chosen_start(starts_of(run_records, connection, redirects), site)
+    return SiteRows(
+        start=start,
+        home=graph_rows.url_facts(connection, start.home_id),
+        run=run_records[-1],
+        running=reading.is_being_crawled(connection, now),
+        urls=graph_rows.site_urls(connection, start.site),
+        links=graph_rows.page_links(connection, start.site),
+        redirects=redirects,
+        pages=graph_rows.site_pages(connection, start.site),
+        statuses=graph_rows.statuses(connection, start.site),
+    )
+
+
+def analysed(rows: SiteRows, order: RankOrder) -> SiteAnalysis:
+    """Graph, ranks, map and the facts of each page. Raises UsageError for an order that cannot be."""
+    graph = link_graph(rows.urls, rows.links, rows.redirects)
+    ids = _ids(graph.pages)
+    ranking = ranked(graph, order)
+    home = int(places(ids, np.array([rows.start.home_id], np.int64))[0])
+    site_map = hierarchical_map(graph, home, ranking.scores) if home >= 0 and graph.indexed[home] else None
+    return SiteAnalysis(graph, ranking, site_map, _columns(graph, ids, rows, ranking, site_map))
+
+
+def ranked(graph: LinkGraph, order: RankOrder) -> Ranking:
+    if order.scale not in SCALES:
+        raise UsageError(f"there is no scale {order.scale!r}: choose {' or '.join(SCALES)}")
+    if order.scale == "published":
+        return published_rank(graph, damping=order.damping, rounds=order.rounds)
+    if order.rounds is not None:
+        raise UsageError("rounds are counted on the published scale only; the normalised one is computed until it settles")
+    return pagerank(graph, damping=order.damping)
+
+
+def _ids(pages: Sequence[Url]) -> NDArray[np.int64]:
+    return np.fromiter(map(url_id, pages), np.int64, len(pages))
+
+
+def _columns(graph: LinkGraph, ids: NDArray[np.int64], rows: SiteRows, ranking: Ranking, site_map: SiteMap | None) -> PageColumns:
+    """What is shown of each page, in the order of graph.pages. Facts of what a URL was earlier are left out."""
+    count = len(ids)
+    reasons = [REASONS[code] for code in rows.urls.reasons[places(rows.urls.ids, ids)].tolist()]
+    read = places_in_sorted(rows.pages.ids, ids)
+    read[~graph.indexed] = -1
+    known = np.flatnonzero(read >= 0)
+    titles, media_types = [""] * count, [""] * count
+    for page, place in zip(known.tolist(), read[known].tolist(), strict=True):
+        titles[page], media_types[page] = rows.pages.titles[place], rows.pages.media_types[place]
+    size_bytes = np.zeros(count, np.int64)
+    size_bytes[known] = rows.pages.sizes[read[known]]
+    status = np.zeros(count, np.int16)
+    answered = places(ids, rows.statuses[0])
+    status[answered[answered >= 0]] = rows.statuses[1][answered >= 0].clip(max=999)
+    return PageColumns(
+        url=graph.pages,
+        title=titles,
+        state=[STATE_OF[reason] for reason in reasons],
+        reason=reasons,
+        status=status,
+        media_type=media_types,
+        size_bytes=size_bytes,
+        layer=site_map.layer if site_map else np.full(count, -1, np.int32),
+        rank=ranking.scores,
+        score=link_score(ranking.scores),
+        links_in=np.bincount(graph.targets, minlength=count).astype(np.int64),
+        links_out=np.diff(graph.offsets),
+    )
+
+
+def about(rows: SiteRows, ranking: Ranking, now: float) -> About:
+    """Where the results come from. Parameters: the run's settings that differ from the defaults."""
+    defaults = as_values(Settings())
+    changed = [(name, _shown(value)) for name, value in rows.run.settings.items() if value != defaults.get(name)]
+    if rows.run.state != "done":
+        changed.append(("run_state", "running" if rows.running else rows.run.state))
+    return About(run_name(rows.run), rows.start.url, now, ranking.damping, ranking.rounds, parameters=tuple(changed))
+
+
+def run_name(run: runs.RunRecord) -> str:
+    return f"{run.kind} {run.id}"
+
+
+def _shown(value: object) -> str:
+    """A setting as its flag takes it."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def why_no_map(rows: SiteRows) -> str:
+    """What kept the home page from being fetched, and what to do."""
+    home, start = rows.home, rows.start
+    if home is None:
+        return f"no map: {start.url} was never asked for; the run ended before. Crawl again."
+    moved = f", where {start.url} redirects," if home.url != start.url else ""
+    said = f"no map: {home.url}{moved} was not fetched: {REASON_WORDS[home.reason]}{f' ({home.rule})' if home.rule else ''}. "
+    match home.reason:
+        case Reason.WAITING:
+            return said + ("Try again in a moment." if rows.running else f"Go on with it: periplus crawl {start.url}")
+        case Reason.SCOPE:
+            return said + f"Begin there: periplus crawl {home.url}"
+        case Reason.ROBOTS | Reason.ROBOTS_UNREACHABLE:
+            return said + "Only the site's owner can change that; on hosts of your own, --mine HOST --ignore-robots."
+        case Reason.PRIVATE:
+            return said + "If it is meant: --allow-private."
+        case _:
+            return said + "Check the address, then crawl again. `periplus status` tells more."

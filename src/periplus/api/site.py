@@ -1,0 +1,123 @@
+"""What is a site's map, for whoever asks from Python or the command line?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TextIO
+
+import numpy as np
+
+from periplus.analyse.hierarchy import map_tree
+from periplus.analyse.linked import linked_bytes
+from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, read_site, run_name, why_no_map
+from periplus.errors import UsageError
+from periplus.model.graph import LinkGraph
+from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey
+from periplus.present.map_json import write_map_json
+from periplus.present.map_text import map_text
+from periplus.present.map_values import LINKED, VALUES
+from periplus.present.map_xml import write_map_xml
+from periplus.present.wording import count_of, number, utc
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.runs import RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A site's hierarchical map with its link graph, ranks and pages, as they stood at one moment."""
+
+    key: SiteKey
+    run: RunRecord  # the last
+    running: bool  # the crawl went on at that moment
+    graph: LinkGraph
+    ranking: Ranking
+    site_map: SiteMap
+    facts: PageColumns
+    about: About
+
+    @property
+    def depth(self) -> int:
+        """The last layer's number."""
+        return self.site_map.depth
+
+    @property
+    def complete_to(self) -> int:
+        """The last layer down to which nothing waits to be fetched; -1 while even the home page does."""
+        waiting = np.array([reason is Reason.WAITING for reason in self.facts.reason], np.bool_)
+        layers = self.site_map.layer[waiting & (self.site_map.layer >= 0)]
+        return int(layers.min()) - 1 if layers.size else self.depth
+
+    @property
+    def shown_depth(self) -> int:
+        """The last layer worth showing: all (-1), but while the crawl goes on only what will not change."""
+        return self.complete_to if self.running and self.complete_to < self.depth else -1
+
+    def top(self, most: int = 10) -> list[PageFacts]:
+        """The fetched pages that count most, greatest rank first."""
+        rank = np.where(self.graph.indexed, self.facts.rank, -np.inf)
+        best = np.argsort(-rank, kind="stable")[: min(most, int(self.graph.indexed.sum()))]
+        return [self.facts.page(page) for page in best.tolist()]
+
+    def tree(self, *, max_nodes: int = 60, max_depth: int | None = None) -> MapNode:
+        """The map folded to at most max_nodes pages. max_depth: None: shown_depth; -1: any."""
+        depth = self.shown_depth if max_depth is None else max_depth
+        return map_tree(self.site_map, self.facts.rank, self.facts.size_bytes, self.graph.indexed, max_nodes=max_nodes, max_depth=depth)
+
+    def text(self, *, width: int = 100, max_nodes: int = 60, max_depth: int | None = None, ascii_only: bool = False) -> Iterator[str]:
+        """The lines of the map for a terminal: what it is of, and the tree."""
+        yield from self.head()
+        yield ""
+        yield from map_text(self.tree(max_nodes=max_nodes, max_depth=max_depth), self.facts, width=width, ascii_only=ascii_only)
+
+    def head(self) -> Iterator[str]:
+        """What the map is of, how far it goes, and what is not in it."""
+        pages = len(self.site_map.order)
+        fetched = int(self.graph.indexed[self.site_map.order].sum())
+        yield f"{self.key}: {count_of(pages, 'page')}, {number(fetched)} fetched, depth {self.depth}"
+        yield f"{run_name(self.run).capitalize()}, {utc(self.run.started)}: {self._state()}"
+        unreached = len(self.facts.url) - pages
+        if unreached:
+            yield f"Not in the map: {count_of(unreached, 'page')} that no link reaches from the home page (from sitemaps or earlier runs)"
+
+    def _state(self) -> str:
+        layer = self.complete_to
+        if layer < self.depth:
+            goes = "goes on" if self.running else "stopped" if self.run.state in ("running", "stopped") else self.run.state
+            return f"{goes}; complete down to layer {layer}"
+        if self.running:
+            return "goes on"
+        state = "killed" if self.run.state == "running" else self.run.state
+        return f"{state}: {self.run.note}" if self.run.note else state
+
+    def write_json(self, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int | None = None) -> None:
+        """The whole map as JSON; see `present.map_json`."""
+        depth = self.shown_depth if max_depth is None else max_depth
+        write_map_json(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
+
+    def write_xml(self, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int | None = None) -> None:
+        """The whole map as XML; see `present.map_xml`."""
+        depth = self.shown_depth if max_depth is None else max_depth
+        write_map_xml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
+
+    def _facts_with(self, values: tuple[str, ...]) -> PageColumns:
+        """The facts, with the bytes behind each page's links where they are wanted."""
+        if LINKED not in values:
+            return self.facts
+        return replace(self.facts, linked=linked_bytes(self.graph, self.facts.size_bytes, self.facts.media_type))
+
+
+def site_of(connection: reading.Connection, key: str, order: RankOrder, now: float) -> Site:
+    """The map of the site with this key, or of the only one. Raises UsageError where there is none, saying why."""
+    with reading.snapshot(connection):
+        rows = read_site(connection, key, now)
+    return mapped(rows, analysed(rows, order), now)
+
+
+def mapped(rows: SiteRows, found: SiteAnalysis, now: float) -> Site:
+    if found.site_map is None:
+        raise UsageError(why_no_map(rows))
+    origin = about(rows, found.ranking, now)
+    return Site(rows.start.site, rows.run, rows.running, found.graph, found.ranking, found.site_map, found.facts, origin)

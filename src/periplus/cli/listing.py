@@ -1,0 +1,110 @@
+"""`periplus pages` and `periplus links`: rows with what is known of each, streamed as a table, CSV or JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.errors import InvalidUrl, UsageError
+from periplus.model.page import LinkKind, Position
+from periplus.model.visit import Reason, State
+from periplus.present.tables import FORMATS, write_table
+
+if TYPE_CHECKING:
+    from periplus.api.collection import Collection
+
+PAGE_COLUMNS = ("status", "reason", "layer", "size", "media_type", "url", "title")
+LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "target_reason", "target_status")
+
+
+def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What both lists share."""
+    for option in (
+        output_option,
+        click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True),
+        click.option("--columns", default="", metavar="A,B,...", help="Which columns, in this order; `all` for every one there is."),
+        click.option("-n", "--limit", type=click.IntRange(0), default=None, help="At most so many rows."),
+        collection_option,
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--state", type=click.Choice([state.value for state in State]), help="Fetched, only known, left aside, or dead.")
+@click.option(
+    "--reason", type=click.Choice([reason.value for reason in Reason]), metavar="REASON", help="Why it is in its state; `periplus status` counts them."
+)
+@click.option("--status", metavar="404|4xx", help="What the server answered.")
+@click.option("--media-type", metavar="TYPE", help="`text/html`, or `image/` for all of them.")
+@click.option("--layer", type=click.IntRange(0), help="Clicks from the start.")
+@click.option("--url", metavar="TEXT|REGEX", help="Part of the URL, or a regular expression.")
+@click.option("--host", help="With or without its port.")
+@_row_options
+def pages(collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any) -> None:
+    """List URLs with what is known of each, by layer and URL.
+
+    Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
+    """
+    from periplus.api.collection import PageFilter, PageRow, open_collection
+
+    wanted = PageFilter(limit=-1 if limit is None else limit, **{name: value for name, value in filters.items() if value is not None})
+    names = _columns(columns, PAGE_COLUMNS, PageRow._fields)
+    with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
+        write_table(names, kept.page_columns(wanted, names), format, out)
+
+
+@click.command()
+@click.option("--from", "source", default="", metavar="URL", help="Links on this page.")
+@click.option("--to", "target", default="", metavar="URL", help="Links to this URL, with the pages that hold them.")
+@click.option("--kind", type=click.Choice([kind.value for kind in LinkKind]), metavar="KIND", help="What the link is for: a, image, canonical, redirect, ...")
+@click.option("--position", type=click.Choice([position.value for position in Position]), help="The part of the page it stands in.")
+@click.option("--nofollow", is_flag=True, help="Only links that ask not to be followed.")
+@click.option("--broken", is_flag=True, help="Only links to what is dead.")
+@click.option("--external", is_flag=True, help="Only links to other sites.")
+@click.option("--bad", is_flag=True, help="What stands where a link belongs and is none: mailto:, javascript:, malformed. With --from: of that page.")
+@_row_options
+def links(collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any) -> None:
+    """List links, with anchors and positions.
+
+    A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered with --from or --to only.
+    """
+    from periplus.api.collection import BadLinkRow, LinkFilter, LinkRow, open_collection
+
+    most = -1 if limit is None else limit
+    bad = filters.pop("bad")
+    given = sorted(name for name, value in filters.items() if value and name != "source")
+    if bad and (given or columns):
+        raise UsageError("--bad goes with --from, --limit, --format and -o only")
+    names = BadLinkRow._fields if bad else _columns(columns, LINK_COLUMNS, LinkRow._fields)
+    with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
+        filters |= {name: _known(kept, filters[name]) for name in ("source", "target") if filters[name]}
+        if bad:
+            rows: Any = kept.bad_links(filters["source"], most)
+        else:
+            rows = kept.link_columns(LinkFilter(limit=most, **{name: value for name, value in filters.items() if value}), names)
+        write_table(names, rows, format, out)
+
+
+def _columns(given: str, usual: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns asked for. Unknown names are refused where the rows are read."""
+    if given == "all":
+        return every
+    return tuple(part.strip() for part in given.split(",") if part.strip()) or usual
+
+
+def _known(kept: Collection, text: str) -> str:
+    """The canonical form of a URL that the collection knows. Raises InvalidUrl, or UsageError saying how to look for it."""
+    from periplus.urls.canonical import canonical
+
+    try:
+        url = canonical(text if "://" in text else f"https://{text}")
+    except InvalidUrl:
+        raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
+    if not kept.knows(url):
+        raise UsageError(f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
+    return url

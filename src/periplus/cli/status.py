@@ -1,0 +1,129 @@
+"""`periplus status`: what a collection holds, how its runs ended, and what it waits for."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.present.lines import visible
+from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc
+
+if TYPE_CHECKING:
+    from periplus.api.collection import Status
+    from periplus.model.frontier import HostRow
+    from periplus.store.sqlite.runs import RunRecord
+
+RUNS_SHOWN = 5
+
+
+@click.command()
+@collection_option
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def status(collection: Path | None, format: str, output: Path | None) -> None:
+    """Say what a collection holds and how its runs ended."""
+    from periplus.api.collection import open_collection
+
+    with open_collection(found_collection(collection)) as opened_collection:
+        found = opened_collection.status()
+    with opened(output, exact=format != "text") as out:
+        if format == "json":
+            out.write(json.dumps(as_json(found), ensure_ascii=False, indent=1) + "\n")
+        else:
+            out.writelines(line + "\n" for line in lines(found))
+
+
+def lines(found: Status) -> Iterator[str]:
+    """The status for reading."""
+    known = sum(tally.urls for tally in found.counts)
+    yield f"{found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, {size(found.size_bytes)} on disk"
+    yield from _counts(found)
+    yield from _runs(found)
+    yield from _waiting(found)
+
+
+def _counts(found: Status) -> Iterator[str]:
+    rows: list[tuple[str, int]] = []
+    for state, tallies in groupby(found.counts, key=lambda tally: tally.state):
+        group = list(tallies)
+        rows.append((STATE_WORDS[state], sum(tally.urls for tally in group)))
+        rows += [(f"  {REASON_WORDS[tally.reason]}", tally.urls) for tally in group]
+    if rows:
+        yield ""
+    wide = max((len(number(count)) for _, count in rows), default=0)
+    for name, count in rows:
+        yield f"{number(count):>{wide}}  {name}"
+
+
+def _runs(found: Status) -> Iterator[str]:
+    if not found.runs:
+        yield "\nNo run yet: `periplus crawl URL` begins one."
+        return
+    yield f"\n{count_of(len(found.runs), 'run')}" + (f", the last {RUNS_SHOWN}:" if len(found.runs) > RUNS_SHOWN else ":")
+    for run in found.runs[-RUNS_SHOWN:]:
+        ended = _ended(run, found.running and run is found.runs[-1])
+        yield f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, {size(run.wire_bytes)}  {ended}"
+    yield f"  from {', '.join(visible(start) for start in found.runs[-1].starts[:3])}" + (" and others" if len(found.runs[-1].starts) > 3 else "")
+
+
+def _ended(run: RunRecord, running: bool) -> str:
+    if running:
+        return "goes on"
+    if run.state == "running":
+        return "killed before its end; the same crawl command goes on with it"
+    took = f" after {max(0, (run.ended or run.started) - run.started):.0f} s"
+    return run.state + took + (f": {visible(run.note)}" if run.note else "")
+
+
+def _waiting(found: Status) -> Iterator[str]:
+    if not found.hosts_waiting:
+        return
+    yield f"\n{count_of(found.hosts_waiting, 'host')} with work waiting, {number(found.entries_waiting)} to fetch:"
+    for host in found.busiest:
+        yield f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; {why_waits(host, found.running)}"
+    if found.hosts_waiting > len(found.busiest):
+        yield f"  and {count_of(found.hosts_waiting - len(found.busiest), 'more host')}"
+
+
+def why_waits(host: HostRow, running: bool) -> str:
+    """Why a host with work is not asked at this moment."""
+    if not running:
+        return "no crawl goes on"
+    if host.leased:
+        return "being asked"
+    if host.wait_s > 0:
+        return f"may be asked again in {host.wait_s:.0f} s ({host.waits_for or 'its delay'})"
+    return "ready, waits for a worker"
+
+
+def as_json(found: Status) -> dict[str, object]:
+    """The status for programs; times are seconds since the epoch."""
+    return {
+        "folder": str(found.folder),
+        "size_bytes": found.size_bytes,
+        "asked_at": time.time(),
+        "running": found.running,
+        "known": sum(tally.urls for tally in found.counts),
+        "counts": [{"state": tally.state.value, "reason": tally.reason.value, "urls": tally.urls} for tally in found.counts],
+        "runs": [
+            {
+                "id": run.id, "kind": run.kind, "starts": run.starts, "started": run.started, "ended": run.ended, "state": run.state,
+                "note": run.note, "fetched": run.fetched, "wire_bytes": run.wire_bytes,
+            }
+            for run in found.runs
+        ],
+        "hosts": found.hosts,
+        "hosts_waiting": found.hosts_waiting,
+        "entries_waiting": found.entries_waiting,
+        "busiest": [
+            {"host": host.host, "waiting": host.pending, "fetched": host.fetched, "wait_s": host.wait_s, "waits_for": host.waits_for, "leased": host.leased}
+            for host in found.busiest
+        ],
+    }  # fmt: skip

@@ -1,0 +1,96 @@
+"""Small collections made through the store itself: pages are given, and nothing is fetched.
+
+    stored(folder, {"https://e.org/": page("Home", "/a", "/b"), "https://e.org/a": 404, "https://e.org/b": "/c"}, ["https://e.org/"])
+
+An answer is HTML text, a status, or the target of a redirect; a URL without one is left waiting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from periplus.document.understand import understand
+from periplus.model.frontier import Batch, Candidate, Completion, HostState, Lease, Task
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.visit import Cause, Failed, Fetched, Headers, Outcome, Reason, Redirected, Visit
+from periplus.settings import Settings
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.canonical import canonical, url_id
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import site_key
+
+NOW = 1_000_000.0
+HTML = Headers((("content-type", "text/html; charset=utf-8"),))
+REASONS = {404: Reason.NOT_FOUND, 410: Reason.NOT_FOUND, 403: Reason.REFUSED, 500: Reason.SERVER_ERROR, 0: Reason.UNREACHABLE}
+Answer = str | int
+
+
+def page(title: str, *links: str, head: str = "") -> str:
+    """HTML with links, each with the last part of its target for an anchor."""
+    anchors = "".join(f'<a href="{link}">to {link.rpartition("/")[2] or "home"}</a> ' for link in links)
+    return f"<!DOCTYPE html><title>{title}</title>{head}<p>{title}</p>{anchors}"
+
+
+def stored(folder: Path, answers: Mapping[str, Answer], starts: Sequence[str], *, state: str = "done", settings: Settings | None = None) -> Path:
+    """A collection in folder of one run over these answers; state: how the run ends, `running` leaves it open."""
+    settings = settings or Settings()
+    urls = [canonical(start) for start in starts]
+    if not schema.exists(folder):
+        schema.create(folder)
+    run_id = runs.begin_run(folder, "crawl", urls, settings, NOW)
+    store = SqliteCrawlStore(folder, run_id, settings.budget, settings.keeping)
+    sites = {site_key(url) for url in urls}
+    store.offer([_candidate(url, 0, sites) for url in urls], (), NOW)
+    worker = store.join(os.getpid(), NOW)
+    _walk(store, worker, answers, sites)
+    store.leave(worker, NOW)
+    store.close()
+    if state != "running":
+        runs.end_run(folder, run_id, state, "", NOW + 60)
+    return folder
+
+
+def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], sites: set[str]) -> None:
+    """Layer by layer, until nothing is left that has an answer."""
+    hosts = {host.host_id for host in store.ready(100, 1e9, NOW)}
+    while hosts:
+        for lease in store.lease(worker, sorted(hosts), NOW):
+            tasks, _ = store.take(lease, 1000, frozenset(), NOW)
+            known = [task for task in tasks if task.request.url in answers]
+            done = tuple(_completion(lease, task, answers[task.request.url], sites) for task in known)
+            store.commit(worker, Batch(done, (HostState(lease, 0.0, 0.5, 1.0, 0, True, "delay", release=True),)), NOW)
+            if not known:
+                hosts.discard(lease.host_id)
+        hosts &= {host.host_id for host in store.ready(100, 1e9, NOW)}
+
+
+def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Completion:
+    request, layer = task.request, task.request.layer
+    below = None if layer is None else layer + 1
+    outcome: Outcome
+    if isinstance(answer, int):
+        outcome = Fetched(answer, HTML, b"") if answer else Failed(Cause.TIMEOUT)
+        return Completion(lease, task, Visit(request, NOW, 0.1, outcome), REASONS[answer])
+    if not answer.startswith("<"):
+        target = canonical(answer, request.url)
+        visit = Visit(request, NOW, 0.1, Redirected(301, Headers(), target))
+        return Completion(lease, task, visit, Reason.REDIRECT, target, candidates=(_candidate(target, layer, sites),))
+    fetched = Fetched(200, HTML, answer.encode())
+    document = understand(request.url, fetched)
+    found = [
+        _candidate(link.target, below, sites)
+        if link.kind in FOLLOWED_KINDS
+        else Candidate(link.target, url_id(link.target), host_key(link.target), site_key(link.target), Reason.RESOURCE, None)
+        for link in document.links
+    ]
+    reason = Reason.NOINDEX if document.noindex else Reason.OK
+    return Completion(lease, task, Visit(request, NOW, 0.1, fetched, len(answer)), reason, "", document, tuple(found))
+
+
+def _candidate(url: str, layer: int | None, sites: set[str]) -> Candidate:
+    target = canonical(url)
+    reason = Reason.WAITING if site_key(target) in sites else Reason.SCOPE
+    return Candidate(target, url_id(target), host_key(target), site_key(target), reason, layer)
