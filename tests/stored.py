@@ -55,16 +55,16 @@ def stored(folder: Path, answers: Mapping[str, Answer], starts: Sequence[str], *
 
 def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], sites: set[str]) -> None:
     """Layer by layer, until nothing is left that has an answer."""
-    hosts = {host.host_id for host in store.ready(100, 1e9, NOW)}
-    while hosts:
-        for lease in store.lease(worker, sorted(hosts), NOW):
+    went_on = True
+    while went_on:
+        went_on = False
+        ready = sorted(host.host_id for host in store.ready(100, 1e9, NOW))
+        for lease in store.lease(worker, ready, NOW):
             tasks, _ = store.take(lease, 1000, frozenset(), NOW)
             known = [task for task in tasks if task.request.url in answers]
             done = tuple(_completion(lease, task, answers[task.request.url], sites) for task in known)
             store.commit(worker, Batch(done, (HostState(lease, 0.0, 0.5, 1.0, 0, True, "delay", release=True),)), NOW)
-            if not known:
-                hosts.discard(lease.host_id)
-        hosts &= {host.host_id for host in store.ready(100, 1e9, NOW)}
+            went_on = went_on or bool(known)
 
 
 def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Completion:

@@ -1,0 +1,251 @@
+"""What a collection answers when it is asked from Python."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import periplus
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.model.results import OTHERS
+from periplus.model.visit import Reason, State
+from periplus.settings import settings_from
+from periplus.store.sqlite.listing import LINK_COLUMNS, PAGE_COLUMNS, LinkRow, PageRow, status_range
+from stored import page, stored
+
+HOME = "https://e.org/"
+WEB = {
+    HOME: page("Home", "/a", "/b", "/old", "/gone", "/moved", "https://other.org/x", "https://www.e.org/c", head='<link rel="stylesheet" href="/s.css">'),
+    "https://e.org/a": page("A", "/", "/deep", "/gone"),
+    "https://e.org/b": page("B", "/a", "https://other.org/y", "https://third.org/", "mailto:x@e.org"),
+    "https://e.org/old": "/a",
+    "https://e.org/moved": "/lost",
+    "https://e.org/lost": 410,
+    "https://e.org/gone": 404,
+    "https://www.e.org/c": page("A", "https://e.org/", head='<meta name="robots" content="noindex">'),
+    "https://e.org/deep": page("B", "/a", "https://other.org/y", "https://third.org/", "mailto:x@e.org"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return stored(tmp_path / "e.org.periplus", WEB, [HOME])
+
+
+@pytest.fixture
+def collection(folder):
+    with periplus.open(folder) as opened:
+        yield opened
+
+
+def test_the_map_holds_the_pages_of_the_site_by_layer(collection):
+    site = collection.map()
+    layers = {url: int(layer) for url, layer in zip(site.facts.url, site.facts.layer, strict=True)}
+    assert layers == {HOME: 0, "https://e.org/a": 1, "https://e.org/b": 1, "https://www.e.org/c": 1, "https://e.org/deep": 2}
+    assert (site.key, site.depth, site.complete_to, site.running) == ("e.org", 2, 2, False)
+    assert site.site_map.parent[list(site.facts.url).index("https://e.org/deep")] == list(site.facts.url).index("https://e.org/a")
+
+
+def test_facts_stand_in_the_order_of_the_pages(collection):
+    site = collection.map()
+    place = list(site.facts.url).index("https://www.e.org/c")
+    facts = site.facts.page(place)
+    assert (facts.title, facts.reason, facts.state, facts.status) == ("A", Reason.NOINDEX, State.REGISTERED, 200)
+    assert (facts.media_type, facts.links_in, facts.links_out) == ("text/html", 1, 1)
+    assert facts.size_bytes == len(WEB["https://www.e.org/c"])
+    assert [page.url for page in site.top(1)] == [site.facts.url[int(np.argmax(site.facts.rank))]]
+    assert len(site.top(100)) == 5
+
+
+def test_a_folded_tree_counts_what_it_does_not_name(collection):
+    tree = collection.map().tree(max_nodes=2)
+    assert tree.pages == 5
+    assert [child.page for child in tree.children][-1] == OTHERS
+
+
+def test_both_scales_give_one_order(collection):
+    site, published = collection.map(), collection.map(scale="published")
+    assert site.ranking.scores.sum() == pytest.approx(1)
+    assert np.array_equal(np.argsort(site.ranking.scores), np.argsort(published.ranking.scores))
+    assert collection.map(scale="published", rounds=1).ranking.rounds == 1
+
+
+@pytest.mark.parametrize("wrong", [{"scale": "linear"}, {"rounds": 3}, {"damping": 1.0}, {"site": "other.org"}])
+def test_an_order_that_cannot_be_is_refused(collection, wrong):
+    with pytest.raises(UsageError):
+        collection.map(**wrong)
+
+
+def test_counts_add_up_and_say_why(collection):
+    counts = {tally.reason: tally.urls for tally in collection.counts()}
+    assert counts == {
+        Reason.OK: 4, Reason.NOINDEX: 1, Reason.RESOURCE: 1, Reason.SCOPE: 3, Reason.REDIRECT: 2, Reason.NOT_FOUND: 2,
+    }  # fmt: skip
+    status = collection.status()
+    assert sum(tally.urls for tally in status.counts) == 13
+    assert (status.running, status.hosts_waiting, status.hosts, len(status.runs)) == (False, 0, 4, 1)
+
+
+def test_pages_are_listed_by_layer_and_url(collection):
+    rows = list(collection.pages(state="indexed"))
+    assert [row.url for row in rows] == [HOME, "https://e.org/a", "https://e.org/b", "https://e.org/deep"]
+    assert (rows[0].title, rows[0].layer, rows[0].charset, rows[0].status) == ("Home", 0, "utf-8", 200)
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        ({"status": "4xx"}, 2), ({"status": "404"}, 1), ({"reason": "redirect"}, 2), ({"layer": 0}, 1), ({"host": "www.e.org"}, 1),
+        ({"host": "e.org:443"}, 9), ({"url": "other.org/"}, 2), ({"url": r"/[ab]$"}, 2), ({"url": "(a"}, 0), ({"media_type": "text/"}, 5),
+        ({"media_type": "text/plain"}, 0), ({"limit": 3}, 3), ({"state": "invalid", "url": "gone"}, 1),
+    ],
+)  # fmt: skip
+def test_filters_choose_pages(collection, filters, count):
+    assert len(list(collection.pages(**filters))) == count
+
+
+@pytest.mark.parametrize("wrong", [{"state": "lost"}, {"reason": "none"}, {"status": "4x"}, {"colour": "red"}])
+def test_a_filter_that_cannot_be_is_refused(collection, wrong):
+    with pytest.raises(UsageError):
+        list(collection.pages(**wrong))
+
+
+def test_links_say_where_and_with_which_words(collection):
+    rows = list(collection.links(target="https://e.org/gone"))
+    assert [(row.source, row.anchor, row.target_reason, row.target_status) for row in rows] == [
+        (HOME, "to gone", "not-found", 404),
+        ("https://e.org/a", "to gone", "not-found", 404),
+    ]
+    assert {row.target for row in collection.links(external=True)} == {"https://other.org/x", "https://other.org/y", "https://third.org/"}
+    assert {row.target for row in collection.links(broken=True)} == {"https://e.org/gone", "https://e.org/lost"}
+    assert [row.kind for row in collection.links(source="https://e.org/old")] == ["redirect"]
+    assert [row.target for row in collection.links(kind="style")] == ["https://e.org/s.css"]
+    assert [(row.why, row.text) for row in collection.bad_links("https://e.org/b")] == [("mailto", "mailto:x@e.org")]
+
+
+def test_columns_are_those_of_the_rows():
+    assert tuple(PAGE_COLUMNS) == PageRow._fields
+    assert tuple(LINK_COLUMNS) == LinkRow._fields
+
+
+def test_a_status_class_is_a_range():
+    assert (status_range("404"), status_range("4xx"), status_range("50X")) == ((404, 404), (400, 499), (500, 509))
+    for wrong in ("", "x", "4040", "abc", "²00"):
+        with pytest.raises(UsageError):
+            status_range(wrong)
+
+
+def test_the_report_finds_what_is_wrong(collection):
+    from periplus.api.facts import RankOrder
+    from periplus.api.findings import report_data
+
+    data = report_data(collection._connection, "", RankOrder(), 0.0)
+    dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.dead]
+    assert dead == [
+        ("https://e.org/gone", Reason.NOT_FOUND, [HOME, "https://e.org/a"]),
+        ("https://e.org/moved", Reason.NOT_FOUND, [HOME]),  # as the page writes it; it redirects to what is gone
+    ]
+    assert data.dead[0].holders[0].anchor == "to gone"
+    assert [(item.source, item.target, item.links) for item in data.redirects] == [
+        ("https://e.org/moved", "https://e.org/lost", 1), ("https://e.org/old", "https://e.org/a", 1),
+    ]  # fmt: skip
+    assert [(tally.name, tally.pages) for tally in data.external] == [("other.org", 3), ("third.org", 2)]
+    assert [group.urls for group in data.duplicates] == [("https://e.org/b", "https://e.org/deep")]
+    assert [(layer.indexed, layer.registered) for layer in data.layers] == [(1, 0), (3, 0), (1, 0)]
+    assert [(tally.name, tally.pages) for tally in data.hosts] == [("e.org:443", 4), ("www.e.org:443", 1)]
+    assert {tally.name for tally in data.media} == {"text/html"}
+    assert data.finished > 0
+
+
+def test_redirects_in_a_circle_are_dead(tmp_path):
+    folder = stored(tmp_path, {HOME: page("Home", "/1"), "https://e.org/1": "/2", "https://e.org/2": "/1"}, [HOME])
+    from periplus.api.facts import RankOrder
+    from periplus.api.findings import report_data
+
+    with periplus.open(folder) as collection:
+        dead = report_data(collection._connection, "", RankOrder(), 0.0).dead
+    assert [(link.target, link.reason) for link in dead] == [("https://e.org/1", Reason.BAD_ANSWER)]
+
+
+def test_the_report_is_written_where_it_is_said(collection, folder, tmp_path):
+    assert collection.report() == folder / "report.html"
+    assert collection.report(tmp_path / "r.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_start_that_redirects_leads_to_the_home_page(tmp_path):
+    folder = stored(tmp_path, {"http://e.org/": "https://www.e.org/", "https://www.e.org/": page("Home", "/a")}, ["http://e.org/"])
+    with periplus.open(folder) as collection:
+        site = collection.map()
+    assert (site.facts.url[site.site_map.home], site.key) == ("https://www.e.org/", "e.org")
+    assert site.complete_to == 0
+
+
+def test_several_sites_are_mapped_one_at_a_time(tmp_path):
+    web = {HOME: page("E", "/a"), "http://localhost:8000/": page("L", "/b", "https://e.org/a")}
+    folder = stored(tmp_path, web, [HOME, "http://localhost:8000/"])
+    with periplus.open(folder) as collection:
+        with pytest.raises(UsageError, match=r"e\.org, localhost:8000"):
+            collection.map()
+        assert list(collection.map("localhost:8000").facts.url) == ["http://localhost:8000/", "http://localhost:8000/b"]
+        assert list(collection.map("e.org").facts.url) == [HOME, "https://e.org/a"]
+
+
+@pytest.mark.parametrize(
+    ("web", "said"),
+    [({HOME: 404}, "not found"), ({HOME: 0}, "no answer"), ({}, "waiting its turn"), ({HOME: "https://else.org/"}, "Begin there")],
+)
+def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, web, said):
+    folder = stored(tmp_path, web, [HOME], state="failed")
+    with periplus.open(folder) as collection:
+        with pytest.raises(UsageError, match=said):
+            collection.map()
+        assert "No page was fetched" in collection.report().read_text("utf-8")
+
+
+def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_layer(tmp_path, monkeypatch):
+    web = {HOME: page("Home", "/a", "/b"), "https://e.org/a": page("A", "/c"), "https://e.org/b": page("B")}
+    folder = stored(tmp_path, web, [HOME], state="running")
+    with periplus.open(folder) as collection:
+        stopped = collection.map()
+        monkeypatch.setattr("periplus.store.sqlite.reading.is_being_crawled", lambda connection, now: True)
+        running = collection.map()
+    assert (stopped.complete_to, stopped.shown_depth, stopped.depth) == (1, -1, 2)
+    assert (running.complete_to, running.shown_depth) == (1, 1)
+    assert "goes on; complete down to layer 1" in "\n".join(running.head())
+    assert "stopped; complete down to layer 1" in "\n".join(stopped.head())
+    assert [child.page == OTHERS for child in running.tree().children[0].children] == [True]
+
+
+def test_a_crawl_may_go_on_writing_while_a_collection_is_read(folder):
+    with periplus.open(folder) as collection:
+        rows = collection.pages()
+        next(rows)
+        stored(folder, {"https://e.org/new": page("New")}, ["https://e.org/new"])
+        assert len(list(rows)) == 12
+        assert len(collection.runs()) == 2
+
+
+def test_a_time_limit_stops_a_long_question(folder):
+    from periplus.store.sqlite import reading
+
+    with (
+        periplus.open(folder, time_limit_s=0.05) as collection,
+        pytest.raises(StoreError, match=r"longer than 0\.05 s"),
+        reading.limited(collection._connection, 0.05),
+    ):
+        collection._connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n").fetchone()
+
+
+def test_no_collection_and_no_such_name(tmp_path):
+    with pytest.raises(NoCollection):
+        periplus.open(tmp_path)
+    with pytest.raises(AttributeError):
+        periplus.nothing  # noqa: B018
+    assert all(getattr(periplus, name) for name in periplus.__all__)
+
+
+def test_parameters_of_the_run_stand_in_the_map(tmp_path):
+    folder = stored(tmp_path, WEB, [HOME], settings=settings_from({"max_depth": 7, "include": ("a", "b")}))
+    with periplus.open(folder) as collection:
+        assert collection.map().about.parameters == (("include", "a b"), ("max_depth", "7"))
+    assert "numpy" in sys.modules
