@@ -150,7 +150,7 @@ class _Slot:
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted = True
+        self.wanted, self.header_whole = True, False
         self.easy.setopt(pycurl.URL, request.url)
         extra = self._extra_headers(request)
         if extra or self.special:
@@ -184,12 +184,13 @@ class _Slot:
         if line[:5] == b"HTTP/":  # a new header: after 1xx, or after a proxy's answer to CONNECT
             parts = line.split(None, 2)
             self.status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-            self.fields = []
+            self.fields, self.header_whole = [], False
             return None
         name, colon, value = line.decode("latin-1").partition(":")
         if colon:
             self.fields.append((name.strip().lower(), value.strip()))
         elif line in (b"\r\n", b"\n"):
+            self.header_whole = True
             self._judge_media_type()
         return None
 
@@ -219,7 +220,7 @@ class _Slot:
         """The finished exchange as a value. code: libcurl's, 0 when all went well."""
         cause = self.cause
         if code and cause is None and self.cut is Cut.NONE:
-            if self.status >= 200 and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
+            if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
             else:
                 cause = _CAUSES.get(code, Cause.RESET)
