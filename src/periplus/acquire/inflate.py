@@ -71,7 +71,7 @@ def _errors() -> tuple[type[Exception], ...]:
     import brotli
     import zstandard
 
-    return (zlib.error, zstandard.ZstdError, brotli.error, ValueError)  # isal raises zlib.error too
+    return (zlib.error, isal_zlib.error, zstandard.ZstdError, brotli.error, ValueError)
 
 
 def _one(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
