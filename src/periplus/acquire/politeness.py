@@ -115,7 +115,7 @@ def may_pass(outcome: Outcome) -> bool:
     """Whether a later attempt may end better: throttling, server errors, lost connections."""
     match outcome:
         case Fetched(status=status):
-            return status in (408, 425, 429) or status >= 500
+            return status in (408, 425, 429) or 500 <= status < 600  # 999 and its kind are refusals
         case Failed(cause=cause):
             return cause in _HOST_FAILURES and cause is not Cause.TLS
         case _:
