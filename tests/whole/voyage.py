@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -199,12 +199,12 @@ class Served:
 
 
 @contextlib.contextmanager
-def served_apart(recipe: str, folder: Path) -> Iterator[Served]:
-    """`python -m testweb RECIPE`, ended by its own process id."""
+def served_apart(recipe: str, folder: Path, *, program: Sequence[str] = ("-m", "testweb")) -> Iterator[Served]:
+    """`python -m testweb RECIPE`, ended by its own process id. program: another that takes the same flags."""
     port_file, log_file, truth_file = folder / "port.json", folder / "log.jsonl", folder / "truth.json"
     log_file.touch()
-    words = [sys.executable, "-m", "testweb", recipe, "--port-file", port_file, "--log-file", log_file, "--truth-file", truth_file]
-    server = subprocess.Popen(list(map(str, words)), cwd=TESTS, stdout=subprocess.DEVNULL)
+    words = [sys.executable, *program, recipe, "--port-file", port_file, "--log-file", log_file, "--truth-file", truth_file]
+    server = subprocess.Popen(list(map(str, words)), cwd=TESTS, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(TESTS)})
     try:
         until(lambda: port_file.exists() or server.poll() is not None, "the test web does not start")
         told_port = json.loads(port_file.read_text("utf-8"))
