@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 
-from testweb import faults, graphs, robots
+from testweb import content, faults, graphs, identity, robots, traps
 from testweb.site import Site, Web
 
 
@@ -25,6 +25,10 @@ RECIPES: dict[str, Callable[..., Web | Site]] = {
     "crawl-delay": robots.crawl_delay_web,
     "page-rules": robots.page_rules_site,
     "faults": _faulty,
+    "traps": traps.trap_site,
+    "identity": identity.identity_site,
+    "kinds": identity.kinds_site,
+    "mixed": content.mixed_site,
 }
 
 
