@@ -1,0 +1,127 @@
+"""A collection's rules on parameters: the site mapper's A3, and what never matters on a site."""
+
+import pytest
+
+from periplus.errors import UsageError
+from periplus.urls.canonical import canonical
+from periplus.urls.parameters import NO_RULES, apply
+from periplus.urls.rule_file import rules_of
+
+TISK = """
+[[script]]
+path = "/tisk.php"
+required = ["clanek"]
+default = { jazyk = "cz" }
+"""
+ALL = """
+[settings]
+max_depth = 3
+
+[[site]]
+ignored = ["utm_*", "sid"]
+path_ignored = ["jsessionid"]
+index = ["index.html", "index.php"]
+slash = "drop"
+www = "drop"
+scheme = "https"
+
+[[script]]
+path = ["/list", "/shop/*/list"]
+site = "a.test"
+required = ["id"]
+one_of = { kind = ["x", "y z"] }
+optional = ["page", "článek"]
+default = { lang = "en & cz" }
+
+[[script]]
+path = "/loose/**"
+ignored = ["print"]
+sort = false
+"""
+
+
+def one(url, text):
+    applied = apply(canonical(url), rules_of(text))
+    return applied.url
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://h.cz/tisk.php?uzivatel=987&clanek=123", "http://h.cz/tisk.php?clanek=123&jazyk=cz"),
+        ("http://h.cz/tisk.php?jazyk=cz", None),
+        ("http://h.cz/tisk.php?clanek=123&jazyk=en", "http://h.cz/tisk.php?clanek=123&jazyk=en"),
+        ("http://h.cz/tisk.php", None),
+        ("http://h.cz/other.php?b=1&a=2", "http://h.cz/other.php?b=1&a=2"),
+    ],
+)
+def test_site_mapper_a3_example(url, expected):
+    assert one(url, TISK) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://www.a.test/x/?b=1&sid=9&a=2&utm_source=q", "https://a.test/x?b=1&a=2"),
+        ("https://a.test/index.html", "https://a.test/"),
+        ("https://a.test/d/index.php/", "https://a.test/d"),
+        ("https://a.test/d;jsessionid=4F/index.html;jsessionid=4F?sid=1", "https://a.test/d"),
+        ("https://a.test/d;v=1", "https://a.test/d;v=1"),
+        ("http://a.test:8080/x", "http://a.test:8080/x"),
+        ("https://a.test/list?kind=y+z&id=1", "https://a.test/list?id=1&kind=y+z&lang=en%20%26%20cz"),
+        ("https://a.test/list?kind=q&id=1", None),
+        ("https://a.test/shop/1/list?id=1&kind=x&lang=de&junk", "https://a.test/shop/1/list?id=1&kind=x&lang=de"),
+        ("https://a.test/shop/1/2/list?junk=1", "https://a.test/shop/1/2/list?junk=1"),
+        ("https://b.test/list?junk=1", "https://b.test/list?junk=1"),
+        ("https://a.test/list?id=1&kind=x&lang=e&%C4%8Dl%C3%A1n%65k=7", "https://a.test/list?%C4%8Dl%C3%A1nek=7&id=1&kind=x&lang=e"),
+        ("https://a.test/loose/1?b=1&print=1&a=1", "https://a.test/loose/1?b=1&a=1"),
+        ("https://a.test/loose/a/b?print", "https://a.test/loose/a/b"),
+        ("https://a.test/.;jsessionid=1/x", "https://a.test/x"),
+    ],
+)
+def test_rules_of_sites_come_first_then_the_first_script(url, expected):
+    assert one(url, ALL) == expected
+
+
+def test_the_reason_names_the_script_and_what_it_misses():
+    assert apply(canonical("http://h.cz/tisk.php?jazyk=cz"), rules_of(TISK)).rule == "/tisk.php: clanek is required"
+
+
+def test_steps_say_in_order_what_became_of_a_url():
+    applied = apply(canonical("http://h.cz/tisk.php?uzivatel=987&jazyk=en&clanek=123"), rules_of(TISK))
+    assert applied.steps == ("script /tisk.php fits", "without uzivatel", "parameters sorted by name")
+    assert applied.rule == "without uzivatel; parameters sorted by name"
+
+
+def test_without_rules_a_url_stays_as_it_is():
+    url = canonical("http://h.cz/?b=1&&a=2&")
+    assert apply(url, NO_RULES).url is url
+    assert not rules_of("[settings]\nmax_depth = 1")
+
+
+def test_www_and_slash_can_be_added():
+    rules = '[[site]]\nwww = "add"\nslash = "add"\n'
+    assert one("http://example.org/a?q", rules) == "http://www.example.org/a/?q"
+    assert one("http://docs.example.org/a.html", rules) == "http://docs.example.org/a.html"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[script]]\nrequired = ['a']", "line 1, [[script]] 1: path begins with a slash"),
+        ("\n[[script]]\npath = '/a'\nrequired = 'a'", "line 2, [[script]] 1: required is a list of texts"),
+        ("[[site]]\n[[site]]\nslash = 'no'", "line 2, [[site]] 2: slash is 'drop' or 'add'"),
+        ("[[script]]\npath = '/a'\nrequred = ['a']", "there is no field requred"),
+        ("[[script]]\npath = '/a'\nrequired = ['a']\noptional = ['a']", "a is listed twice"),
+        ("[[script]]\npath = '/a'\ndefault = { a = 1 }", "default takes texts"),
+        ("[[script]]\npath = '/a'\nsort = 1", "sort is true or false"),
+        ("[[script]]\npath = '/a'\none_of = { a = 1 }", "one_of.a is a list of texts"),
+        ("[script]\npath = '/a'", "written as [[script]]"),
+        ("[[script]", "not valid TOML"),
+    ],
+)
+def test_mistakes_are_named_with_their_line_and_field(text, said):
+    with pytest.raises(UsageError) as caught:
+        rules_of(text, "c/periplus.toml")
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("c/periplus.toml")
