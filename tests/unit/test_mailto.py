@@ -1,0 +1,94 @@
+"""Links to mail addresses and telephones."""
+
+import time
+
+import pytest
+
+from periplus.urls.mailto import mailto_problem, tel_problem
+
+GOOD = [
+    "mailto:chris@example.com",
+    "MAILTO:chris@example.com",
+    "mailto:infobot@example.com?subject=current-issue",
+    "mailto:infobot@example.com?body=send%20current-issue%0D%0Asend%20index",
+    "mailto:list@example.org?In-Reply-To=%3C3469A91.D10AF4C@example.com%3E",
+    "mailto:majordomo@example.com?body=subscribe%20bamboo-l",
+    "mailto:joe@example.com?cc=bob@example.com&body=hello",
+    "mailto:gorby%25kremvax@example.com",
+    "mailto:unlikely%3Faddress@example.com?blat=foop",
+    "mailto:Mike%26family@example.org",
+    "mailto:%22not%40me%22@example.org",
+    "mailto:%22oh%5C%5Cno%22@example.org",
+    "mailto:user@example.org?subject=caf%C3%A9",
+    "mailto:user@%E7%B4%8D%E8%B1%86.example.org?subject=Test",
+    "mailto:?to=addr1@an.example,addr2@an.example",
+    "mailto:addr1@an.example,addr2@an.example",
+    "mailto:user@[192.0.2.1]",
+    "mailto:?subject=look%20at%20this",
+]
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_rfc6068_examples_are_right(text):
+    assert mailto_problem(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["mailto:a@b.example, c@d.example", " mailto: a@b.example ", "mailto:příliš@žluť.example", 'mailto:"a,b"@example.org', "mailto:a@localhost"]
+)
+def test_ours_what_mail_programs_take_is_right(text):
+    assert mailto_problem(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("mailto:bad@@addr", "two @"),
+        ("mailto:nobody", "no @"),
+        ("mailto:@example.org", "before"),
+        ("mailto:someone@", "behind"),
+        ("mailto:", "no address"),
+        ("mailto:?", "no address"),
+        ("mailto:a..b@example.org", "not allowed"),
+        ("mailto:.a@example.org", "not allowed"),
+        ("mailto:a b@example.org", "not allowed"),
+        ("mailto:a@exa mple.org", "no domain"),
+        ("mailto:a@example..org", "no domain"),
+        ("mailto:a@-example.org", "no domain"),
+        ("mailto:a@example.org;b@example.org", "semicolon"),
+        ("mailto:a@example.org,", "comma too many"),
+        ("mailto:Jan Novák <jan@example.org>", "not allowed"),
+        ("mailto://a@example.org", "//"),
+        ("mailto:100%@example.org", "hexadecimal"),
+        ("mailto:%ff@example.org", "UTF-8"),
+        ("mailto:a@example.org?subject", "no value"),
+        ("mailto:a@example.org?to=bad@@b", "two @"),
+        ("mailto:a@example.org?cc=b", "no @"),
+        ("mailto:" + "a" * 65 + "@example.org", "longer"),
+        ("mailto:a@" + "b" * 64 + ".org", "longer"),
+        ("mailto:a@" + "ž" * 60 + ".org", "longer"),
+        ("mailto:a\ud800@b", "half"),
+        ("mailto:a" + "," * 30_000, "longer"),
+    ],
+)
+def test_rfc6068_what_is_wrong_is_said(text, word):
+    assert word in mailto_problem(text)
+
+
+def test_hostile_links_cost_little():
+    began = time.perf_counter()
+    for text in ("mailto:" + "," * 19_000, "mailto:" + '"' * 19_000, "mailto:a@" + "ž" * 19_000, "mailto:" + "a." * 9_000, "mailto:a@" + "a-" * 9_000):
+        assert mailto_problem(text)
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize(
+    "text", ["tel:+420-123-456-789", "tel:+420 123 456 789", "tel:(02)1234", "tel:112", "tel:7042;phone-context=example.com", "TEL:+1%20555"]
+)
+def test_rfc3966_telephone_numbers(text):
+    assert tel_problem(text) is None
+
+
+@pytest.mark.parametrize("text", ["tel:", "tel:call-us", "tel:+", "tel:+420abc", "tel:%ff", "tel:()", "tel:\ud800"])
+def test_rfc3966_no_telephone_numbers(text):
+    assert tel_problem(text)

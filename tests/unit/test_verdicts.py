@@ -1,0 +1,146 @@
+"""What is thought of a link's target: the 33 links of a published comparison of checkers, and the order of the rules."""
+
+import pytest
+
+from periplus.analyse.verdicts import Attempt, Evidence, Hop, judged
+from periplus.document.anchors import anchors_of, fragment_verdict
+from periplus.errors import InvalidUrl
+from periplus.model.audit import Verdict
+from periplus.model.visit import Cause, Cut, Reason
+from periplus.urls.canonical import canonical
+from periplus.urls.mailto import mailto_problem
+
+SPACING_S = 5.0
+PAGE = '<title>p</title><p id="a"></p><a name="old"></a><p id="café"></p><p id="b"></p><p id="c"></p><p id="d"></p>'
+ANCHORS = anchors_of(PAGE)
+
+
+def twice(status, cause=None, cut=Cut.NONE):
+    return Evidence(attempts=(Attempt(0, status, cause, cut), Attempt(10, status, cause, cut)))
+
+
+def then(*statuses):
+    return Evidence(attempts=[Attempt(10.0 * place, status) for place, status in enumerate(statuses)])
+
+
+def redirected(*statuses):
+    return Evidence(attempts=(Attempt(0, 200),), hops=[Hop(status, f"http://h/{place}") for place, status in enumerate(statuses)])
+
+
+def mail(text):
+    return Evidence(Reason.SCHEME, problem=mailto_problem(text) or "")
+
+
+def malformed(text):
+    with pytest.raises(InvalidUrl):
+        canonical(text)
+    return Evidence(Reason.SCHEME, problem="no URL")
+
+
+def place(fragment):
+    return Evidence(attempts=(Attempt(0, 200),), fragment=fragment_verdict(fragment, ANCHORS, text="some text"))
+
+
+TRUTH = [  # link, what is seen of it, verdict
+    ("404", twice(404), "broken"),
+    ("410", twice(410), "broken"),
+    ("403", twice(403), "refused"),
+    ("500", twice(500), "server-error"),
+    ("refused port", twice(0, Cause.CONNECT), "broken"),
+    ("bad IPv6", malformed("http://[::1/"), "broken"),
+    ("503 once, then 200", then(503, 200), "ok"),
+    ("429 once, then 200", then(429, 200), "ok"),
+    ("HEAD 405, GET 200", then(200), "ok"),
+    ("HEAD 404, GET 200", then(200), "ok"),
+    ("12 temporary redirects", redirected(*[302] * 12), "ok"),
+    ("moved for good", redirected(301), "moved"),
+    ("plain page", then(200), "ok"),
+    ("soft 404", Evidence(attempts=(Attempt(0, 200),), looks_missing="its title says 404 Not Found"), "looks-missing"),
+    ("truncated body", twice(200, cut=Cut.SHORT), "suspect"),
+    ("#top", place("top"), "ok"),
+    ("#", place(""), "ok"),
+    ("#caf%C3%A9", place("caf%C3%A9"), "ok"),
+    ("a name", place("old"), "ok"),
+    ("#A", place("A"), "broken"),
+    ("#missing", place("missing"), "broken"),
+    ("text fragment", place(":~:text=some"), "ok"),
+    ("mailto:bad@@addr", mail("mailto:bad@@addr"), "broken"),
+    ("mailto:good@addr.example", mail("mailto:good@addr.example"), "not-checked"),
+    ("no such host", twice(0, Cause.NAME), "broken"),
+    ("eight fragments: #a", place("a"), "ok"),
+    ("eight fragments: #b", place("b"), "ok"),
+    ("eight fragments: #c", place("c"), "ok"),
+    ("eight fragments: #d", place("d"), "ok"),
+    ("eight fragments: #a again", place("a"), "ok"),
+    ("eight fragments: #old", place("old"), "ok"),
+    ("eight fragments: #TOP", place("TOP"), "ok"),
+    ("eight fragments: #none", place("none"), "broken"),
+]
+
+
+@pytest.mark.parametrize(("evidence", "expected"), [pytest.param(evidence, expected, id=name) for name, evidence, expected in TRUTH])
+def test_truth_table(evidence, expected):
+    found = judged(evidence, spacing_s=SPACING_S)
+    assert found.verdict == expected
+    assert found.why
+    assert found.ask_again_at == 0
+
+
+def test_the_truth_table_has_33_links():
+    assert len({name for name, _, _ in TRUTH}) == 33
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (Evidence(Reason.ROBOTS), "refused"),
+        (Evidence(Reason.ROBOTS_UNREACHABLE), "not-checked"),
+        (Evidence(Reason.SCOPE), "not-checked"),
+        (Evidence(Reason.PRIVATE, (Attempt(0, 0, Cause.PRIVATE),)), "not-checked"),
+        (twice(401), "refused"),
+        (twice(429), "refused"),
+        (twice(451), "refused"),
+        (twice(999), "refused"),
+        (twice(405), "refused"),
+        (twice(400), "broken"),
+        (twice(408), "server-error"),
+        (twice(0, Cause.TIMEOUT), "server-error"),
+        (twice(0, Cause.TLS), "suspect"),
+        (twice(0, Cause.PROXY), "not-checked"),
+        (twice(200, cut=Cut.BODY_LIMIT), "ok"),
+        (twice(200, cut=Cut.NOT_WANTED), "ok"),
+        (twice(304), "ok"),
+        (twice(302), "broken"),
+        (twice(777), "suspect"),
+        (Evidence(attempts=twice(302).attempts, circle=True), "broken"),
+        (redirected(302), "ok"),
+        (redirected(302, 301), "ok"),
+        (then(200, 404, 404), "broken"),
+        (then(404, 403), "refused"),
+    ],
+)
+def test_ours_every_answer_has_one_verdict(evidence, expected):
+    assert judged(evidence, spacing_s=SPACING_S).verdict == expected
+
+
+@pytest.mark.parametrize("evidence", [then(404), then(500), then(404, 200, 404), Evidence(attempts=(Attempt(0, 0, Cause.NAME), Attempt(1, 0, Cause.NAME)))])
+def test_ours_nothing_is_broken_before_a_second_get_some_time_later(evidence):
+    found = judged(evidence, spacing_s=SPACING_S)
+    assert found.verdict is Verdict.SUSPECT
+    assert found.ask_again_at > evidence.attempts[-1].at
+
+
+def test_ours_what_we_did_ourselves_neither_confirms_nor_clears():
+    attempts = (Attempt(0, 404), Attempt(10, 0, Cause.CANCELLED))
+    assert judged(Evidence(attempts=attempts), spacing_s=SPACING_S).verdict is Verdict.SUSPECT
+    assert judged(Evidence(attempts=(*attempts, Attempt(20, 404))), spacing_s=SPACING_S).verdict is Verdict.BROKEN
+
+
+def test_moved_names_how_far_the_move_is_permanent():
+    assert judged(redirected(301, 308), spacing_s=1).better == "http://h/1"
+    assert judged(redirected(301, 302), spacing_s=1).better == "http://h/0"
+    assert judged(redirected(302, 301), spacing_s=1).better == ""
+
+
+def test_a_long_chain_is_alive_and_said_to_be_long():
+    assert "12 redirects" in judged(redirected(*[302] * 12), spacing_s=1).why
