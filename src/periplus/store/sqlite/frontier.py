@@ -20,6 +20,7 @@ from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
 
+RIVAL_WAIT_S = 2.0  # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
 BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
 
 
@@ -124,7 +125,7 @@ class SqliteCrawlStore:
             return (), None
         if self._budget.max_pages:
             with self._transaction():
-                most, wait_s = self._within_budget(lease, most, len(in_hand))
+                most, wait_s = self._within_budget(lease, most, len(in_hand), now)
                 tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), wait_s)
                 self._connection.execute(
                     "UPDATE worker SET in_hand = in_hand + ? WHERE name = (SELECT lease_by FROM host WHERE id = ?)", (len(tasks), lease.host_id)
@@ -136,7 +137,7 @@ class SqliteCrawlStore:
         find = "SELECT 1 FROM host WHERE id = ? AND epoch = ? AND lease_by IS NOT NULL"
         return self._connection.execute(find, (lease.host_id, lease.epoch)).fetchone() is not None
 
-    def _within_budget(self, lease: Lease, most: int, in_hand: int) -> tuple[int, float | None]:
+    def _within_budget(self, lease: Lease, most: int, in_hand: int, now: float) -> tuple[int, float | None]:
         """How many pages this host may get now: what the budget leaves, and no more than a quantum ahead of the other sites."""
         fetched = self._connection.execute("SELECT fetched FROM run WHERE id = ?", (self._run_id,)).fetchone()[0]
         held = self._connection.execute("SELECT coalesce(sum(in_hand), 0) FROM worker").fetchone()[0]
@@ -144,9 +145,10 @@ class SqliteCrawlStore:
         if left <= 0:
             self.budget_spent = self._budget.max_pages <= fetched
             return 0, BARRIER_POLL_S
-        rivals = "SELECT min(s.fetched), count(*) FROM site s WHERE EXISTS (SELECT 1 FROM host h WHERE h.site_id = s.id AND h.pending > 0)"
-        least, sites = self._connection.execute(rivals).fetchone()
-        if sites > 1:
+        at_work = "SELECT 1 FROM host h WHERE h.site_id = s.id AND h.pending > 0 AND h.strikes = 0 AND h.next_at <= ?"
+        rivals = f"SELECT min(s.fetched) FROM site s WHERE s.key <> ? AND EXISTS ({at_work})"
+        least = self._connection.execute(rivals, (lease.site, now + RIVAL_WAIT_S)).fetchone()[0]
+        if least is not None:
             own = self._connection.execute("SELECT fetched FROM site WHERE key = ?", (lease.site,)).fetchone()[0]
             left = min(left, least + self._budget.quantum - own - in_hand)
         return min(most, left), BARRIER_POLL_S
