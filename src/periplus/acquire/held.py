@@ -54,6 +54,11 @@ class HeldHost:
         """Nothing under way and nothing to store: the lease may end."""
         return not self.in_flight and not self.uncommitted
 
+    def put_back(self) -> None:
+        """Tasks that are not under way are no longer in hand: they will be taken anew."""
+        self.in_hand.difference_update((task.layer, task.seq) for task in self.tasks)
+        self.tasks.clear()
+
     def state(self, now: float, *, release: bool = False) -> HostState:
         """For the store. now: monotonic."""
         pace = self.pace

@@ -129,10 +129,14 @@ class RobotsDesk:
 
     def _suspend(self, host: HeldHost, answer: RobotsAnswer, strikes: int) -> None:
         """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed. strikes: before the answer."""
+        if answer.cause == Cause.PRIVATE:  # nobody was asked: nothing to wait for
+            host.down = Reason.PRIVATE
+            host.pace = suspended(host.pace, 0.0, "private-address: allowed by --allow-private")
+            return
         if host.pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
             why = f"robots.txt: {answer.cause or answer.status}"
             host.pace = struck(replace(host.pace, strikes=strikes), why, self._manners, self._clock.monotonic())
-        if answer.cause == Cause.PRIVATE or given_up(host.pace, self._manners):
+        if given_up(host.pace, self._manners):
             host.down = _DOWN.get(answer.cause, Reason.ROBOTS_UNREACHABLE)
 
     def _sitemap_errands(self, origin: Origin, answer: RobotsAnswer) -> list[Errand]:
@@ -163,6 +167,5 @@ _DOWN = {
     Cause.CONNECT.value: Reason.HOST_DOWN,
     Cause.PROXY.value: Reason.HOST_DOWN,
     Cause.TLS.value: Reason.TLS,
-    Cause.PRIVATE.value: Reason.PRIVATE,
 }
 _NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))

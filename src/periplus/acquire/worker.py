@@ -149,8 +149,12 @@ class Worker:
         heapq.heappush(self._due, (host.due_at, host.lease.host_id))
 
     def _give_back(self, surplus: int) -> None:
-        """Returns quiet hosts: those beyond our share; and, where others need the room, those that must wait long."""
+        """Returns quiet hosts: those beyond our share; and, where others need the room, those that must wait long. Of hosts that must
+        wait and are kept, the tasks go back: they count against the budget of pages."""
         now = self._clock.monotonic()
+        for host in self._held.values():
+            if host.pace.not_before - now > HORIZON_S:
+                host.put_back()
         quiet = sorted((host for host in self._held.values() if host.is_quiet), key=lambda host: -host.pace.not_before)
         full = len(self._held) >= MOST_HELD
         leaving = [host for at, host in enumerate(quiet) if at < surplus or (full and host.pace.not_before - now > HORIZON_S)]

@@ -1,0 +1,122 @@
+"""Is the crawl polite? Judged only by what the server saw: when requests arrived, and how many were under way.
+
+A request's arrival is later than its start by what the way takes, so a gap may look shorter than it was: by LATENESS_S at most, on
+a machine with other work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from voyage import crawled
+
+from testweb import GraphRecipe, Page, Site, Web, content, graph_site, linked_sites, robots, serve
+
+LATENESS_S = 0.02
+
+
+def test_over_many_hosts_and_two_workers_no_gap_is_short_and_no_two_requests_meet(tmp_path: Path) -> None:
+    """robots.txt and sitemaps are requests too. 10 hosts of 9 pages."""
+    web = linked_sites(seed=4, sites=10, pages=9, links_between=6, links_per_page=6)
+    for site in web.sites.values():
+        site.latency_s = 0.01
+        content.sitemaps(site, orphans=())
+    with serve(web) as server:
+        _, end = crawled(tmp_path, server, *web.sites, workers=2, delay_s=0.1, commit_pages=10)
+        assert end.state == "done" and end.counts.fetched == 90
+        for host in web.sites:
+            assert min(server.log.gaps(host)) >= 0.1 - LATENESS_S, host
+            assert server.log.max_at_once(host) == 1
+            assert len(server.log.of(host)) == 9 + 4, "pages, robots.txt, three sitemaps"
+
+
+def test_a_slow_host_is_not_asked_twice_at_once(tmp_path: Path) -> None:
+    """Answers take longer than the delay."""
+    site = graph_site(GraphRecipe(seed=1, pages=8, page_bytes=500))
+    site.latency_s = 0.15
+    with serve(site) as server:
+        crawled(tmp_path, server, "a.test", delay_s=0.02)
+        assert server.log.max_at_once("a.test") == 1
+
+
+def test_the_floor_of_half_a_second_holds_for_hosts_of_others(tmp_path: Path) -> None:
+    """Whatever delay and number at once were asked for: only `a.test` is one's own."""
+    web = Web([graph_site(GraphRecipe(seed=1, pages=4, page_bytes=500, host=host)) for host in ("a.test", "b.test")])
+    with serve(web) as server:
+        crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), delay_s=0.0, per_host=3, sitemaps=False)
+        assert len(server.log.of("b.test")) == 5
+        assert min(server.log.gaps("b.test")) >= 0.5 - LATENESS_S
+        assert server.log.max_at_once("b.test") == 1
+        assert min(server.log.gaps("a.test")) < 0.3
+
+
+def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
+    web = Web([graph_site(GraphRecipe(seed=1, pages=20, page_bytes=500, host=host)) for host in ("a.test", "b.test")])
+    for site in web.sites.values():
+        site.latency_s = 0.1
+    with serve(web) as server:
+        crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), per_host=3, delay_s=0.0, max_pages=12, quantum=6, sitemaps=False)
+        assert server.log.max_at_once("a.test") == 3
+        assert server.log.max_at_once("b.test") == 1
+
+
+def test_a_longer_delay_holds_from_the_first_request_on_and_in_the_next_run(tmp_path: Path) -> None:
+    """A delay above what hosts get without being asked; a second run does not forget when the first one asked last."""
+    with serve(graph_site(GraphRecipe(seed=1, pages=6, page_bytes=500))) as server:
+        for pages in (2, 2):
+            crawled(tmp_path, server, "a.test", delay_s=0.7, max_pages=pages, sitemaps=False)
+        assert len(server.log.of("a.test")) == 5
+        assert min(server.log.gaps("a.test")) >= 0.7 - LATENESS_S
+
+
+def test_crawl_delay_over_several_hosts(tmp_path: Path) -> None:
+    """Each host has its own."""
+    web = Web()
+    for number, delay in enumerate((0.2, 0.4)):
+        site = graph_site(GraphRecipe(seed=number, pages=4, page_bytes=500, host=f"s{number}.test"))
+        robots.disallow(site, f"User-agent: *\nCrawl-delay: {delay}\n")
+        web.sites[site.host] = site
+    with serve(web) as server:
+        crawled(tmp_path, server, *web.sites, sitemaps=False, workers=2)
+        for number, delay in enumerate((0.2, 0.4)):
+            gaps = server.log.gaps(f"s{number}.test")
+            assert len(gaps) == 4 and min(gaps) >= delay - LATENESS_S
+
+
+def test_refusals_slow_the_host_down(tmp_path: Path) -> None:
+    """After two answers of 429 the gaps are four times as long, and shrink again."""
+    from testweb import faults
+
+    site = Site("a.test")
+    site.add(Page("/", "Home", ("Home.",)))
+    for number in range(2):
+        faults.passing(site, f"/busy/{number}", 429, 1, "0")
+    for number in range(12):
+        site.add(Page(f"/{number}.html", f"Page {number}", (f"Page {number}.",)), "/")
+    with serve(site) as server:
+        crawled(tmp_path, server, "a.test", delay_s=0.05, sitemaps=False)
+        entries = server.log.of("a.test")
+        last = max(number for number, entry in enumerate(entries) if entry.status == 429)
+        after = [later.arrived - earlier.arrived for earlier, later in zip(entries[last:], entries[last + 1 :], strict=False)]
+        assert after[0] >= 0.2 - LATENESS_S and min(after) >= 0.05 - LATENESS_S
+        assert after[-1] < after[0] / 2, after
+
+
+def test_the_quantum_parts_pages_among_sites(tmp_path: Path) -> None:
+    """30 pages of three sites of 40: ten each, give or take one quantum."""
+    web = linked_sites(seed=6, sites=3, pages=40, links_between=5, links_per_page=10)
+    with serve(web) as server:
+        _, end = crawled(tmp_path, server, *web.sites, max_pages=30, quantum=5, delay_s=0.0)
+        assert end.counts.fetched == 30
+        shares = [sum(target not in ("/robots.txt", "/sitemap.xml") for target in server.log.targets(host)) for host in web.sites]
+        assert sum(shares) == 30 and max(shares) - min(shares) <= 5
+
+
+def test_a_dead_host_does_not_hold_up_the_quantum(tmp_path: Path) -> None:
+    """Sites that wait for a host without an answer must not make the others wait."""
+    web = Web([graph_site(GraphRecipe(seed=1, pages=30, page_bytes=500))])
+    with serve(web) as server:
+        _, end = crawled(tmp_path, server, "a.test", "http://127.0.0.1:1/", max_pages=20, quantum=5, delay_s=0.0, retry_wait_s=4.0)
+        assert end.counts.fetched == 20
+        arrivals = [entry.arrived for entry in server.log.of("a.test")]
+        assert arrivals[-1] - arrivals[0] < 3
