@@ -10,6 +10,7 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHERS
 from periplus.model.visit import Reason, State
 from periplus.settings import settings_from
+from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.listing import LINK_COLUMNS, PAGE_COLUMNS, LinkRow, PageRow, status_range
 from stored import page, stored
 
@@ -249,3 +250,16 @@ def test_parameters_of_the_run_stand_in_the_map(tmp_path):
     with periplus.open(folder) as collection:
         assert collection.map().about.parameters == (("include", "a b"), ("max_depth", "7"))
     assert "numpy" in sys.modules
+
+
+def test_a_run_that_was_killed_before_its_first_page_says_so(tmp_path):
+    schema.create(tmp_path)
+    with periplus.open(tmp_path) as collection:
+        assert (collection.counts(), list(collection.pages()), list(collection.links())) == ([], [], [])
+        with pytest.raises(UsageError, match="no run yet"):
+            collection.map()
+    runs.begin_run(tmp_path, "crawl", [HOME], settings_from({}), 1.0)
+    with periplus.open(tmp_path) as collection:
+        with pytest.raises(UsageError, match="never asked for"):
+            collection.map()
+        assert "No page was fetched" in collection.report().read_text("utf-8")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.hierarchy import map_tree
-from periplus.analyse.linkgraph import FETCHED, places_in_sorted, resolved
+from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted, resolved
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, read_site, starts_of
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.results import DeadLink, Duplicates, Holder, LayerTally, PageFacts, Redirect, ReportData, SiteMap, StateTally, Tally
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
+from periplus.present.wording import without_site_name
 from periplus.store.sqlite import graph_rows, reading, runs
 from periplus.store.sqlite.listing import reasons_of
 
@@ -27,7 +29,7 @@ def report_data(connection: reading.Connection, site: str, order: RankOrder, now
     """Everything that the report of a site shows. Raises UsageError for a site that is not there."""
     with reading.snapshot(connection):
         rows = read_site(connection, site, now)
-        found = analysed(rows, order)
+        found = _with_short_titles(analysed(rows, order))
         links = _from_fetched(rows)
         ended = rows.run.ended if not rows.running else None
         return ReportData(
@@ -47,6 +49,10 @@ def report_data(connection: reading.Connection, site: str, order: RankOrder, now
             languages=graph_rows.tallies(connection, rows.start.site, "language"),
             duplicates=_duplicates(connection, rows),
         )
+
+
+def _with_short_titles(found: SiteAnalysis) -> SiteAnalysis:
+    return replace(found, facts=replace(found.facts, title=without_site_name(found.facts.title)))
 
 
 def _counts(connection: reading.Connection, rows: SiteRows) -> tuple[StateTally, ...]:
@@ -127,13 +133,16 @@ def external_sites(connection: reading.Connection, rows: SiteRows, links: LinkRo
     """Other sites that pages link to, most pages first. What is known to be dead is an error of the site, not a link out (SPEC A7)."""
     ids, sites = graph_rows.sites_of_urls(connection)
     order = np.argsort(ids)
+    ids, sites = ids[order], sites[order]
     ends, known = resolved(links.targets, rows.redirects)
-    place = places_in_sorted(ids[order], ends)
-    leads = known & (place >= 0) & (places_in_sorted(graph_rows.url_ids(connection, reasons_of(State.INVALID)), ends) < 0)
-    pairs = np.stack([sites[order[place[leads]]], links.sources[leads]])
+    place = places_in_sorted(ids, ends)
+    leads = known & (place >= 0) & (places_in_sorted(graph_rows.url_ids(connection, DEAD), ends) < 0)
     names = graph_rows.site_names(connection)
-    numbers, pages = np.unique(np.unique(pairs, axis=1)[0], return_counts=True)
-    found = [Tally(names[one], count) for one, count in zip(numbers.tolist(), pages.tolist(), strict=True) if names[one] != rows.start.site]
+    own = next((number for number, name in names.items() if name == rows.start.site), 0)
+    leads[leads] = sites[place[leads]] != own
+    pairs = distinct_sorted(sites[place[leads]] * len(ids) + places_in_sorted(ids, links.sources[leads]))  # one for a site and a page
+    numbers, pages = np.unique(pairs // max(len(ids), 1), return_counts=True)
+    found = [Tally(names[number], count) for number, count in zip(numbers.tolist(), pages.tolist(), strict=True)]
     return tuple(sorted(found, key=lambda tally: (-tally.pages, tally.name)))
 
 

@@ -20,7 +20,7 @@ from periplus.present.map_json import write_map_json
 from periplus.present.map_text import map_text
 from periplus.present.map_values import LINKED, VALUES
 from periplus.present.map_xml import write_map_xml
-from periplus.present.wording import count_of, number, utc
+from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.runs import RunRecord
 
@@ -70,7 +70,8 @@ class Site:
         """The lines of the map for a terminal: what it is of, and the tree."""
         yield from self.head()
         yield ""
-        yield from map_text(self.tree(max_nodes=max_nodes, max_depth=max_depth), self.facts, width=width, ascii_only=ascii_only)
+        facts = replace(self.facts, title=without_site_name(self.facts.title))
+        yield from map_text(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, width=width, ascii_only=ascii_only)
 
     def head(self) -> Iterator[str]:
         """What the map is of, how far it goes, and what is not in it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -45,6 +46,8 @@ REASON_WORDS = {
     Reason.BUG: "a fault of ours",
 }
 
+_ENDING = re.compile(r".+(\s(?:[-–—|·»]|::?)\s.+)$")  # the last separator between blanks, and what follows it
+_SAMPLE = 2_000  # titles that decide; evenly over all
 _UNITS = ("KB", "MB", "GB", "TB")
 
 
@@ -97,3 +100,16 @@ def labels(urls: Sequence[str], titles: Sequence[str], parent_title: str = "") -
         else:
             names.append(f"{title} · {visible(short(url))}".removeprefix(" · "))
     return names
+
+
+def without_site_name(titles: Sequence[str]) -> Sequence[str]:
+    """The titles without the ending that more than half of them share: ` — Example Docs` on each line helps nobody.
+
+    Nothing is cut from fewer than four titles, nor from a title that is nothing else.
+    """
+    sample = [title for title in titles[:: len(titles) // _SAMPLE + 1] if title]
+    endings = Counter(found[1] for title in sample if (found := _ENDING.match(title)))
+    if len(sample) < 4 or not endings:
+        return titles
+    ending, times = endings.most_common(1)[0]
+    return [title.removesuffix(ending) or title for title in titles] if 2 * times > len(sample) else titles

@@ -183,7 +183,7 @@ def _link_conditions(wanted: LinkFilter) -> tuple[str, list[object]]:
         parts.append(("l.nofollow", []))
     dead = names(reasons_of(State.INVALID))
     if wanted.broken:
-        parts.append((f"b.reason IN ({dead})", []))
+        parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN ({dead}))", []))  # rules most links out before their URLs are looked up
     if wanted.external:
         parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN ({dead})", []))
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
