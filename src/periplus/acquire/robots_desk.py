@@ -12,12 +12,12 @@ from periplus.acquire.held import HeldHost, OriginRules
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, struck, suspended
 from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
+from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots
 from periplus.model.ports import Clock
 from periplus.model.visit import Cause, Failed, Fetched, Purpose, Reason, Redirected, Request, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Manners
-from periplus.store.ports import CrawlStore
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.scope import SiteScope

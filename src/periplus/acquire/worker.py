@@ -23,12 +23,12 @@ from periplus.acquire.politeness import Pace, delay_for, finished, given_up, sta
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.acquire.settle import bug, completion_of
 from periplus.document.robots import Access
+from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import Batch, Completion, Errand, FamilyRecord, Lease, Task
 from periplus.model.ports import Clock, Policy, Response, Transport, TrapSense
 from periplus.model.visit import Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import UrlId
 from periplus.settings import Settings
-from periplus.store.ports import CrawlStore
 from periplus.urls.hosts import path_and_query
 from periplus.urls.scope import SiteScope
 
@@ -201,6 +201,10 @@ class Worker:
             host.pace = suspended(host.pace, now + TICK_S, "lease")
             self._schedule(host)
             return
+        if host.pace.delay_s and host.uncommitted and host.uncommitted + host.in_flight >= most:
+            self._commit()  # so that a kill costs a host no more pages than it may have under way; without a delay, speed counts more
+            if self._held.get(host.lease.host_id) is not host:
+                return
         request = self._next_request(host)
         if request is None:
             if host.down is not None:

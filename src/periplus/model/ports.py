@@ -1,4 +1,4 @@
-"""What the core needs from outside, as protocols: time and the wire. The store's protocols stand in `store.ports`."""
+"""What the core needs from outside, as protocols: time and the wire. The store's protocols stand in `model.crawl_store`."""
 
 from __future__ import annotations
 

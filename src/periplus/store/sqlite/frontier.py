@@ -1,4 +1,4 @@
-"""What may be fetched next, and what was: `store.ports.CrawlStore` on SQLite. Its promises stand there.
+"""What may be fetched next, and what was: `model.crawl_store.CrawlStore` on SQLite. Its promises stand there.
 
 One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A worker that died is told by its
 process id and loses its hosts at once; one that is merely silent loses them when its lease runs out.

@@ -1,4 +1,4 @@
-"""The store's protocols: one contract suite runs over every implementation."""
+"""What does a crawl ask of its store? One protocol; one contract suite runs over every implementation."""
 
 from __future__ import annotations
 
