@@ -116,12 +116,12 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
     try:
         _open_run(store, order, clock.now())
         boss = _Boss(store, order, run_id, watch)
+        ended_by_itself = False
         try:
             run_worker(store, order, boss.tick)
-        except BaseException:
-            boss.dismiss(at_once=True)
-            raise
-        boss.dismiss(at_once=bool(boss.stop_note))
+            ended_by_itself = not boss.stop_note
+        finally:
+            boss.dismiss(at_once=not ended_by_itself)
         counts = store.counts()
         waiting = not store.idle(clock.now())
     finally:

@@ -154,13 +154,9 @@ class WriteLock:
         """BEGIN IMMEDIATE ... COMMIT; ROLLBACK on any exception."""
         self._hold(True)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with connection:  # commits what is open at its end, or rolls it back
+                connection.execute("BEGIN IMMEDIATE")
                 yield
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
         except sqlite3.OperationalError as error:
             raise StoreError(f"the collection cannot be written: {error}. Is the disk full, or the folder read-only?") from error
         finally:
