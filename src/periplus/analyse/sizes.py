@@ -1,0 +1,118 @@
+"""How many bytes does each page weigh with all that it pulls in, and how many lie behind its links?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.media import MediaClass, media_class
+from periplus.model.page import LinkKind
+
+KINDS = tuple(LinkKind)
+"""A link kind's place here stands for it in arrays."""
+PULLED_KINDS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
+"""What a browser fetches to show the page. Every image of a srcset counts, though only one is shown: an upper bound."""
+LINKED_KINDS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
+"""What a reader may go to."""
+_CLASSES = len(MediaClass)
+_CLASS_PLACE = {kind: place for place, kind in enumerate(MediaClass)}
+# Where a target was not fetched its kind of link says what it is: a picture's size is unknown, yet it is a picture.
+_CLASS_OF_KIND = {LinkKind.IMAGE: MediaClass.IMAGES, LinkKind.ICON: MediaClass.IMAGES, LinkKind.STYLE: MediaClass.STYLES, LinkKind.SCRIPT: MediaClass.SCRIPTS}
+_CLASS_OF_KIND |= {LinkKind.MEDIA: MediaClass.RECORDINGS, LinkKind.FRAME: MediaClass.PAGES, LinkKind.IFRAME: MediaClass.PAGES}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeInput:
+    """u URLs and m links between them; links may repeat."""
+
+    size_bytes: NDArray[np.int64]  # u: 0 when not known
+    media: NDArray[np.uint8]  # u: place in MediaClass, from `media_places`; OTHER when not known
+    sources: NDArray[np.int64]  # m: places among the URLs
+    targets: NDArray[np.int64]  # m
+    kinds: NDArray[np.uint8]  # m: places in KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Bytes by media class, a row a URL (zeros for what holds no links), columns in the order of MediaClass."""
+
+    pulled: NDArray[np.int64]  # u x classes: with the page's own bytes in its own class
+    pulled_unsized: NDArray[np.int64]  # u x classes: parts whose size is not known, counted
+    linked: NDArray[np.int64]  # u x classes: what the page's links lead to
+    linked_unsized: NDArray[np.int64]  # u x classes
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSizes:
+    """The whole site: each URL once, however many pages use it."""
+
+    size_bytes: NDArray[np.int64]  # classes: of the pages and all that they pull in or link to
+    urls: NDArray[np.int64]  # classes: URLs of known size
+    unsized: NDArray[np.int64]  # classes: URLs of unknown size
+
+
+def media_places(media_types: Sequence[str]) -> NDArray[np.uint8]:
+    """Each media type as its class's place in MediaClass."""
+    of_type = {name: _CLASS_PLACE[media_class(name)] for name in set(media_types)}
+    return np.fromiter((of_type[name] for name in media_types), np.uint8, len(media_types))
+
+
+def weights(sizes: SizeInput) -> Weights:
+    """What each page pulls in and links to: each target once a page, the page itself not among its links. O(u + m log m)."""
+    pulled, pulled_unsized = _sums(sizes, PULLED_KINDS)
+    linked, linked_unsized = _sums(sizes, LINKED_KINDS)
+    holders = np.zeros(len(sizes.size_bytes), np.bool_)
+    holders[sizes.sources] = True
+    own = np.flatnonzero(holders | (sizes.media == _CLASS_PLACE[MediaClass.PAGES]))
+    pulled[own, sizes.media[own]] += sizes.size_bytes[own]
+    return Weights(pulled, pulled_unsized, linked, linked_unsized)
+
+
+def _sums(sizes: SizeInput, kinds: frozenset[LinkKind]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(bytes, targets of unknown size) by source and class, over links of these kinds."""
+    count = len(sizes.size_bytes)
+    links = _distinct(sizes, kinds)
+    source, target = sizes.sources[links], sizes.targets[links]
+    classes = _classes(sizes)[target]
+    known = sizes.size_bytes[target] > 0
+    cell = source * _CLASSES + classes
+    total = np.bincount(cell, weights=sizes.size_bytes[target], minlength=count * _CLASSES)  # exact up to 2^53
+    unknown = np.bincount(cell[~known], minlength=count * _CLASSES)
+    return total.astype(np.int64).reshape(count, _CLASSES), unknown.astype(np.int64).reshape(count, _CLASSES)
+
+
+def _distinct(sizes: SizeInput, kinds: frozenset[LinkKind]) -> NDArray[np.int64]:
+    """One link of each (source, target) of these kinds, links of a page to itself left out."""
+    count = max(len(sizes.size_bytes), 1)
+    wanted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
+    links = np.flatnonzero(wanted)
+    _, first = np.unique(sizes.sources[links] * count + sizes.targets[links], return_index=True)
+    return links[first]
+
+
+def _classes(sizes: SizeInput) -> NDArray[np.int64]:
+    """The class of each URL: of its media type, or where that is not known, of a kind of link that leads to it."""
+    classes = sizes.media.astype(np.int64)
+    by_kind = np.array([_CLASS_PLACE[_CLASS_OF_KIND.get(kind, MediaClass.OTHER)] for kind in KINDS], np.int64)
+    guess = by_kind[sizes.kinds]
+    other = _CLASS_PLACE[MediaClass.OTHER]
+    told = (classes[sizes.targets] == other) & (guess != other) & (sizes.size_bytes[sizes.targets] == 0)
+    classes[sizes.targets[told]] = guess[told]
+    return classes
+
+
+def site_sizes(sizes: SizeInput, own: NDArray[np.bool_]) -> SiteSizes:
+    """The bytes of the site's pages (own: bool[u]) and of what they pull in or link to, each URL once."""
+    wanted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in PULLED_KINDS | LINKED_KINDS]) & own[sizes.sources]
+    used = own.copy()
+    used[sizes.targets[wanted]] = True
+    classes, known = _classes(sizes), sizes.size_bytes > 0
+    total = np.bincount(classes[used], weights=sizes.size_bytes[used], minlength=_CLASSES)
+    return SiteSizes(
+        total.astype(np.int64),
+        np.bincount(classes[used & known], minlength=_CLASSES).astype(np.int64),
+        np.bincount(classes[used & ~known], minlength=_CLASSES).astype(np.int64),
+    )

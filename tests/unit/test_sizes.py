@@ -1,0 +1,64 @@
+"""Bytes that a page pulls in, and bytes behind its links."""
+
+import numpy as np
+
+from periplus.analyse.sizes import KINDS, SizeInput, media_places, site_sizes, weights
+from periplus.model.media import MediaClass
+from periplus.model.page import LinkKind
+
+CLASSES = list(MediaClass)
+TYPES = ["text/html", "image/png", "text/css", "application/pdf", "", "text/html"]
+SIZES = [100, 2000, 300, 50_000, 0, 70]
+LINKS = [
+    (0, 1, "image"),
+    (0, 1, "image"),
+    (0, 1, "a"),  # the picture is shown and linked to
+    (0, 2, "style"),
+    (0, 4, "script"),
+    (0, 3, "a"),
+    (0, 0, "a"),
+    (0, 5, "a"),
+    (5, 1, "image"),
+    (5, 3, "cite"),
+]
+
+
+def sizes():
+    sources, targets, kinds = zip(*LINKS, strict=True)
+    places = [KINDS.index(LinkKind(kind)) for kind in kinds]
+    return SizeInput(np.array(SIZES), media_places(TYPES), np.array(sources), np.array(targets), np.array(places, np.uint8))
+
+
+def named(row):
+    return {CLASSES[place].value: value for place, value in enumerate(row.tolist()) if value}
+
+
+def test_a_page_weighs_itself_and_each_part_once():
+    found = weights(sizes())
+    assert named(found.pulled[0]) == {"pages": 100, "images": 2000, "styles": 300}
+    assert named(found.pulled[5]) == {"pages": 70, "images": 2000}
+    assert named(found.pulled[3]) == {}
+
+
+def test_a_part_of_unknown_size_is_counted_in_the_class_of_its_link():
+    assert named(weights(sizes()).pulled_unsized[0]) == {"scripts": 1}
+
+
+def test_bytes_behind_links_leave_out_parts_remarks_and_the_page_itself():
+    found = weights(sizes())
+    assert named(found.linked[0]) == {"images": 2000, "documents": 50_000, "pages": 70}
+    assert named(found.linked[5]) == {}
+
+
+def test_the_site_counts_each_url_once():
+    found = site_sizes(sizes(), np.array([True, False, False, False, False, True]))
+    assert named(found.size_bytes) == {"pages": 170, "images": 2000, "styles": 300, "documents": 50_000}
+    assert named(found.urls) == {"pages": 2, "images": 1, "styles": 1, "documents": 1}
+    assert named(found.unsized) == {"scripts": 1}
+
+
+def test_nothing_weighs_nothing():
+    none = np.zeros(0, np.int64)
+    empty = SizeInput(none, none.astype(np.uint8), none, none, none.astype(np.uint8))
+    assert weights(empty).pulled.shape == (0, len(CLASSES))
+    assert site_sizes(empty, none.astype(np.bool_)).size_bytes.sum() == 0
