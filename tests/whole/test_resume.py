@@ -1,0 +1,181 @@
+"""What is lost when a crawl is killed? Nothing but what was under way: the same command goes on, to the same end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
+
+from periplus.model.visit import Reason
+
+HOSTS = ("a.test", "b.test", "c.test")
+RECIPE = "linked seed=5 sites=3 pages=45 links_between=8 links_per_page=8"
+KILLS = 20
+
+
+class Voyage:
+    """The command on one collection, to be started, interrupted and started again."""
+
+    def __init__(self, web: Served, folder: Path, *hosts: str, **values: object) -> None:
+        self.web, self.folder = web, folder
+        self._said = folder.with_name(f"{folder.name}-said.txt")
+        flags = flags_for(web.resolve, hosts, **{"delay_s": 0.03, "sitemaps": False, **values})
+        flags += [] if "sitemaps" in values else ["--no-sitemaps"]
+        self.words = command("crawl", *(web.url(host) for host in hosts), "-o", folder, "-q", *flags)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self._said.open("wb") as file:
+            return subprocess.Popen(self.words, stderr=file, env=environment(), start_new_session=True)
+
+    @property
+    def said(self) -> str:
+        """What the last one that was started has told so far."""
+        return plain(self._said.read_text("utf-8"))
+
+    def finish(self) -> str:
+        """Runs it to its end; what it said."""
+        ran = subprocess.run(self.words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert "Traceback" not in ran.stderr
+        return plain(ran.stderr)
+
+    def kill_after(self, requests: int, sign: int = signal.SIGKILL) -> subprocess.Popen[bytes]:
+        """Starts it and sends the signal once the server has seen so many more requests."""
+        target = self.web.lines() + requests
+        crawl = self.start()
+        until(lambda: self.web.lines() >= target or crawl.poll() is not None, "requests")
+        crawl.send_signal(sign)
+        crawl.wait(PATIENCE_S)
+        return crawl
+
+    def pages(self) -> list[tuple[str, str]]:
+        """(host, target) of every page that was served, in the order of the log."""
+        entries = map(json.loads, self.web.log_file.read_text("utf-8").splitlines())
+        return [(entry["host"], entry["target"]) for entry in entries if entry["target"] != "/robots.txt"]
+
+
+def undisturbed(web: Served, folder: Path, hosts: tuple[str, ...]) -> dict[str, set[tuple]]:
+    """The tables of a crawl that nobody stopped, and a log that does not show it."""
+    before = web.log_file.read_bytes()
+    Voyage(web, folder, *hosts, delay_s=0.005).finish()
+    with web.log_file.open("r+b") as file:
+        file.truncate(len(before))
+    return Collection(folder).tables
+
+
+def assert_whole(voyage: Voyage, expected: dict[str, set[tuple]]) -> None:
+    collection = Collection(voyage.folder)
+    assert collection.sane() == []
+    assert set(collection.reasons.values()) == {Reason.OK}
+    assert collection.tables == expected
+
+
+def test_twenty_kills_lose_nothing(tmp_path: Path) -> None:
+    """At random moments, by the number of requests that the server has seen. Each costs at most one page a host."""
+    rng = random.Random(20)
+    with served_apart(RECIPE, tmp_path) as web:
+        expected = undisturbed(web, tmp_path / "calm", HOSTS)
+        voyage = Voyage(web, tmp_path / "killed", *HOSTS)
+        ends, killed = [0], 0
+        for _ in range(KILLS):
+            killed += voyage.kill_after(rng.randint(1, 9)).returncode == -signal.SIGKILL
+            ends.append(len(voyage.pages()))
+        voyage.finish()
+        pages = voyage.pages()
+        again = [len(set(pages[:end]) & set(pages[end:following])) for end, following in zip(ends[1:], [*ends[2:], len(pages)], strict=True)]
+        print("refetches after each kill:", again)
+        assert killed >= 15, "most kills must come before the end"
+        assert max(again) <= len(HOSTS)
+        assert_whole(voyage, expected)
+
+
+def children_of(pid: int) -> list[int]:
+    """Process ids, from /proc."""
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+def test_a_killed_helper_is_missed_by_nobody(tmp_path: Path) -> None:
+    """A worker process dies; the other one and its successor do its work, in the same run."""
+    with served_apart(RECIPE, tmp_path) as web:
+        expected = undisturbed(web, tmp_path / "calm", HOSTS)
+        voyage = Voyage(web, tmp_path / "killed", *HOSTS, workers=2)
+        crawl = voyage.start()
+        victims: list[int] = []
+        for wanted in (20, 60):
+            until(lambda wanted=wanted: web.lines() >= wanted and bool(children_of(crawl.pid)), "a helper at work")
+            victims.append(children_of(crawl.pid)[0])
+            os.kill(victims[-1], signal.SIGKILL)
+            until(lambda: victims[-1] not in children_of(crawl.pid), "the helper's burial")
+        assert crawl.wait(PATIENCE_S) == 0, voyage.said
+        assert len(set(victims)) == 2
+        assert_whole(voyage, expected)
+        pages = voyage.pages()
+        assert len(pages) - len(set(pages)) <= 2 * len(HOSTS)
+
+
+def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path: Path) -> None:
+    with served_apart(RECIPE, tmp_path) as web:
+        expected = undisturbed(web, tmp_path / "calm", HOSTS)
+        voyage = Voyage(web, tmp_path / "killed", *HOSTS, workers=2)
+        crawl = voyage.start()
+        until(lambda: web.lines() >= 30 and bool(children_of(crawl.pid)), "a helper at work")
+        helper = children_of(crawl.pid)[0]
+        crawl.kill()
+        crawl.wait(PATIENCE_S)
+        voyage.finish()
+        until(lambda: not Path(f"/proc/{helper}").exists() or "State:\tZ" in Path(f"/proc/{helper}/status").read_text(), "the helper's end")
+        assert_whole(voyage, expected)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> None:
+    """What was under way is stored; leases are given back; the command that goes on is told, and does."""
+    with served_apart("graph seed=2 pages=30 page_bytes=800", tmp_path) as web:
+        voyage = Voyage(web, tmp_path / "c", "a.test")
+        crawl = voyage.kill_after(8, sign)
+        assert crawl.returncode == 130
+        assert "Stopped: stopped by the user" in voyage.said and "To go on: periplus crawl http://a.test" in voyage.said
+        collection = Collection(tmp_path / "c")
+        assert collection.sane() == []
+        assert collection.ask("SELECT state, note FROM run") == [("stopped", "stopped by the user")]
+        assert len(collection.visits()) == web.lines(), "every answer is stored"
+        voyage.finish()
+        assert len(voyage.pages()) == 30, "and no page was fetched twice"
+        again = voyage.finish()
+        assert "This crawl was complete already" in again and "0 fetched in this run" in again
+        assert web.lines() == 31
+
+
+def test_fresh_names_what_it_deletes_and_begins_anew(tmp_path: Path) -> None:
+    with served_apart("graph seed=2 pages=5 page_bytes=800", tmp_path) as web:
+        voyage = Voyage(web, tmp_path / "c", "a.test")
+        voyage.finish()
+        (tmp_path / "c" / "periplus.toml").write_text("[settings]\nmax_depth = 9\n", "utf-8")
+        voyage.words.append("--fresh")
+        said = voyage.finish()
+        assert f"--fresh: deleting the collection in {tmp_path}/c/ (collection.db" in said
+        assert (tmp_path / "c" / "periplus.toml").exists(), "settings are not the crawl's to delete"
+        assert len(voyage.pages()) == 10
+
+
+def test_ours_two_crawls_of_one_collection_at_once_are_refused(tmp_path: Path) -> None:
+    """The second says why, touches nothing, and ends; --fresh does not delete under the feet of the first."""
+    with served_apart("graph seed=2 pages=30 page_bytes=800", tmp_path) as web:
+        voyage = Voyage(web, tmp_path / "c", "a.test", delay_s=0.3)
+        first = voyage.start()
+        until(lambda: web.lines() >= 2, "requests")
+        for more in ([], ["--fresh"]):
+            second = subprocess.run([*voyage.words, *more], capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+            assert second.returncode == 1
+            assert f"another crawl (process {first.pid}) is at work on {tmp_path}/c" in plain(second.stderr)
+        first.terminate()
+        assert first.wait(PATIENCE_S) == 130
+        assert len(voyage.pages()) == len(set(voyage.pages())) > 2
+        assert Collection(tmp_path / "c").sane() == []
+        assert told("crawl", cwd=tmp_path).returncode == 2
