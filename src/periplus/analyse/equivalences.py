@@ -1,0 +1,241 @@
+"""Which parameters and spellings never changed the content, judged by the pages that were fetched?
+
+Pages are paired by grouping on their URLs without one twist (see `urls.twins`): pairs of equal text speak for a rule, one pair of
+different texts speaks against it, and then nothing is proposed. Twists that always change together (a session and a time stamp in
+every link) are found by pages of equal text and judged as one. Work grows with pages times twists.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from periplus.model.web import SiteKey, Url
+from periplus.urls.families import mask
+from periplus.urls.scope import site_key
+from periplus.urls.twins import Twist, differences, is_well_known, place, twists_of, without, words
+
+CONFIRMATIONS = 5  # pairs of equal text that a rule needs: the trap watch believes a guess after 8 in a row, but pairs with one page too
+PAGES = 2  # of different texts, among them: all log-in forms are alike, whatever their parameters say
+ROUNDS = 4  # a twist may hide another: sessions are seen through first, then what they covered
+NEAR = 0.95  # share of common shingles from which two texts are called nearly equal (as in C3 of the duplicates)
+FEWEST_SHINGLES = 24  # fewer say nothing on how near two texts are
+MOST_NAMES = 64  # parameters of one site that are judged: a site with more invents their names
+EXAMPLES = 3
+
+
+class SeenPage(NamedTuple):
+    """A page that was fetched, as far as its content is compared. shingles: a sample by value, the same for all; None: not known."""
+
+    url: Url
+    text_digest: bytes
+    shingles: frozenset[int] | None = None
+
+
+class Verdict(StrEnum):
+    """What the pairs say of a twist."""
+
+    SAME = "one page"  # enough equal pairs, none against
+    NEAR = "nearly one page"  # nothing against but texts that are nearly equal: for a person to decide
+    DIFFERENT = "other pages"  # it makes pages
+    UNKNOWN = "too few pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What was found about a twist, or about some that always go together, and the pairs that it was found by."""
+
+    site: SiteKey
+    place: str  # path pattern; /** for the whole site
+    twists: frozenset[Twist]
+    verdict: Verdict
+    same: int  # pairs of equal text
+    near: int  # pairs of nearly equal text, among the different ones
+    different: int
+    pages: int  # of different texts among the equal pairs
+    examples: tuple[tuple[Url, Url], ...]  # pairs that decided
+    paths: tuple[str, ...]  # of the script, as rules write them
+    prefer: str = ""  # www, scheme, slash: drop, add, https or http, as most pages have it
+
+    @property
+    def confidence(self) -> float:
+        """How sure a rule is, 0 to 1: the share of equal pairs, with one pair of each kind added (Laplace)."""
+        return (self.same + 1) / (self.same + self.different + 2)
+
+    @property
+    def sentence(self) -> str:
+        """For users."""
+        what = words(self.twists)
+        where = self.site if self.place == "/**" else f"{self.site}{self.place}"
+        kind = " (a session or campaign)" if is_well_known(self.twists) else ""
+        match self.verdict:
+            case Verdict.SAME:
+                return f"{what}{kind} on {where}: never changed the text in {self.same} pairs of {self.pages} pages"
+            case Verdict.NEAR:
+                return f"{what}{kind} on {where}: {self.near} pairs have nearly the same text, {self.same} the same"
+            case Verdict.DIFFERENT:
+                always = "always" if not self.same else f"{self.same} times did not, {self.different} times did"
+                return f"{what} on {where}: {always} changed the text" + (f" in {self.different} pairs" if not self.same else "")
+            case Verdict.UNKNOWN:
+                return f"{what}{kind} on {where}: {self.same} equal pairs of {self.pages} pages, too few"
+
+
+def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) -> tuple[Proposal, ...]:
+    """What the pages say of each twist that they have, surest first; rules are those with Verdict.SAME.
+
+    pages: fetched once each, in any order; the result does not depend on it.
+    """
+    sites: dict[SiteKey, list[SeenPage]] = defaultdict(list)
+    for page in pages:
+        sites[site_key(page.url)].append(page)
+    found = [proposal for site in sorted(sites) for proposal in _of_site(site, sorted(sites[site], key=lambda page: page.url), confirmations)]
+    order = list(Verdict)
+    return tuple(sorted(found, key=lambda proposal: (order.index(proposal.verdict), -proposal.same, proposal.site, proposal.place, sorted(proposal.twists))))
+
+
+def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[Proposal]:
+    """Rounds until nothing new is accepted: what was accepted is seen through."""
+    accepted: dict[tuple[str, frozenset[Twist]], Proposal] = {}
+    others: dict[tuple[str, frozenset[Twist]], Proposal] = {}
+    for _ in range(ROUNDS):
+        plain = _Plain(frozenset((where, twists) for where, twists in accepted))
+        judged = {
+            (found.place, found.twists): found for hypothesis in _hypotheses(pages, plain) for found in _judged(site, pages, hypothesis, plain, confirmations)
+        }
+        fresh = {key: found for key, found in judged.items() if found.verdict is Verdict.SAME and key not in accepted}
+        others = {key: found for key, found in judged.items() if found.verdict is not Verdict.SAME}
+        accepted |= _smallest(fresh)
+        if not fresh:
+            break
+    proven = {(where, twist) for where, twists in accepted for twist in twists}
+    rest = [found for (where, twists), found in others.items() if len(twists) == 1 and not any((where, twist) in proven for twist in twists)]
+    return list(accepted.values()) + rest
+
+
+def _smallest(found: dict[tuple[str, frozenset[Twist]], Proposal]) -> dict[tuple[str, frozenset[Twist]], Proposal]:
+    """Of several findings in one place, those that no smaller one contains: what goes along without need is judged again by itself."""
+    return {key: value for key, value in found.items() if not any(other[0] == key[0] and other[1] < key[1] for other in found)}
+
+
+class _Plain:
+    """Sees through what is accepted already."""
+
+    def __init__(self, accepted: frozenset[tuple[str, frozenset[Twist]]]) -> None:
+        self._accepted = accepted
+
+    def twists(self, url: Url) -> frozenset[Twist]:
+        """Those of the accepted that hold at this URL."""
+        return frozenset(twist for where, twists in self._accepted if place(url, twists) == where for twist in twists)
+
+
+def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Twist]]:
+    """Each parameter and index file by itself, and whatever sets tell pages of equal text apart."""
+    sets: dict[frozenset[Twist], int] = defaultdict(int)
+    for page in pages:
+        for twist in twists_of(page.url) - plain.twists(page.url):
+            sets[frozenset({twist})] += 1
+    alike: dict[bytes, Url] = {}
+    for page in sorted(pages, key=lambda page: (page.text_digest, _core(page.url), page.url)):
+        before = alike.get(page.text_digest)
+        alike[page.text_digest] = page.url
+        apart = differences(before, page.url) if before else None
+        if apart and (left := apart - plain.twists(page.url)):
+            sets[left] += 1
+    often = sorted(sets, key=lambda twists: (-sets[twists], sorted(twists)))
+    return often[:MOST_NAMES]
+
+
+def _core(url: Url) -> str:
+    return without(url, twists_of(url) | {Twist("www"), Twist("scheme"), Twist("slash"), Twist("order")})
+
+
+@dataclass(slots=True)
+class _Evidence:
+    same: int = 0
+    near: int = 0
+    different: int = 0
+
+
+def _judged(site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Twist], plain: _Plain, confirmations: int) -> list[Proposal]:
+    """The hypothesis in each place where pages have it."""
+    groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
+    for page in pages:
+        through = plain.twists(page.url)
+        if not twists <= through:
+            groups[place(page.url, twists), without(page.url, through | twists)].append(page)
+    places: dict[str, list[list[SeenPage]]] = defaultdict(list)
+    for (where, _), group in groups.items():
+        if len(group) > 1 or not twists_of(group[0].url).isdisjoint(twists):
+            places[where].append(group)
+    return [_proposal(site, where, twists, _Pairs(places[where], plain, twists), confirmations) for where in sorted(places)]
+
+
+class _Pairs:
+    """Pairs of neighbours in groups, those aside that are one URL once the accepted twists are seen through."""
+
+    def __init__(self, groups: Sequence[Sequence[SeenPage]], plain: _Plain, twists: frozenset[Twist]) -> None:
+        self.evidence = _Evidence()
+        self.texts: set[bytes] = set()
+        self.equal: list[tuple[Url, Url]] = []
+        self.unequal: list[tuple[Url, Url]] = []
+        self.urls: set[Url] = set()
+        for group in groups:
+            spelled = {without(page.url, plain.twists(page.url)): page for page in group}
+            variants = [spelled[key] for key in sorted(spelled)]
+            self.urls.update(page.url for page in group)
+            for one, other in itertools.pairwise(variants):
+                self._book(one, other)
+
+    def _book(self, one: SeenPage, other: SeenPage) -> None:
+        if one.text_digest == other.text_digest:
+            self.evidence.same += 1
+            self.texts.add(one.text_digest)
+            self.equal.append((one.url, other.url))
+            return
+        self.evidence.different += 1
+        self.evidence.near += _is_near(one.shingles, other.shingles)
+        self.unequal.append((one.url, other.url))
+
+
+def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
+    """Nearly equal, or one contained in the other, as a print version is in its page."""
+    if not one or not other or min(len(one), len(other)) < FEWEST_SHINGLES:
+        return False
+    return len(one & other) >= NEAR * min(len(one), len(other))
+
+
+def _proposal(site: SiteKey, where: str, twists: frozenset[Twist], pairs: _Pairs, confirmations: int) -> Proposal:
+    seen = pairs.evidence
+    enough = seen.same + seen.near >= confirmations
+    if seen.different > seen.near:
+        verdict = Verdict.DIFFERENT
+    elif seen.near and enough:
+        verdict = Verdict.NEAR
+    elif not seen.near and enough and len(pairs.texts) >= PAGES:
+        verdict = Verdict.SAME
+    else:
+        verdict = Verdict.UNKNOWN
+    examples = (pairs.unequal if verdict is Verdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
+    paths = tuple(sorted({"/".join(map(mask, _path(url).split("/"))) for url in pairs.urls})) if not where.endswith("*") else (where,)
+    return Proposal(
+        site, where, twists, verdict, seen.same, seen.near, seen.different, len(pairs.texts), tuple(examples), paths, _preferred(twists, pairs.urls)
+    )
+
+
+def _path(url: Url) -> str:
+    return url[url.index("/", 8) :].partition("?")[0].partition(";")[0]
+
+
+def _preferred(twists: Set[Twist], urls: Set[Url]) -> str:
+    """The form that most of the pages have."""
+    if Twist("scheme") in twists:
+        return "https" if 2 * sum(url.startswith("https:") for url in urls) >= len(urls) else "http"
+    if Twist("www") in twists:
+        return "add" if 2 * sum("://www." in url for url in urls) > len(urls) else "drop"
+    if Twist("slash") in twists:
+        return "add" if 2 * sum(_path(url).endswith("/") for url in urls) > len(urls) else "drop"
+    return ""

@@ -1,0 +1,159 @@
+"""In what do two URLs differ that may lead to one page, and how is a URL known without that difference?
+
+A *twist* is one way in which addresses of one page differ: a parameter, the order of parameters, `www.`, the scheme, a last
+slash, an index file, a `;name=value` in the path. What a site's twists mean is never guessed here: whoever compares the
+contents of twins learns it. Pure: text in, values out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from functools import lru_cache
+from typing import NamedTuple
+
+from periplus.model.web import Url
+from periplus.urls import hosts
+from periplus.urls.canonical import INDEX_FILE, TRACKING
+from periplus.urls.families import SESSION_NAMES, mask
+
+MOST_TWISTS = 4  # in one difference: more says that two addresses have little in common
+
+
+class Twist(NamedTuple):
+    """One way in which addresses of one page differ. kind: parameter, path-parameter, order, www, scheme, slash or index."""
+
+    kind: str
+    name: str = ""  # of the parameter or the index file
+
+
+class Shape(NamedTuple):
+    """A URL taken apart along its possible twists."""
+
+    scheme: str
+    www: bool
+    host: str  # with its port, without `www.`
+    path: str  # without `;name=value`, index file and last slash: empty for the root
+    path_parameters: tuple[tuple[str, str], ...]
+    index_file: str
+    slash: bool
+    pairs: tuple[tuple[str, str], ...]  # of the query: (name, rest)
+
+
+ORDER, WWW, SCHEME, SLASH = Twist("order"), Twist("www"), Twist("scheme"), Twist("slash")
+
+
+@lru_cache(maxsize=8192)
+def shape(url: Url) -> Shape:
+    """The URL in parts; equal for equal URLs only, save for empty pairs in the query (`?a&&b`)."""
+    address, _, query = url.partition("?")
+    start = address.index("//") + 2
+    cut = address.index("/", start)
+    host = address[start:cut]
+    path = address[cut:]
+    extras: tuple[tuple[str, str], ...] = ()
+    if ";" in path:
+        path, extras = _without_extras(path)
+    index = INDEX_FILE.search(path)
+    name = index[0][1:] if index else ""
+    path = path[: len(path) - len(name)] if name else path
+    slash = path.endswith("/")
+    pairs = tuple((pair.partition("=")[0], pair[pair.find("=") :] if "=" in pair else "") for pair in query.split("&") if pair)
+    return Shape(
+        address[: start - 3], hosts.without_www(host) != host, hosts.without_www(host), path.rstrip("/") if slash else path, extras, name, slash, pairs
+    )
+
+
+def _without_extras(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    segments, extras = [], []
+    for segment in path.split("/"):
+        plain, *more = segment.split(";")
+        segments.append(plain)
+        extras += [(name, value) for name, _, value in (extra.partition("=") for extra in more)]
+    return "/".join(segments), tuple(extras)
+
+
+def twists_of(url: Url) -> frozenset[Twist]:
+    """All twists that this URL has or may lack, parameters by name."""
+    parts = shape(url)
+    named = {Twist("parameter", name) for name, _ in parts.pairs} | {Twist("path-parameter", name) for name, _ in parts.path_parameters}
+    return frozenset(named | ({Twist("index", parts.index_file)} if parts.index_file else set()))
+
+
+def differences(one: Url, other: Url) -> frozenset[Twist] | None:
+    """The twists that tell one URL from the other; None: they differ in more than twists, or not at all."""
+    a, b = shape(one), shape(other)
+    if a.host != b.host or a.path != b.path:
+        return None
+    found = {Twist("parameter", name) for name in _changed(a.pairs, b.pairs)}
+    found |= {Twist("path-parameter", name) for name in _changed(a.path_parameters, b.path_parameters)}
+    if not found and a.pairs != b.pairs:
+        found.add(ORDER)
+    elif found and a.pairs != b.pairs:
+        changed = {twist.name for twist in found if twist.kind == "parameter"}
+        if [pair for pair in a.pairs if pair[0] not in changed] != [pair for pair in b.pairs if pair[0] not in changed]:
+            found.add(ORDER)
+    if a.index_file != b.index_file:
+        found.add(Twist("index", a.index_file or b.index_file))
+    if a.slash != b.slash:
+        found.add(SLASH)
+    if a.www != b.www:
+        found.add(WWW)
+    if a.scheme != b.scheme:
+        found.add(SCHEME)
+    return frozenset(found) if 0 < len(found) <= MOST_TWISTS else None
+
+
+def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> set[str]:
+    """Names whose values are not the same in both."""
+    if a == b:
+        return set()
+    names = {name for name, _ in (*a, *b)}
+    return {name for name in names if [rest for one, rest in a if one == name] != [rest for one, rest in b if one == name]}
+
+
+def without(url: Url, twists: Set[Twist]) -> str:
+    """What is left of a URL when these twists do not count: a key, not an address to fetch."""
+    parts = shape(url)
+    pairs = [pair for pair in parts.pairs if Twist("parameter", pair[0]) not in twists]
+    if ORDER in twists:
+        pairs.sort(key=lambda pair: pair[0])
+    extras = [extra for extra in parts.path_parameters if Twist("path-parameter", extra[0]) not in twists]
+    index = "" if Twist("index", parts.index_file) in twists else parts.index_file
+    return "\t".join(
+        (
+            "" if SCHEME in twists else parts.scheme,
+            "" if WWW in twists else "www" if parts.www else "",
+            parts.host + parts.path + ("/" if parts.slash and SLASH not in twists else ""),
+            ";".join(map("=".join, extras)),
+            index,
+            "&".join(map("".join, pairs)),
+        )
+    )
+
+
+def place(url: Url, twists: Set[Twist]) -> str:
+    """Where a finding about these twists holds, as a path pattern: the whole site for `www.`, scheme, slash and index files; the
+    script (its numbers masked) when parameters remain that make pages; else its folder, for there each page has its own path."""
+    if not any(twist.kind in ("parameter", "path-parameter", "order") for twist in twists):
+        return "/**"
+    parts = shape(url)
+    head, _, last = parts.path.rpartition("/")
+    folder = "/".join(mask(segment) for segment in head.split("/"))
+    if any(Twist("parameter", name) not in twists for name, _ in parts.pairs):
+        return f"{folder}/{mask(last)}"
+    masked = mask(last)
+    return f"{folder}/{masked}" if masked != last else f"{folder}/*"
+
+
+def is_well_known(twists: Set[Twist]) -> bool:
+    """Whether all are parameters by which servers track visitors, and nothing else: sessions and campaigns."""
+    return all(
+        twist.kind in ("parameter", "path-parameter") and (twist.name.lower() in SESSION_NAMES or TRACKING.fullmatch(twist.name) is not None)
+        for twist in twists
+    )
+
+
+def words(twists: Set[Twist]) -> str:
+    """For users: `sid, order of parameters, last slash`."""
+    named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
+    return ", ".join(sorted(named.get(twist.kind) or (";" if twist.kind == "path-parameter" else "") + twist.name for twist in twists))
