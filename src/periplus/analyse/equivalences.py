@@ -17,7 +17,7 @@ from typing import NamedTuple
 from periplus.model.web import SiteKey, Url
 from periplus.urls.families import mask
 from periplus.urls.scope import site_key
-from periplus.urls.twins import Twist, differences, is_well_known, place, twists_of, without, words
+from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, twists_of, without, words
 
 CONFIRMATIONS = 5  # pairs of equal text that a rule needs: the trap watch believes a guess after 8 in a row, but pairs with one page too
 PAGES = 2  # of different texts, among them: all log-in forms are alike, whatever their parameters say
@@ -143,7 +143,7 @@ def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Twis
         before = alike.get(page.text_digest)
         alike[page.text_digest] = page.url
         apart = differences(before, page.url) if before else None
-        if apart and (left := apart - plain.twists(page.url)):
+        if apart and 0 < len(left := apart - plain.twists(page.url)) <= MOST_TWISTS:
             sets[left] += 1
     often = sorted(sets, key=lambda twists: (-sets[twists], sorted(twists)))
     return often[:MOST_NAMES]

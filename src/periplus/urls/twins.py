@@ -16,7 +16,7 @@ from periplus.urls import hosts
 from periplus.urls.canonical import INDEX_FILE, TRACKING
 from periplus.urls.families import SESSION_NAMES, mask
 
-MOST_TWISTS = 4  # in one difference: more says that two addresses have little in common
+MOST_TWISTS = 4  # that may be judged as one: more say that two addresses have little in common
 
 
 class Twist(NamedTuple):
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
 ORDER, WWW, SCHEME, SLASH = Twist("order"), Twist("www"), Twist("scheme"), Twist("slash")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=32_768)  # some 30 MB of parts when full; each page is looked at once for each finding
 def shape(url: Url) -> Shape:
     """The URL in parts; equal for equal URLs only, save for empty pairs in the query (`?a&&b`)."""
     address, _, query = url.partition("?")
@@ -100,7 +100,7 @@ def differences(one: Url, other: Url) -> frozenset[Twist] | None:
         found.add(WWW)
     if a.scheme != b.scheme:
         found.add(SCHEME)
-    return frozenset(found) if 0 < len(found) <= MOST_TWISTS else None
+    return frozenset(found) or None
 
 
 def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> set[str]:
@@ -134,15 +134,25 @@ def without(url: Url, twists: Set[Twist]) -> str:
 def place(url: Url, twists: Set[Twist]) -> str:
     """Where a finding about these twists holds, as a path pattern: the whole site for `www.`, scheme, slash and index files; the
     script (its numbers masked) when parameters remain that make pages; else its folder, for there each page has its own path."""
-    if not any(twist.kind in ("parameter", "path-parameter", "order") for twist in twists):
-        return "/**"
+    for twist in twists:
+        if twist.kind in _OF_PARAMETERS:
+            parameters, script, folder = _places(url)
+            return folder if parameters <= twists else script
+    return "/**"
+
+
+_OF_PARAMETERS = frozenset({"parameter", "path-parameter", "order"})
+
+
+@lru_cache(maxsize=32_768)
+def _places(url: Url) -> tuple[frozenset[Twist], str, str]:
+    """A URL's parameters as twists, its script, and its folder."""
     parts = shape(url)
     head, _, last = parts.path.rpartition("/")
     folder = "/".join(mask(segment) for segment in head.split("/"))
-    if any(Twist("parameter", name) not in twists for name, _ in parts.pairs):
-        return f"{folder}/{mask(last)}"
     masked = mask(last)
-    return f"{folder}/{masked}" if masked != last else f"{folder}/*"
+    script = f"{folder}/{masked}"
+    return frozenset(Twist("parameter", name) for name, _ in parts.pairs), script, script if masked != last else f"{folder}/*"
 
 
 def is_well_known(twists: Set[Twist]) -> bool:

@@ -1,0 +1,246 @@
+"""Is this URL only another address of a page that was fetched? Learned while crawling, one site at a time.
+
+States of a finding (twists in a place, see `urls.twins`):  suspected (two pages of equal text differ so) -> confirmed (enough pairs
+of equal text, of different pages, none against) -> refuted (one pair of different texts); suspected -> refuted. No way back.
+Always:  (1) a URL is called another's only when that other was fetched, so no address is made up;  (2) nothing unconfirmed is
+applied;  (3) what was skipped because of a finding that falls is given back;  (4) of what a finding would skip, some are fetched all
+the same, ever more rarely, so that a wrong finding falls;  (5) memory is bounded; what is forgotten costs fetches, never pages.
+Not its business: fetching, the seen set, rules that a person wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from periplus.model.web import Url
+from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, without, words
+
+CONFIRMATIONS = 5  # as in `analyse.equivalences`
+KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap watch has it
+TEXTS = 2  # different ones among the confirming pairs: log-in forms are all alike
+PLACES_FOR_SITE = 3  # places that agree, before one pair is enough elsewhere on the site
+FIRST_PROBE = 8  # skipped URLs before one is fetched all the same; then at 16, 32, ...: 1 % of 1,000
+PAGES = 32_768  # remembered per site: about 10 MB of URLs
+TWINS = 4  # latest pages of one text that a new one is compared with: more only matter where all pages are alike
+MOST_FINDINGS = 256  # suspected per site; more means that parameters are invented
+SKIPPED = 100_000  # given back from memory per finding; the store knows them all by the finding's name
+
+
+@dataclass(slots=True)
+class _Finding:
+    place: str
+    twists: frozenset[Twist]
+    same: int = 0
+    texts: set[bytes] = field(default_factory=set)  # of confirming pairs, TEXTS at most
+    groups: dict[str, tuple[bytes, Url]] = field(default_factory=dict)  # URL without the twists -> the latest page
+    confirmed: bool = False
+    refuted: bool = False
+    skips: int = 0
+    skipped: dict[Url, None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"learned: {words(self.twists)} on {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The fetched page that a URL is another address of. findings: by which it is, the names that Retraction uses."""
+
+    url: Url
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """A finding that fell, and the URLs that were skipped because of it: to be offered again."""
+
+    finding: str
+    urls: tuple[Url, ...]
+
+
+class TwinLearner:
+    """What one site's fetched pages say about its addresses."""
+
+    def __init__(self, confirmations: int = CONFIRMATIONS) -> None:
+        self._needed = confirmations
+        self._pages: dict[Url, bytes] = {}  # URL -> text, oldest first
+        self._alike: dict[bytes, list[Url]] = {}
+        self._findings: dict[tuple[str, frozenset[Twist]], _Finding] = {}
+        self._by_twists: dict[frozenset[Twist], list[_Finding]] = {}
+        self._confirmed: set[frozenset[Twist]] = set()  # twists with a confirmed finding anywhere
+        self._fetched: dict[str, Url] = {}  # URL as it is without what is confirmed -> the page
+        self._probes: dict[Url, None] = {}
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The confirmed ones, by name."""
+        return tuple(sorted(finding.name for finding in self._findings.values() if finding.confirmed))
+
+    def canonical_of(self, url: Url) -> Url:
+        """The fetched page that this URL is another address of, else the URL itself."""
+        return self.twin_of(url).url
+
+    def twin_of(self, url: Url) -> Twin:
+        """As canonical_of, with the reason. May be asked any number of times: when a link is found, and when its turn comes."""
+        if not self._confirmed or url in self._pages or url in self._probes:
+            return Twin(url)
+        held = list(self._holding(url))
+        if not held:
+            return Twin(url)
+        page = self._fetched.get(self._key(url, held))
+        if page is None or page == url:
+            return Twin(url)
+        apart = differences(page, url) or frozenset[Twist]()
+        reasons = [finding for finding in held if not finding.twists.isdisjoint(apart)]
+        if not reasons or sum(self._is_probe(finding, url) for finding in reasons):  # not `any`: each must count
+            self._probes[url] = None
+            if len(self._probes) > PAGES:
+                del self._probes[next(iter(self._probes))]
+            return Twin(url)
+        return Twin(page, tuple(finding.name for finding in reasons))
+
+    def _is_probe(self, finding: _Finding, url: Url) -> bool:
+        if url in finding.skipped:
+            return False
+        finding.skips += 1
+        if finding.skips >= FIRST_PROBE and finding.skips & (finding.skips - 1) == 0:
+            return True
+        if len(finding.skipped) < SKIPPED:
+            finding.skipped[url] = None
+        return False
+
+    def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:
+        """Books a fetched page. Returns the findings that fell by it."""
+        if not text_digest or url in self._pages:
+            self._pages[url] = text_digest or self._pages.get(url, b"")
+            return ()
+        twins = self._alike.setdefault(text_digest, [])
+        suspects = [found for twin in twins[-TWINS:] if (found := differences(twin, url))]
+        self._remember(url, text_digest, twins)
+        fallen = self._book(url, text_digest)
+        for apart in suspects:
+            self._suspect(url, apart)
+        self._judge(url)
+        if self._confirmed:
+            self._fetched.setdefault(self._key(url, list(self._holding(url))), url)
+        return fallen
+
+    def _remember(self, url: Url, digest: bytes, twins: list[Url]) -> None:
+        self._pages[url] = digest
+        twins.append(url)
+        del twins[:-TWINS]
+        if len(self._pages) > PAGES:
+            oldest = next(iter(self._pages))
+            self._alike.pop(self._pages.pop(oldest), None)
+
+    def _holding(self, url: Url) -> Iterator[_Finding]:
+        """The confirmed findings that hold at a URL: of its place; or of the site, when enough places agree and this one does not differ."""
+        for twists in self._confirmed:
+            where = place(url, twists)
+            own = self._findings.get((where, twists))
+            if own is not None:
+                if own.confirmed:
+                    yield own
+            elif is_well_known(twists):
+                wide = [finding for finding in self._by_twists[twists] if finding.confirmed]
+                if wide and not any(finding.refuted for finding in self._by_twists[twists]):
+                    yield wide[0]
+
+    def _key(self, url: Url, held: list[_Finding]) -> str:
+        return without(url, frozenset(twist for finding in held for twist in finding.twists))
+
+    def _suspect(self, url: Url, apart: frozenset[Twist]) -> None:
+        """A new finding, weighed at once by all pages that are remembered."""
+        seen_through = {twist for finding in self._holding(url) for twist in finding.twists}
+        twists = apart - seen_through
+        key = (place(url, twists), twists)
+        if not 0 < len(twists) <= MOST_TWISTS or key in self._findings or len(self._findings) >= MOST_FINDINGS or self._is_refuted_in_part(key):
+            return
+        finding = self._findings[key] = _Finding(*key)
+        self._by_twists.setdefault(twists, []).append(finding)
+        for page, digest in self._pages.items():
+            if place(page, twists) == finding.place and not self._weigh(finding, page, digest):
+                break
+
+    def _is_refuted_in_part(self, key: tuple[str, frozenset[Twist]]) -> bool:
+        return any(finding.refuted and finding.place == key[0] and finding.twists < key[1] for finding in self._findings.values())
+
+    def _weigh(self, finding: _Finding, url: Url, digest: bytes) -> bool:
+        """One page's word on a finding; False when it refutes it."""
+        key = self._key(url, [finding, *(other for other in self._holding(url) if other is not finding)])
+        before = finding.groups.get(key)
+        finding.groups[key] = (digest, url)
+        if before is None or before[1] == url:
+            return True
+        apart = differences(before[1], url)
+        if apart is None or apart.isdisjoint(finding.twists):
+            return True
+        if before[0] != digest:
+            self._refute(finding)
+            return False
+        finding.same += 1
+        if len(finding.texts) < TEXTS:
+            finding.texts.add(digest)
+        return True
+
+    def _refute(self, finding: _Finding) -> None:
+        finding.refuted, finding.confirmed = True, False
+        finding.groups.clear()
+
+    def _book(self, url: Url, digest: bytes) -> tuple[Retraction, ...]:
+        """The page's word on all findings of its places. Returns those that were confirmed and fell."""
+        fallen = []
+        for twists in list(self._by_twists):
+            finding = self._findings.get((place(url, twists), twists))
+            if finding is None or finding.refuted:
+                continue
+            was = finding.confirmed
+            if not self._weigh(finding, url, digest) and was:
+                fallen.append(finding)
+        fallen += self._fallen_elsewhere(url, digest)
+        if not fallen:
+            return ()
+        self._reindex()
+        given_back = tuple(Retraction(finding.name, tuple(finding.skipped)) for finding in fallen)
+        for finding in fallen:
+            finding.skipped.clear()
+        return given_back
+
+    def _fallen_elsewhere(self, url: Url, digest: bytes) -> list[_Finding]:
+        """Findings of other places that were applied here, to a page that they do not fit."""
+        held = list(self._holding(url))
+        page = self._fetched.get(self._key(url, held)) if held else None
+        if page is None or page == url or self._pages.get(page, digest) == digest:
+            return []
+        apart = differences(page, url) or frozenset[Twist]()
+        guilty = [finding for finding in held if not finding.twists.isdisjoint(apart)]
+        for finding in guilty:
+            self._refute(finding)
+        return guilty
+
+    def _judge(self, url: Url) -> None:
+        """Confirms what has enough pairs by now."""
+        changed = False
+        for twists, findings in self._by_twists.items():
+            finding = self._findings.get((place(url, twists), twists))
+            if finding is None or finding.confirmed or finding.refuted:
+                continue
+            agreeing = sum(other.confirmed for other in findings)
+            against = any(other.refuted for other in findings)
+            needed = min(self._needed, KNOWN_CONFIRMATIONS) if is_well_known(twists) else self._needed
+            enough = finding.same >= needed and len(finding.texts) >= TEXTS
+            if enough or (finding.same and agreeing >= PLACES_FOR_SITE and not against):
+                finding.confirmed = changed = True
+        if changed:
+            self._reindex()
+
+    def _reindex(self) -> None:
+        """After what is confirmed has changed: pages by their addresses without it."""
+        self._confirmed = {finding.twists for finding in self._findings.values() if finding.confirmed}
+        self._fetched = {}
+        for page in self._pages:
+            held = list(self._holding(page))
+            if held:
+                self._fetched.setdefault(self._key(page, held), page)

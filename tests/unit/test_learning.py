@@ -1,0 +1,165 @@
+"""Addresses of one page, learned while crawling: simulated crawls of a site whose truth is known."""
+
+import random
+from collections import deque
+from dataclasses import dataclass
+
+from periplus.schedule.learning import TwinLearner
+from periplus.urls.canonical import canonical
+
+ARTICLES, FOLDERS, LISTS = 150, 60, 20
+WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrs"][:FOLDERS]
+
+
+@dataclass
+class Site:
+    """Pages by name, and addresses that the site's links spell in many ways: each page spells them in its own."""
+
+    seed: int = 1
+
+    def name(self, url: str) -> str:
+        """The content that the server shows."""
+        path, _, query = url.split("a.test", 1)[1].partition("?")
+        given = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
+        if path == "/view.php":
+            return f"article {given['id']}"
+        if path == "/list.php":
+            return f"list {given['page']} by {given.get('order', 'date')}"
+        if path.startswith("/page/"):
+            return f"plain {path}"
+        return "folder " + path.replace("/index.html", "/").strip("/")
+
+    def spelled(self, name: str, rng: random.Random) -> str:
+        kind, _, rest = name.partition(" ")
+        host = rng.choice(["http://a.test", "http://www.a.test"])
+        sid = rng.choice(["", f"sid={rng.randrange(9)}f3c9e"])
+        utm = rng.choice(["", "", "utm_source=mail", "utm_source=feed&utm_medium=rss"])
+        if kind == "article":
+            pairs = [f"id={rest}", sid, utm, rng.choice(["", "print=1"])]
+            rng.shuffle(pairs)
+            return f"{host}/view.php?" + "&".join(filter(None, pairs))
+        if kind == "list":
+            page, _, order = rest.partition(" by ")
+            pairs = [f"page={page}", f"order={order}", sid]
+            rng.shuffle(pairs)
+            return f"{host}/list.php?" + "&".join(filter(None, pairs))
+        if kind == "plain":
+            return host + rest + ("?" + utm if utm else "")
+        return f"{host}/{rest}" + (rng.choice(["", "/", "/index.html"]) if rest else rng.choice(["/", "/index.html"]))
+
+    @property
+    def names(self) -> list[str]:
+        lists = [f"list {page} by {order}" for page in range(LISTS) for order in ("price", "name")]
+        return [f"article {i}" for i in range(ARTICLES)] + [f"folder docs/{word}" for word in WORDS] + lists + [f"plain /page/{word}" for word in WORDS]
+
+    def links(self, name: str) -> list[str]:
+        rng = random.Random(f"{self.seed} {name}")
+        names = self.names
+        if name not in names:  # the home page
+            return [self.spelled(each, rng) for each in names[::7]]
+        at = names.index(name)
+        near = [names[(at + step) % len(names)] for step in range(1, 6)]
+        return [self.spelled(each, rng) for each in near + rng.choices(names, k=25)]
+
+
+def crawl(site, learner=None):
+    """(URLs fetched in order, names reached)."""
+    queue, known = deque([canonical("http://a.test/")]), {canonical("http://a.test/")}
+    fetched, names = [], set()
+    while queue:
+        url = queue.popleft()
+        if learner and learner.canonical_of(url) != url:
+            continue
+        fetched.append(url)
+        name = site.name(url)
+        names.add(name)
+        for link in map(canonical, site.links(name)):
+            if link not in known and (learner is None or learner.canonical_of(link) == link):
+                known.add(link)
+                queue.append(link)
+        for retraction in learner.learn(url, name.encode()) if learner else ():
+            queue.extend(retraction.urls)
+            known.update(retraction.urls)
+    return fetched, names
+
+
+def test_no_page_is_lost_and_nine_tenths_of_the_duplicate_fetches_are_saved():
+    for seed in (1, 2):
+        site = Site(seed)
+        plain, everything = crawl(site)
+        learned, reached = crawl(site, TwinLearner())
+        assert reached == everything
+        saved = 1 - (len(learned) - len(everything)) / (len(plain) - len(everything))
+        assert saved >= 0.9
+
+
+def test_parameters_that_make_pages_are_never_learned():
+    learner = TwinLearner()
+    crawl(Site(), learner)
+    assert not any("id" in name.split(" on ")[0].split(", ") or "order," in name or "page" in name.split(" on ")[0] for name in learner.findings)
+
+
+def test_a_finding_that_falls_gives_back_what_was_skipped():
+    learner = TwinLearner(confirmations=2)
+    letters = "bcdefghijk"
+    for letter in letters[:3]:
+        for lang in ("en", "de"):
+            assert learner.learn(canonical(f"http://a.test/{letter}?lang={lang}"), letter.encode()) == ()
+    assert learner.findings == ("learned: lang on /*",)
+    learner.learn(canonical("http://a.test/x?lang=en"), b"x english")
+    skipped = canonical("http://a.test/x?lang=de")
+    assert learner.canonical_of(skipped) == "http://a.test/x?lang=en"
+    (retraction,) = learner.learn(skipped, b"x deutsch")
+    assert (retraction.finding, retraction.urls) == ("learned: lang on /*", (skipped,))
+    assert learner.findings == ()
+    assert learner.canonical_of(canonical("http://a.test/x?lang=fr")) == "http://a.test/x?lang=fr"
+
+
+def test_a_wrong_finding_is_found_out_by_probes():
+    """Ten pages ignore `lang` and fifty do not: all the same no page is lost."""
+    learner = TwinLearner()
+    truth = {
+        f"http://a.test/p{number:02}x?lang={lang}".translate(str.maketrans("0123456789", "abcdefghij")): (number, lang if number >= 10 else "")
+        for number in range(60)
+        for lang in ("en", "de", "fr")
+    }
+    queue, seen = deque(sorted(map(canonical, truth))), set()
+    while queue:
+        url = queue.popleft()
+        if learner.canonical_of(url) == url:
+            seen.add(truth[url])
+            for retraction in learner.learn(url, str(truth[url]).encode()):
+                queue.extend(retraction.urls)
+    assert seen == set(truth.values())
+
+
+def test_pages_that_are_all_alike_teach_nothing():
+    learner = TwinLearner()
+    for number in range(50):
+        learner.learn(canonical(f"http://a.test/view.php?id={number}"), b"please log in")
+    assert learner.findings == ()
+    assert learner.canonical_of(canonical("http://a.test/view.php?id=99")) == "http://a.test/view.php?id=99"
+
+
+def test_two_parameters_that_change_together_are_learned_together():
+    learner = TwinLearner()
+    for number in range(10):
+        for at in (1, 2):
+            learner.learn(canonical(f"http://a.test/view.php?id={number}&t=17{number}{at}&s=x{at}{number}"), b"%d" % number)
+    assert learner.findings == ("learned: s, t on /view.php",)
+    assert learner.canonical_of(canonical("http://a.test/view.php?s=z&id=3&t=1")) == "http://a.test/view.php?id=3&t=1731&s=x13"
+
+
+def test_without_a_confirmed_finding_a_url_stays_itself():
+    learner = TwinLearner()
+    url = canonical("http://a.test/a?sid=1")
+    learner.learn(canonical("http://a.test/a"), b"a")
+    assert learner.canonical_of(url) is url
+
+
+def test_the_same_pages_in_the_same_order_teach_the_same():
+    def taught():
+        learner = TwinLearner()
+        return crawl(Site(2), learner)[0], learner.findings
+
+    assert taught() == taught()
