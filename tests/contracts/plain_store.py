@@ -1,4 +1,4 @@
-"""What should a crawl store do? `store.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
+"""What should a crawl store do? `model.crawl_store.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
 
 The slow twin of the real stores. Pages and links are not its business: of a document it keeps nothing.
 """
@@ -12,9 +12,10 @@ from periplus.model.frontier import LAYER_NONE, Lease, ReadyHost, RunCounts, Tas
 from periplus.model.visit import Reason, Request, Skipped
 
 POLL_S = 0.2
+RIVAL_WAIT_S = 2.0  # a site that fails, or must wait longer, holds nobody up
 UNFOLLOWED = {Reason.NOFOLLOW, Reason.RESOURCE}
 RAISED = UNFOLLOWED | {Reason.DEPTH}
-REOPENED = RAISED | {Reason.SCOPE, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE}
+REOPENED = RAISED | {Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
 
 
 @dataclass
@@ -135,20 +136,20 @@ class PlainStore:
             return (), None
         if not self.budget.max_pages:
             return self._take(lease, most, in_hand, now)
-        most = min(most, self._allowance(lease, len(in_hand)))
+        most = min(most, self._allowance(lease, len(in_hand), now))
         tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), POLL_S)
         self.workers[self.hosts[lease.host_id - 1].lease_by].in_hand += len(tasks)
         return tasks, later_s
 
-    def _allowance(self, lease, in_hand):
+    def _allowance(self, lease, in_hand, now):
         left = self.budget.max_pages - self.fetched - sum(worker.in_hand for worker in self.workers.values())
         if left <= 0:
             self.budget_spent = self.fetched >= self.budget.max_pages
             return 0
-        sites = {self.hosts[entry.host_id - 1].site for entry in self.queue}
-        if len(sites) > 1:
-            least = min(self.site_fetched[site] for site in sites)
-            left = min(left, least + self.budget.quantum - self.site_fetched[lease.site] - in_hand)
+        busy = {entry.host_id for entry in self.queue}
+        rivals = {host.site for host in self.hosts if host.id in busy and host.strikes == 0 and host.next_at <= now + RIVAL_WAIT_S} - {lease.site}
+        if rivals:
+            left = min(left, min(self.site_fetched[site] for site in rivals) + self.budget.quantum - self.site_fetched[lease.site] - in_hand)
         return left
 
     def _take(self, lease, most, in_hand, now):
@@ -260,7 +261,8 @@ class PlainStore:
             self.urls[task.url_id].reason = completion.reason
         if completion.reason is None and listed:
             again = replace(task.request, attempt=task.request.attempt + asked)
-            self._enter(task.host_id, task.layer, task.url_id, again, now + completion.retry_in_s)
+            layer = task.layer if completion.retry_layer is None else completion.retry_layer
+            self._enter(task.host_id, layer, task.url_id, again, now + completion.retry_in_s)
         for candidate in completion.candidates:
             self._offer(candidate)
 

@@ -1,4 +1,4 @@
-"""`store.ports.CrawlStore`, promise by promise, over every implementation."""
+"""`model.crawl_store.CrawlStore`, promise by promise, over every implementation."""
 
 from __future__ import annotations
 
@@ -441,3 +441,13 @@ def test_under_a_budget_no_site_is_more_than_a_quantum_ahead(make):
     other = store.take(leases["b.test"], 2, NONE, 0.0)[0]
     store.commit(worker, batch(*[completion(leases["b.test"], task) for task in other]), 0.0)
     assert len(store.take(leases["a.test"], 64, NONE, 0.0)[0]) == 2
+
+
+@pytest.mark.parametrize("trouble", [{"strikes": 1}, {"wait_s": 2.1}])
+def test_a_site_that_fails_or_must_wait_holds_nobody_up(make, trouble):
+    store = make(Budget(max_pages=100, quantum=3)).open()
+    store.offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    leases = get(store, worker)
+    store.commit(worker, batch(hosts=[state(leases["b.test"], release=False, **trouble)]), 0.0)
+    assert len(store.take(leases["a.test"], 64, NONE, 0.0)[0]) == 10

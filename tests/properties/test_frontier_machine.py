@@ -1,0 +1,219 @@
+"""The frontier under random histories: its promises hold, and it does what its plain twin does.
+
+Workers here keep the rules that real ones keep: they ask a host only while their lease lasts, and no sooner than it lets them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from contracts.crawl_values import batch, candidate, completion, errand, state
+from contracts.crawl_worlds import PlainWorld, SqliteWorld
+from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP
+from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
+from periplus.settings import Budget, Keeping
+
+LEASE_S = 20.0
+DELAY_S = 0.5
+HOSTS = ("a.test", "www.a.test", "b.test", "c.test")
+URLS = st.builds("http://{}/{}".format, st.sampled_from(HOSTS), st.integers(0, 3))
+WEAK = (Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE, Reason.SCOPE)
+CANDIDATES = st.builds(
+    lambda url, layer, reason: candidate(url, layer, reason, in_sitemap=layer is None),
+    URLS,
+    st.sampled_from((None, 0, 1, 2, 3)),
+    st.sampled_from((Reason.WAITING,) * 5 + WEAK),
+)
+ERRANDS = st.builds(
+    lambda host, first: errand(f"http://{host}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP),
+    st.sampled_from(HOSTS),
+    st.booleans(),
+)
+START = (
+    candidate("http://a.test/0"),
+    candidate("http://a.test/1", None, in_sitemap=True),
+    candidate("http://a.test/2", None, in_sitemap=True),
+    candidate("http://www.a.test/0", 1),
+    candidate("http://b.test/0"),
+)
+FATES = st.sampled_from((Reason.OK, Reason.OK, Reason.NOT_FOUND, None, Reason.ROBOTS))
+
+
+@dataclass
+class Held:
+    """A host in a worker's hands."""
+
+    lease: object
+    allowed_at: float
+    tasks: list = field(default_factory=list)
+    asked: list = field(default_factory=list)
+
+
+@dataclass
+class Hand:
+    """A worker: its names in both worlds, the hosts that it believes to hold, until when."""
+
+    pid: int
+    names: tuple[str, str]
+    until: float
+    held: dict[int, Held] = field(default_factory=dict)
+
+
+class Frontier(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        self.now, self.living, self.pid = 1000.0, set(), 0
+        self.hands: list[Hand] = []
+        self.last_asked: dict[int, float] = {}  # by host: when a request last started
+        self.settled: dict[int, Reason] = {}  # URLs that are done
+
+    @initialize(max_pages=st.sampled_from((0, 4)))
+    def begin(self, max_pages):
+        budget, keeping = Budget(max_pages=max_pages, quantum=2), Keeping(lease_s=LEASE_S)
+        self.max_pages = max_pages
+        self.worlds = (SqliteWorld(self.folder, self.living, budget, keeping), PlainWorld(self.folder, self.living, budget, keeping))
+        self.stores = [world.open() for world in self.worlds]
+        self.both(lambda store: store.offer([*START], (), self.now))
+
+    def teardown(self):
+        if hasattr(self, "worlds"):
+            self.worlds[0].close()
+        shutil.rmtree(self.folder)
+
+    def both(self, act, per=(None, None)):
+        """The same on both stores; the answers are equal."""
+        real, plain = (act(store) if name is None else act(store, name) for store, name in zip(self.stores, per, strict=True))
+        if isinstance(real, list | tuple):
+            real, plain = list(real), list(plain)
+        assert real == plain
+        return real
+
+    # time, and the ends of workers: one rule, so that most steps are work
+
+    @rule(seconds=st.sampled_from((0.1, 0.5, 2.0, LEASE_S * 0.6)))
+    def time_passes(self, seconds):
+        self.now += seconds
+
+    @precondition(lambda self: self.hands)
+    @rule(data=st.data(), how=st.sampled_from(("dies", "leaves", "the store is opened anew")))
+    def a_worker_ends(self, data, how):
+        hand = self.hands.pop(data.draw(st.integers(0, len(self.hands) - 1)))
+        if how == "leaves":
+            self.both(lambda store, name: store.leave(name, self.now), hand.names)
+        self.living.discard(hand.pid)
+        if how == "the store is opened anew":  # names of workers are the store's own business, so all end
+            for other in self.hands:
+                self.living.discard(other.pid)
+            self.hands.clear()
+            self.stores = [world.open() for world in self.worlds]
+
+    def _someone(self, data):
+        if len(self.hands) < 2 and (not self.hands or data.draw(st.booleans())):
+            self.pid += 1
+            self.living.add(self.pid)
+            self.hands.append(Hand(self.pid, tuple(store.join(self.pid, self.now) for store in self.stores), self.now + LEASE_S))
+        return data.draw(st.sampled_from(self.hands))
+
+    # URLs from outside
+
+    @rule(candidates=st.lists(CANDIDATES, max_size=4), errands=st.lists(ERRANDS, max_size=1), reopen=st.booleans())
+    def urls_are_offered(self, candidates, errands, reopen):
+        self.both(lambda store: store.offer(candidates, errands, self.now, reopen=reopen))
+
+    # what a worker does
+
+    @rule(data=st.data(), most=st.integers(1, 4), horizon=st.sampled_from((0.0, 5.0)))
+    def a_worker_leases(self, data, most, horizon):
+        hand = self._someone(data)
+        ready = [sorted(store.ready(99, horizon, self.now), key=lambda host: host.host_id) for store in self.stores]
+        assert ready[0] == ready[1]
+        ids = [host.host_id for host in ready[0]][:most]
+        leases = self.both(lambda store, name: store.lease(name, ids, self.now), hand.names)
+        hand.until = self.now + LEASE_S
+        for lease in leases:
+            start = self.now + lease.wait_s
+            assert start >= self.last_asked.get(lease.host_id, 0.0) + DELAY_S - 1e-6, "two leases start at least the delay apart"
+            others = [other for other in self.hands if other is not hand and self.now <= other.until and lease.host_id in other.held]
+            assert not others, "a host has one lease"
+            hand.held[lease.host_id] = Held(lease, start)
+
+    def _held(self, data):
+        hand = data.draw(st.sampled_from([hand for hand in self.hands if hand.held]))
+        return hand, hand.held[data.draw(st.sampled_from(sorted(hand.held)))]
+
+    @precondition(lambda self: any(hand.held for hand in self.hands))
+    @rule(data=st.data(), most=st.integers(1, 5), asks=st.integers(0, 3))
+    def a_worker_takes_and_asks(self, data, most, asks):
+        hand, held = self._held(data)
+        in_hand = frozenset((task.layer, task.seq) for task in held.tasks + held.asked)
+        tasks, _ = self.both(lambda store: tuple(map(_plain, store.take(held.lease, most, in_hand, self.now))))
+        pages = [task.url_id for task in (*tasks, *held.tasks, *held.asked) if task.url_id]
+        assert len(pages) == len(set(pages)), "a URL is in hand once"
+        assert not self.settled.keys() & {task.url_id for task in tasks}, "a done URL is not given out"
+        held.tasks.extend(tasks)
+        for _ in range(min(asks, len(held.tasks))):
+            self._ask(hand, held)
+
+    def _ask(self, hand, held):
+        if max(self.now, held.allowed_at) >= hand.until:
+            return
+        self.now, host_id = max(self.now, held.allowed_at), held.lease.host_id
+        assert self.now >= self.last_asked.get(host_id, 0.0) + DELAY_S - 1e-6
+        self.last_asked[host_id], held.allowed_at = self.now, self.now + DELAY_S
+        held.asked.append(held.tasks.pop(0))
+
+    @precondition(lambda self: any(hand.held for hand in self.hands))
+    @rule(data=st.data(), links=st.lists(CANDIDATES, max_size=3), errands=st.lists(ERRANDS, max_size=1), release=st.booleans(), down=st.integers(0, 4))
+    def a_worker_commits(self, data, links, errands, release, down):
+        hand, held = self._held(data)
+        done = []
+        for task in held.asked:
+            fate = data.draw(FATES)
+            outcome = {None: Failed(Cause.TIMEOUT), Reason.ROBOTS: Skipped(Reason.ROBOTS)}.get(fate)
+            more = {} if outcome is None else {"outcome": outcome}
+            done.append(completion(held.lease, task, fate, candidates=tuple(links), retry_in_s=data.draw(st.sampled_from((0.0, 3.0))), **more))
+        wait_s = max(0.0, held.allowed_at - self.now)
+        host = state(held.lease, wait_s, release=release and not held.tasks, down=Reason.HOST_DOWN if down == 0 else None)
+        in_hand = sum(len(other.tasks) + len(other.asked) for other in hand.held.values() if other is not held) + len(held.tasks)
+        work = batch(*done, hosts=[host], errands=tuple(errands), in_hand=in_hand)
+        lost = self.both(lambda store, name: store.commit(name, work, self.now), hand.names)
+        held.asked.clear()
+        if held.lease in lost:
+            del hand.held[held.lease.host_id]
+            return
+        hand.until = max(hand.until, self.now + LEASE_S)
+        self.settled |= {part.task.url_id: part.reason for part in done if part.reason in (Reason.OK, Reason.NOT_FOUND) and part.task.url_id}
+        if host.release:
+            del hand.held[held.lease.host_id]
+
+    # always
+
+    @invariant()
+    def sums_are_right_and_nothing_vanishes(self):
+        if not hasattr(self, "worlds"):
+            return
+        wrong, tally, true, orphans = self.worlds[0].recount()
+        assert not wrong, "pending is the number of entries"
+        assert tally == true, "tallies equal a recount"
+        assert not orphans, "what waits stands in a list"
+        counts = self.both(lambda store: store.counts())
+        self.both(lambda store: store.idle(self.now))
+        assert self.both(lambda store: store.fair_share(self.now)) >= 1
+        if self.max_pages:
+            assert counts.fetched <= self.max_pages, "the budget is kept"
+
+
+def _plain(part):
+    return list(part) if isinstance(part, list | tuple) else None if part is None else round(part, 6)
+
+
+Frontier.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestFrontier = Frontier.TestCase
