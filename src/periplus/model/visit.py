@@ -47,6 +47,7 @@ class Reason(StrEnum):
     SCOPE = "scope"  # another site, or excluded
     RULE = "rule"  # breaks the parameter rules
     REDIRECT = "redirect"  # leads to another URL
+    ALIAS = "alias"  # another address of a page, by a rule or as learned
     SCHEME = "scheme"  # mailto:, javascript: and other schemes that no crawler fetches
     # invalid
     NOT_FOUND = "not-found"  # 404, 410
@@ -61,7 +62,7 @@ class Reason(StrEnum):
 
 _STATE_OF = {
     State.INDEXED: ("OK", "TRUNCATED", "OTHER_MEDIA"),
-    State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "SCHEME"),
+    State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "ALIAS", "SCHEME"),
     State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
 STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {Reason[name]: state for state, names in _STATE_OF.items() for name in names}

@@ -35,6 +35,7 @@ REASON_WORDS = {
     Reason.SCOPE: "outside the crawl",
     Reason.RULE: "against the parameter rules",
     Reason.REDIRECT: "redirects elsewhere",
+    Reason.ALIAS: "another address of a page",
     Reason.SCHEME: "not a web address",
     Reason.NOT_FOUND: "not found",
     Reason.CLIENT_ERROR: "request rejected",

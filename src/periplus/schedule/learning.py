@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from periplus.model.twins import Retraction, Twin
 from periplus.model.web import Url
 from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, without, words
 
@@ -42,22 +43,6 @@ class _Finding:
     @property
     def name(self) -> str:
         return f"learned: {words(self.twists)} on {self.place}"
-
-
-@dataclass(frozen=True, slots=True)
-class Twin:
-    """The fetched page that a URL is another address of. findings: by which it is, the names that Retraction uses."""
-
-    url: Url
-    findings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Retraction:
-    """A finding that fell, and the URLs that were skipped because of it: to be offered again."""
-
-    finding: str
-    urls: tuple[Url, ...]
 
 
 class TwinLearner:
