@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from periplus.acquire.politeness import Pace
 from periplus.document.robots import Access, Rules
-from periplus.model.frontier import HostState, Lease, Task
+from periplus.model.frontier import LAYER_DOUBT, HostState, Lease, Task
 from periplus.model.ports import TrapSense
 from periplus.model.visit import Reason, Request
 from periplus.model.web import Origin
@@ -41,6 +41,8 @@ class HeldHost:
     flying: dict[Request, Task] = field(default_factory=dict)
     rules: dict[Origin, OriginRules] = field(default_factory=dict)
     uncommitted: int = 0
+    doubt_round: int = 0  # the layer of the last task that was put off before
+    fresh: tuple[bool, bool] = (True, True)  # whether a page brought something new: in this round, in the one before
     down: Reason | None = None
     due_at: float | None = None  # its valid entry in the worker's heap
     dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its layer
@@ -53,6 +55,12 @@ class HeldHost:
     def is_quiet(self) -> bool:
         """Nothing under way and nothing to store: the lease may end."""
         return not self.in_flight and not self.uncommitted
+
+    def may_doubt_again(self, layer: int) -> bool:
+        """Whether a URL of this layer that looks like a trap may be put off once more: while each round brings something new."""
+        if layer >= LAYER_DOUBT and layer != self.doubt_round:
+            self.doubt_round, self.fresh = layer, (False, self.fresh[0])
+        return layer < LAYER_DOUBT or self.fresh[1]
 
     def put_back(self) -> None:
         """Tasks that are not under way are no longer in hand: they will be taken anew."""

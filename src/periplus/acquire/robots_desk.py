@@ -1,4 +1,4 @@
-"""May this URL be asked for, by its origin's robots.txt, and what must be fetched to know it?
+"""May this URL be asked for, by its origin's robots.txt and what its family yielded, and what must be fetched to know it?
 
 States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of robots.txt to another host is an
 errand on that host's to-do list, done by whoever holds it; until then the origin is asked, and its host waits.
@@ -13,13 +13,13 @@ from periplus.acquire.politeness import Pace, delay_for, finished, given_up, str
 from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.crawl_store import CrawlStore
-from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots
+from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots, Task
 from periplus.model.ports import Clock
-from periplus.model.visit import Cause, Failed, Fetched, Purpose, Reason, Redirected, Request, Visit
+from periplus.model.visit import Cause, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Manners
 from periplus.urls.canonical import canonical
-from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.hosts import host_key, origin_of, path_and_query
 from periplus.urls.scope import SiteScope
 
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
@@ -43,6 +43,24 @@ class RobotsDesk:
         found = tuple(self._stored), tuple(self._errands)
         self._stored, self._errands = [], []
         return found
+
+    def ruling(self, host: HeldHost, task: Task) -> Skipped | None:
+        """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first."""
+        url = task.request.url
+        if task.request.purpose is Purpose.ROBOTS:
+            return Skipped(Reason.OK)
+        known = self.rules_for(host, url)
+        if known is None:
+            return None
+        if known.access is Access.NONE:
+            until = self._clock.monotonic() + known.expires - self._clock.now()
+            host.pace = suspended(host.pace, until, "robots.txt unreachable")
+            return None
+        verdict = known.rules.decide(path_and_query(url))
+        if not verdict.allowed:
+            return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
+        trap = host.watch.admit(url) if task.request.purpose is Purpose.PAGE and task.layer != 0 else None
+        return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
 
     def rules_for(self, host: HeldHost, url: Url) -> OriginRules | None:
         """The rules that bind url. None: not known yet; the request that will tell is in host.side, or the host waits."""

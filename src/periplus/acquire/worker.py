@@ -22,14 +22,12 @@ from periplus.acquire.held import HeldHost
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.acquire.settle import bug, completion_of
-from periplus.document.robots import Access
 from periplus.model.crawl_store import CrawlStore
-from periplus.model.frontier import Batch, Completion, Errand, FamilyRecord, Lease, Task
+from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, FamilyRecord, Lease, Task
 from periplus.model.ports import Clock, Policy, Response, Transport, TrapSense
 from periplus.model.visit import Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import UrlId
 from periplus.settings import Settings
-from periplus.urls.hosts import path_and_query
 from periplus.urls.scope import SiteScope
 
 log = logging.getLogger(__name__)
@@ -230,7 +228,7 @@ class Worker:
             task = host.tasks.popleft()
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
-                ruling = self._ruling(host, task)
+                ruling = self._desk.ruling(host, task)
             match ruling:
                 case None:
                     host.tasks.appendleft(task)
@@ -239,11 +237,16 @@ class Worker:
                 case Skipped(reason=Reason.OK):
                     host.flying[task.request] = task
                     return task.request
+                case Skipped(reason=Reason.TRAP) if host.may_doubt_again(task.layer):
+                    self._put_off(host, task, ruling)
                 case Skipped():
                     self._settle(host, task, Visit(task.request, self._clock.now(), 0.0, ruling))
         return None
 
     def _refill(self, host: HeldHost) -> bool:
+        if host.uncommitted >= self._keeping.commit_pages:  # many that needed no request: they are not gathered without end
+            host.dry = self._commit_now = True
+            return False
         tasks, later_s = self._store.take(host.lease, TAKE, frozenset(host.in_hand), self._clock.now())
         host.tasks.extend(tasks)
         host.in_hand.update((task.layer, task.seq) for task in tasks)
@@ -260,23 +263,10 @@ class Worker:
                 self._release([host])
         return False
 
-    def _ruling(self, host: HeldHost, task: Task) -> Skipped | None:
-        """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first."""
-        url = task.request.url
-        if task.request.purpose is Purpose.ROBOTS:
-            return Skipped(Reason.OK)
-        known = self._desk.rules_for(host, url)
-        if known is None:
-            return None
-        if known.access is Access.NONE:
-            until = self._clock.monotonic() + known.expires - self._clock.now()
-            host.pace = suspended(host.pace, until, "robots.txt unreachable")
-            return None
-        verdict = known.rules.decide(path_and_query(url))
-        if not verdict.allowed:
-            return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
-        trap = host.watch.admit(url) if task.request.purpose is Purpose.PAGE and task.layer != 0 else None
-        return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
+    def _put_off(self, host: HeldHost, task: Task, ruling: Skipped) -> None:
+        """What looks like a trap now may look otherwise when nothing else is left: it goes to the end of the to-do list."""
+        visit = Visit(task.request, self._clock.now(), 0.0, ruling)
+        self._finish(host, Completion(host.lease, task, visit, None, retry_layer=max(LAYER_DOUBT, task.layer + 1)))
 
     def _abandon(self, host: HeldHost) -> None:
         """A host that is given up: what waits for it is dropped, once what is under way has ended."""
@@ -335,7 +325,9 @@ class Worker:
             return
         harvest = self._harvester.of(request, visit)
         if harvest.document is not None:
-            host.watch.learn(request.url, harvest.document.text, [found.url for found in harvest.candidates if found.host == host.lease.host])
+            near = [found.url for found in harvest.candidates if found.host == host.lease.host]
+            if host.watch.learn(request.url, harvest.document.text, near):
+                host.fresh = (True, host.fresh[1])
         self._errands.extend(harvest.errands)
         self._finish(host, completion_of(host.lease, task, visit, self._manners, harvest.document, harvest.candidates))
 

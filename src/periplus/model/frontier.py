@@ -11,6 +11,7 @@ from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 LAYER_FIRST = -1  # robots.txt that another host's rules depend on
 LAYER_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
 LAYER_NONE = 1_000_000_002  # what only a sitemap knows
+LAYER_DOUBT = 1_000_000_003  # what looks like a trap is asked about again when nothing else is left; further rounds follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class FamilyRecord:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What became of one task. reason None: to be tried again, not before retry_in_s from now."""
+    """What became of one task. reason None: to be tried again, not before retry_in_s from now, and in another layer if that is named."""
 
     lease: Lease
     task: Task
@@ -115,6 +116,7 @@ class Completion:
     document: Document | None = None
     candidates: tuple[Candidate, ...] = ()
     retry_in_s: float = 0.0
+    retry_layer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ class SqliteCrawlStore:
             elif len(tasks) < most:
                 request = Request(Url(text), Purpose(purpose), clicks, hops, attempt, about)
                 tasks.append(Task(lease.host_id, layer, seq, UrlId(url_id), request))
+                if layer >= LAYER_NONE and url_id:
+                    twins.add(url_id)
         self._forget(stale)
         if tasks:
             return tasks, None
@@ -186,9 +188,10 @@ class SqliteCrawlStore:
         return (), 0.0 if stale and not in_hand else None
 
     def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
-        """URLs in hand by their sitemap's entry: a link found meanwhile gave each a second one, which must not be fetched beside it."""
+        """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one, which must not be fetched
+        beside it."""
         find = "SELECT url_id FROM queue WHERE host_id = ? AND layer = ? AND seq = ? AND url_id <> 0"
-        entries = [(host_id, layer, seq) for layer, seq in in_hand if layer == LAYER_NONE]
+        entries = [(host_id, layer, seq) for layer, seq in in_hand if layer >= LAYER_NONE]
         return {row[0] for entry in entries for row in self._connection.execute(find, entry)}
 
     def _layer_of_site(self, host_id: int) -> int:

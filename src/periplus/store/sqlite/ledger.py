@@ -70,8 +70,9 @@ class Ledger:
         run, task, visit = self._connection.execute, completion.task, completion.visit
         listed = run("DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq)).rowcount
         self._pending[task.host_id] -= listed  # 0: its host was given up while it was under way
-        run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit))
         asked = not isinstance(visit.outcome, Skipped)
+        if asked or completion.reason is not None:  # else it was only put off
+            run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit))
         if asked and task.url_id:
             self._tallies["fetched"] += 1
             self._tallies["wire_bytes"] += visit.wire_bytes
@@ -80,7 +81,8 @@ class Ledger:
             self._conclude(completion, completion.reason)
         elif completion.reason is None and listed:
             again = replace(task.request, attempt=task.request.attempt + asked)
-            self._enqueue(task.host_id, task.layer, task.url_id, again, now + completion.retry_in_s)
+            layer = task.layer if completion.retry_layer is None else completion.retry_layer
+            self._enqueue(task.host_id, layer, task.url_id, again, now + completion.retry_in_s)
         if completion.document is not None and task.url_id:
             self._pages.store_page(completion, completion.document, body, now)
         for candidate in completion.candidates:
