@@ -1,0 +1,91 @@
+"""The icicle of a folded map."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from lxml import etree
+
+from periplus.errors import UsageError
+from periplus.model.results import OTHERS, MapNode, PageColumns
+from periplus.model.visit import STATE_OF, Reason
+from periplus.present.charts import COLUMN, TOP, write_icicle
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = '</title><script>alert(1)</script>" onload="x\x00\x1b\ud800\u202e'
+URLS = ["https://e.org/", 'https://e.org/"><script>', "javascript:alert(1)", "https://e.org/dead"]
+
+
+def facts_of(urls=URLS, titles=("Home", HOSTILE, "", "")):
+    reasons = (Reason.OK, Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND) * (len(urls) // 4 + 1)
+    reasons = reasons[: len(urls)]
+    zeros = np.zeros(len(urls), np.int64)
+    states = [STATE_OF[reason] for reason in reasons]
+    return PageColumns(urls, titles, states, reasons, zeros, [""] * len(urls), zeros, zeros, zeros + 0.5, zeros + 9, zeros, zeros)
+
+
+TREE = MapNode(0, 10, 6, 1000, 1.0, (MapNode(1, 4, 4, 500, 0.5, (MapNode(2, 1, 0, 125, 0.2),)), MapNode(3, 1, 0, 250, 0.1), MapNode(OTHERS, 4, 1, 125, 0.2)))
+
+
+def drawn(tree=TREE, facts=None, **options):
+    out = io.StringIO(newline="")
+    write_icicle(tree, facts or facts_of(), out, **options)
+    return etree.fromstring(out.getvalue().encode("utf-8"))
+
+
+def rects(root):
+    """(class, x, y, height) of each place, without hatches, legend and paper."""
+    found = [rect for rect in root.iter(f"{SVG}rect") if rect.get("class") and rect.getparent() is not root]
+    return [(rect.get("class"), *(float(rect.get(name)) for name in ("x", "y", "height"))) for rect in found]
+
+
+def test_heights_are_shares_of_the_whole_and_children_stand_within_their_parent():
+    places = rects(drawn(by="size", height=1072))  # 1,000 px for the columns
+    assert [(kind, round(height + 1)) for kind, _, _, height in places] == [
+        *[("fetched", 1000), ("rest", 125), ("dead", 250), ("fetched", 500), ("cited", 125)],
+    ]
+    home, rest, dead, branch, cited = places
+    assert (home[2], branch[2], dead[2], rest[2], cited[2]) == (TOP, TOP, TOP + 500, TOP + 750, TOP)
+    assert home[1] < branch[1] == dead[1] == rest[1] < cited[1]
+
+
+def test_what_was_not_fetched_is_hatched_and_of_others_its_share():
+    hatches = [rect for rect in drawn().iter(f"{SVG}rect") if rect.get("fill") and rect.getparent().tag != SVG + "svg"]
+    whole = float(next(drawn().iter(f"{SVG}a")).find(f"{SVG}rect").get("width"))
+    assert sorted(round(float(rect.get("width")) / whole, 2) for rect in hatches) == [0.75, 1.0]
+
+
+def test_places_say_their_figures_and_link_to_their_pages():
+    root = drawn(by="pages")
+    said = [title.text for title in root.iter(f"{SVG}title")]
+    assert said[1] == "Home\nhttps://e.org/\nfetched and read, score 9\nbranch: 10 pages, 6 fetched, 1.0 KB"
+    assert any(text == "4 more pages\nbranch: 4 pages, 1 fetched, 125 B" for text in said)
+    assert {link.get("href") for link in root.iter(f"{SVG}a")} == {URLS[0], URLS[1], URLS[3]}
+
+
+def test_crawled_text_stays_text_and_nothing_is_loaded():
+    root = drawn()
+    assert not list(root.iter(f"{SVG}script"))
+    assert not [name for element in root.iter() for name in element.attrib if name.startswith("on")]
+    assert not re.search(r"url\((?!#)|@import|xlink|src=", etree.tostring(root).decode())
+
+
+def test_another_measure_is_refused():
+    with pytest.raises(UsageError, match="pages, size, rank"):
+        drawn(by="colour")
+
+
+def test_a_map_that_weighs_nothing_is_drawn():
+    assert len(rects(drawn(MapNode(0, 1, 1, 0, 0.0), by="size"))) == 1
+
+
+def test_deep_maps_are_drawn_without_recursion_in_columns_that_can_be_read():
+    depth = 2000
+    node = MapNode(depth - 1, 1, 1, 1, 1.0)
+    for page in range(depth - 2, -1, -1):
+        node = MapNode(page, 1, 1, 1, 1.0, (node,))
+    urls = [f"https://e.org/{page}" for page in range(depth)]
+    root = drawn(node, facts_of(urls, [""] * depth))
+    assert len(rects(root)) == depth
+    assert float(root.get("width")) == depth * COLUMN
