@@ -1,0 +1,273 @@
+"""What is wrong with a site's pages, links and redirects."""
+
+import numpy as np
+import pytest
+
+from audited import SmallSite
+from periplus.analyse.audit import CHECKS, audit, is_language
+from periplus.analyse.audit_input import text_keys
+from periplus.analyse.audit_issues import Lookups, audit_rules, counts, issues
+from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.analyse.nearness import NearGroup
+from periplus.errors import UsageError
+from periplus.model.audit import Category, Grade, Verdict
+from periplus.model.visit import Reason
+
+
+def site(pages=(), others=(), links=(), **more):
+    """home links to every page; none is an orphan."""
+    pages = {"home": {"start": True, "layer": 0}, **dict(pages)}
+    return SmallSite(pages, dict(others), [*(("home", name) for name in pages if name != "home"), *links], **more)
+
+
+def sound(found):
+    assert site(pages={"a": {}, "b": {}}).found() == found
+
+
+def test_a_sound_site_has_no_issues():
+    sound(set())
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ({"title": ""}, "title-missing"),
+        ({"title": "t" * 61}, "title-long"),
+        ({"description": ""}, "description-missing"),
+        ({"description": "d" * 161}, "description-long"),
+        ({"h1s": 0}, "h1-missing"),
+        ({"h1s": 2}, "h1-several"),
+        ({"has_language": False}, "language-missing"),
+        ({"charset_mismatch": True}, "charset-mismatch"),
+        ({"images_without_alt": 3}, "image-without-alt"),
+        ({"took_s": 1.9}, "slow-page"),
+        ({"weight_bytes": 3_000_001}, "heavy-page"),
+        ({"layer": 7}, "deep-page"),
+    ],
+)
+def test_a_page_by_itself(told, code):
+    assert site(pages={"a": told}).found() == {(code, "a", "")}
+
+
+@pytest.mark.parametrize("told", [{"h1s": -1}, {"images_without_alt": -1}, {"title": "", "noindex": True}])
+def test_ours_what_is_not_known_or_not_for_search_is_no_issue(told):
+    assert site(pages={"a": told}).found() == set()
+
+
+def test_a_page_that_looks_missing_is_one_issue_where_it_is_linked():
+    assert site(pages={"a": {"title": "", "verdict": Verdict.MISSING}}).found() == {("soft-404", "home", "a")}
+
+
+def test_a_long_url():
+    assert ("url-too-long", "a" * 2048, "") in site(pages={"a" * 2048: {"title": "t", "description": "d"}}).found()
+
+
+def test_pages_that_share_a_title_each_name_another():
+    found = site(
+        pages={"a": {"title": "One  name"}, "b": {"title": "one name"}, "c": {"title": "One Name", "noindex": True}, "d": {"title": "one NAME"}}
+    ).found()
+    assert found == {("title-duplicate", "a", "b"), ("title-duplicate", "b", "a"), ("title-duplicate", "d", "a")}
+
+
+def test_pages_of_one_text_but_not_where_one_names_the_other():
+    assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x"}}).found()} == {"duplicate"}
+    assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x", "canonical": "a"}}).found()} == {"canonical-elsewhere"}
+    assert site(pages={"a": {"text": ""}, "b": {"text": ""}}).found() == set()
+
+
+def test_near_duplicates_say_how_near():
+    near = site(pages={"a": {}, "b": {}}, remarks={"near": [NearGroup("a", ("b",), (0.876,))]})
+    known = near.input()
+    (issue,) = issues(audit(known), known)
+    assert (issue.code, issue.url, issue.related, issue.detail) == ("near-duplicate", "https://h/b", "https://h/a", "87 % alike")
+
+
+@pytest.mark.parametrize(
+    ("target", "told", "code"),
+    [
+        ("a", {}, "canonical-elsewhere"),
+        ("gone", {"reason": Reason.NOT_FOUND}, "canonical-broken"),
+        ("gone", {"verdict": Verdict.BROKEN}, "canonical-broken"),
+        ("moved", {"reason": Reason.REDIRECT}, "canonical-redirect"),
+    ],
+)
+def test_canonical_urls(target, told, code):
+    others = {target: told} if target != "a" else {}
+    assert site(pages={"a": {}, "b": {"canonical": target}}, others=others).found() == {(code, "b", target)}
+
+
+def test_canonical_conflicts_between_pages():
+    hidden = site(pages={"a": {"noindex": True}, "b": {"canonical": "a"}})
+    chain = site(pages={"a": {"canonical": "home"}, "b": {"canonical": "a"}, "c": {"canonical": "c"}})
+    assert hidden.found() == {("canonical-noindex", "b", "a")}
+    assert chain.found() == {("canonical-chain", "b", "a"), ("canonical-elsewhere", "a", "home")}
+
+
+def test_sitemap_against_robots_and_pages():
+    listed = {"in_sitemap": True}
+    found = site(
+        pages={"home": {"start": True, **listed}, "a": {"noindex": True, **listed}, "b": {"canonical": "home", **listed}, "c": {}, "d": {"noindex": True}},
+        others={"shut": {"reason": Reason.ROBOTS, **listed}, "old": {"reason": Reason.REDIRECT, **listed}, "gone": {"reason": Reason.NOT_FOUND, **listed}},
+    ).found()
+    assert found == {
+        ("noindex-in-sitemap", "a", ""),
+        ("canonical-in-sitemap", "b", "home"),
+        ("canonical-elsewhere", "b", "home"),
+        ("missing-from-sitemap", "c", ""),
+        ("robots-sitemap-conflict", "shut", ""),
+        ("redirect-in-sitemap", "old", ""),
+        ("broken-in-sitemap", "gone", ""),
+    }
+
+
+def test_translations_link_back_to_pages_in_languages():
+    rows = [("a", "b", "de"), ("b", "a", "en"), ("a", "c", "fr"), ("a", "gone", "cs"), ("a", "a", "en"), ("b", "a", "english"), ("c", "c", "fr")]
+    found = site(pages={"a": {}, "b": {}, "c": {}}, others={"gone": {"reason": Reason.NOT_FOUND}}, remarks={"hreflangs": rows}).found()
+    assert found == {("hreflang-no-return", "a", "c"), ("hreflang-broken", "a", "gone"), ("hreflang-bad-language", "b", "a")}
+
+
+@pytest.mark.parametrize(
+    ("code", "right"),
+    [
+        *((code, True) for code in ("en", "pt-BR", "zh-Hant", "zh-hant-tw", "es-419", "x-default", "uk", "ceb")),
+        *((code, False) for code in ("en-UK", "english", "en_GB", "", "en-eu", "default", "en-gb-x")),
+    ],
+)
+def test_languages_that_search_engines_heed(code, right):
+    assert is_language(code) is right
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind", "code"),
+    [
+        ("broken", "a", "broken-link"),
+        ("broken", "image", "broken-resource"),
+        ("server-error", "a", "server-error"),
+        ("looks-missing", "a", "soft-404"),
+        ("suspect", "area", "suspect-link"),
+        ("refused", "a", "refused-link"),
+        ("moved", "a", "link-to-redirect"),
+        ("ok", "a", None),
+        ("not-checked", "a", None),
+        ("broken", "form", None),
+        ("broken", "cite", None),
+    ],
+)
+def test_links_by_the_verdict_on_their_targets(verdict, kind, code):
+    found = site(others={"https://far/x": {"own": False, "verdict": Verdict(verdict), "reason": Reason.SCOPE}}, links=[("home", "https://far/x", kind)]).found()
+    assert found == ({(code, "home", "https://far/x")} if code else set())
+
+
+def test_where_nobody_judged_the_crawl_decides():
+    found = site(others={"gone": {"reason": Reason.NOT_FOUND}, "shut": {"reason": Reason.ROBOTS}}, links=[("home", "gone"), ("home", "shut")]).found()
+    assert found == {("broken-link", "home", "gone")}
+
+
+def test_other_sites_broken_links_are_not_ours():
+    others = {"https://far/x": {"own": False, "reason": Reason.OK}, "https://far/y": {"own": False, "reason": Reason.NOT_FOUND}}
+    assert site(others=others, links=[("https://far/x", "https://far/y")]).found() == set()
+
+
+def test_an_issue_of_a_link_has_its_words_and_place():
+    known = site(others={"gone": {"reason": Reason.NOT_FOUND}}, links=[("home", "gone")]).input()
+    lookups = Lookups(anchors=lambda links: [f"words {link}" for link in links.tolist()], whys=lambda places: ["it answers 404"] * len(places))
+    (issue,) = issues(audit(known), known, lookups=lookups)
+    assert (issue.anchor, issue.position, issue.detail) == ("words 0", "main", "it answers 404")
+
+
+def test_remarks_at_single_links():
+    remarks = {"fragments": [(0, "nowhere")], "mails": [("a", "mailto:x@@y", "two @")], "malformed": [("a", "http://[")]}
+    known = site(pages={"a": {}}, remarks=remarks).input()
+    found = {(issue.code, issue.detail) for issue in issues(audit(known), known)}
+    assert found == {("broken-fragment", "no #nowhere"), ("bad-mailto", "mailto:x@@y: two @"), ("malformed-link", "http://[")}
+
+
+def test_nofollow_on_own_links_is_counted_by_page():
+    known = site(pages={"a": {}}, links=[("home", "a", "a", True), ("home", "a", "area", True), ("a", "home", "a", False)]).input()
+    (issue,) = issues(audit(known), known)
+    assert (issue.code, issue.url, issue.detail) == ("nofollow-inside", "https://h/home", "2 links")
+
+
+def test_redirects_chains_loops_and_links_to_them():
+    moved = {"reason": Reason.REDIRECT}
+    redirecting = site(
+        pages={"a": {}},
+        others={"m1": moved, "m2": moved, "l1": moved, "l2": moved, "d": moved, "gone": {"reason": Reason.NOT_FOUND}},
+        links=[("home", "m1")],
+        redirects={"m1": "m2", "m2": "a", "l1": "l2", "l2": "l1", "d": "gone"},
+    )
+    found = redirecting.found()
+    assert ("redirect-chain", "m1", "a") in found
+    assert ("link-to-redirect", "home", "m1") in found
+    assert ("redirect-broken", "d", "gone") in found
+    assert {code for code, page, _ in found if page in ("l1", "l2")} == {"redirect-loop"}
+    assert len(found) == 5
+    known = redirecting.input()
+    assert "leads to https://h/a" in {issue.detail for issue in issues(audit(known), known)}
+
+
+def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
+    moved = {"reason": Reason.REDIRECT}
+    lonely = SmallSite(
+        {"home": {"start": True}, "a": {}, "b": {}, "c": {}, "d": {}}, {"m": moved}, [("home", "m"), ("b", "b"), ("home", "c", "canonical"), ("d", "home")]
+    )
+    lonely.redirects = {"m": "a"}
+    assert {page for code, page, _ in lonely.found() if code == "orphan"} == {"b", "c", "d"}
+
+
+def test_secure_pages_with_insecure_parts():
+    far = {"own": False, "reason": Reason.SCOPE}
+    others = {"http://far/i.png": far, "http://far/form": far, "http://far/page": far}
+    found = site(others=others, links=[("home", "http://far/i.png", "image"), ("home", "http://far/form", "form"), ("home", "http://far/page", "a")]).found()
+    assert found == {("mixed-content", "home", "http://far/i.png"), ("insecure-form", "home", "http://far/form")}
+
+
+def test_grades_can_be_changed_and_kinds_switched_off():
+    known = site(pages={"a": {"title": "", "description": "", "h1s": 0}}).input()
+    found = list(issues(audit(known), known, audit_rules(["title-missing=notice", "h1-missing = off"])))
+    assert [(issue.code, issue.grade) for issue in found] == [("title-missing", Grade.NOTICE), ("description-missing", Grade.NOTICE)]
+    assert counts(found) == {"title-missing": 1, "description-missing": 1, "notice": 2, "titles": 2}
+
+
+def test_issues_are_ignored_by_code_and_pattern():
+    known = site(pages={"a": {"title": "", "description": ""}, "b": {"title": ""}}).input()
+
+    def left(*ignored):
+        return {(issue.code, issue.url[-1]) for issue in issues(audit(known), known, audit_rules((), ignored))}
+
+    assert left("title-missing /a$") == {("title-missing", "b"), ("description-missing", "a")}
+    assert left("title-*") == {("description-missing", "a")}
+    assert left("* /[ab]$") == set()
+
+
+@pytest.mark.parametrize("wrong", ["no-such=error", "title-missing=grave", "title-missing"])
+def test_wrong_grades_are_refused(wrong):
+    with pytest.raises(UsageError):
+        audit_rules([wrong])
+
+
+@pytest.mark.parametrize("wrong", ["no-such", "title-missing [", ""])
+def test_wrong_ignores_are_refused(wrong):
+    with pytest.raises(UsageError):
+        audit_rules((), [wrong])
+
+
+def test_the_table_is_whole_and_its_names_are_distinct():
+    names = [*KINDS_OF_ISSUES, *Grade, *Category]
+    assert len(names) == len(set(names))
+    for code, kind in KINDS_OF_ISSUES.items():
+        assert code == kind.code == code.lower()
+        assert kind.title and kind.why.endswith(".") and kind.remedy.endswith(".")
+        kind.detail.format(number=1.0, limit=1.0, also="", words="")
+
+
+def test_nothing_known_nothing_found():
+    known = SmallSite().input()
+    assert [len(finding) for check in CHECKS for finding in check(known)].count(0) > 20
+    assert audit(known) == []
+
+
+def test_text_keys_forget_case_and_white_space():
+    first, second, third, empty = text_keys(["A  b", " a B ", "c", " \n"])
+    assert first == second != third
+    assert empty == np.uint64(0)
