@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import cast
 
-from isal import igzip_lib, isal_zlib
+from isal import isal_zlib
 
 from periplus.model.visit import Cut
 from periplus.settings import FetchLimits
@@ -71,7 +72,7 @@ def _errors() -> tuple[type[Exception], ...]:
     import brotli
     import zstandard
 
-    return (zlib.error, igzip_lib.IsalError, zstandard.ZstdError, brotli.error, ValueError)
+    return (zlib.error, cast(type[Exception], isal_zlib.error), zstandard.ZstdError, brotli.error, ValueError)
 
 
 def _one(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
