@@ -18,7 +18,7 @@ from types import FrameType
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
-from periplus.acquire.transport import CurlTransport, Wire
+from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Crew, Worker
 from periplus.document.understand import READ_MEDIA_TYPES
 from periplus.errors import UsageError
@@ -31,6 +31,7 @@ from periplus.settings import Settings, as_values, settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import only_crawl
+from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_scope
 
@@ -85,6 +86,11 @@ def check_order(order: CrawlOrder) -> None:
     if not manners.mine and manners.per_host > 1:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
     site_scope(order.starts, order.settings.scope)
+    identity = order.settings.identity
+    resolve_entries(identity.resolve)
+    for what, name in (("cookie file", identity.cookie_file), ("file of certificate authorities", identity.ca_file)):
+        if name and not Path(name).is_file():
+            raise UsageError(f"cannot read the {what} {name}: there is no such file")
 
 
 def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
@@ -124,9 +130,11 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
             boss.dismiss(at_once=not ended_by_itself)
         counts = store.counts()
         waiting = not store.idle(clock.now())
+        reason, rule = store.standing(url_id(order.starts[0]))
     finally:
         store.close()
-    state, note = judged(counts, waiting, boss.stop_note or _budget_note(order, waiting))
+    first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
+    state, note = judged(counts, waiting, boss.stop_note or _budget_note(order, waiting), first)
     runs.end_run(order.folder, run_id, state, note, clock.now())
     return CrawlEnd(run_id, state, note, counts, boss.elapsed_s, went_on)
 
@@ -259,14 +267,13 @@ def _budget_note(order: CrawlOrder, waiting: bool) -> str:
     return f"max-pages {pages} are fetched" if waiting and pages else ""
 
 
-def judged(counts: RunCounts, waiting: bool, stop_note: str) -> tuple[str, str]:
-    """(state, note) of a run that ended. A crawl that fetched nothing useful is not green."""
+def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
+    """(state, note) of a run that ended. A crawl that fetched nothing useful is not green. first: what became of the first start."""
     read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
     if not read:
-        why = f"{troubles[worst]} of {counts.known} known URLs: {worst}" if troubles[worst] else "no page was read"
-        return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", why)
+        return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", f"no page was read; {first}")
     if stop_note:
         return "stopped", stop_note
     if waiting:

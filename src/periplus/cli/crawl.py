@@ -77,6 +77,8 @@ def start_urls(texts: list[str]) -> list[Url]:
     for text in texts:
         full = text if "://" in text else f"https://{text}"
         try:
+            if full is not text and "@" in text.partition("/")[0]:  # mailto:, or a password where nobody expects one
+                raise InvalidUrl
             found[canonical(full)] = None
         except InvalidUrl:
             raise InvalidUrl(f"{text!r} is no URL that can be crawled; write it like https://example.org/") from None

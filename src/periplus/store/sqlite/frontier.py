@@ -270,6 +270,11 @@ class SqliteCrawlStore:
         fetched, wire = self._connection.execute("SELECT fetched, wire_bytes FROM run WHERE id = ?", (self._run_id,)).fetchone()
         return RunCounts(counts.get("known", 0), by_reason.get("waiting", 0), fetched, wire, by_reason)
 
+    def standing(self, url: UrlId) -> tuple[Reason, str]:
+        """How a known URL stands, and by which rule."""
+        reason, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url,)).fetchone()
+        return Reason(reason), rule
+
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
         marks = ",".join("?" * len(reasons))

@@ -1,0 +1,128 @@
+"""Does `periplus crawl` say what it did, in words and by its exit code? The real command, in a process of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from voyage import Collection, flags_for, plain, told
+
+from testweb import Page, Server, Site, Web, faults, robots, serve
+from testweb.words import sentence
+
+
+def command_web() -> Web:
+    """A good site, one that only refuses, one whose pages mostly fail, one that moved, one that forbids."""
+    web = Web([Site(f"{name}.test") for name in ("good", "refuses", "fails", "moved", "forbids", "slow")])
+    for site in web.sites.values():
+        site.add(Page("/", f"Home of {site.host}", (f"This is {site.host}.",)))
+    web.sites["good.test"].add(Page("/1.html", "One", ("Page one.",)), "/")
+    faults.status(web.sites["refuses.test"], "/", 403)
+    for number in range(3):
+        faults.status(web.sites["fails.test"], f"/{number}", 500)
+    faults.redirect_away(web.sites["moved.test"], "/", web.sites["good.test"])
+    robots.disallow(web.sites["forbids.test"], "User-agent: *\nDisallow: /\n")
+    for number in range(200):
+        web.sites["slow.test"].add(Page(f"/{number}.html", f"Page {number}", (sentence(random.Random(number), f"Page {number}"),)), "/")
+    return web
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve(command_web()) as serving:
+        yield serving
+
+
+def flags(server: Server, **values: object) -> list[str]:
+    return flags_for(server.resolve, server.web.sites, **{"delay_s": 0.001, "retry_wait_s": 0.01, **values})
+
+
+@pytest.mark.parametrize(
+    ("host", "code", "words"),
+    [
+        ("good", 0, "Done — after"),
+        ("refuses", 4, "Failed: no page was read; http://refuses.test:PORT/: refused — after"),
+        ("fails", 3, "Suspicious: 3 URLs failed and 1 were read; most often: server-error (3)"),
+        ("forbids", 4, "Failed: no page was read; http://forbids.test:PORT/: robots (robots.txt line 2: Disallow: /)"),
+        ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirect (http://good.test:PORT/)"),
+    ],
+)
+def test_the_end_is_told_in_words_and_as_an_exit_code(tmp_path: Path, server: Server, host: str, code: int, words: str) -> None:
+    ran = told("crawl", server.url(f"{host}.test"), "-o", "c", *flags(server), cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
+    assert words.replace("PORT", str(server.port)) in plain(ran.stderr) and "Traceback" not in ran.stderr
+    assert "Kept in c/ — next: periplus map -c c" in plain(ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no start: give a URL, or a file of URLs with -i"),
+        (("http://",), "'http://' is no URL that can be crawled; write it like https://example.org/"),
+        (("mailto:a@b.test",), "is no URL that can be crawled"),
+        (("http://a b.test/",), "is no URL that can be crawled"),
+        (("ftp://a.test/",), "is no URL that can be crawled"),
+        (("http://a.test/", "--no-such-flag"), "No such option"),
+        (("http://a.test/", "--max-depth", "deep"), "'deep' is not a valid integer"),
+        (("http://a.test/", "--max-depth", "-7"), "max_depth lies between -1 and"),
+        (("http://a.test/", "--delay", "nan"), "delay_s lies between"),
+        (("http://a.test/", "--scope", "galaxy"), "'galaxy' is not one of"),
+        (("http://a.test/", "--exclude", "("), "'(' is not a regular expression"),
+        (("http://a.test/", "--ignore-robots"), "--mine HOST"),
+        (("http://a.test/", "--per-host", "3"), "--mine HOST"),
+        (("http://a.test/", "--rate", "0"), "0.001<=x<=1000"),
+        (("http://a.test/", "--resolve", "a.test"), "resolve takes HOST:PORT:ADDRESS"),
+        (("http://a.test/", "--resolve", "@missing"), "cannot read the resolve file missing"),
+        (("-i", "missing.txt"), "missing.txt"),
+        (("http://a.test/", "--cookie-file", "missing.txt"), "cannot read the cookie file missing.txt"),
+        (("http://a.test/", "--ca-file", "missing.pem"), "cannot read the file of certificate authorities missing.pem"),
+    ],
+)
+def test_a_wrong_command_is_explained_and_touches_nothing(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    ran = told("crawl", *words, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    assert said in plain(ran.stderr).replace("│ ", "") and "Traceback" not in ran.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing is made"
+
+
+def test_a_wrong_settings_file_is_explained(tmp_path: Path) -> None:
+    for text, said in (("[settings]\nmax_dept = 3\n", "there is no setting 'max_dept'"), ("not toml", "is not valid TOML")):
+        (tmp_path / "c").mkdir(exist_ok=True)
+        (tmp_path / "c" / "periplus.toml").write_text(text, "utf-8")
+        ran = told("crawl", "http://a.test/", "-o", "c", cwd=tmp_path)
+        assert ran.returncode == 2 and said in plain(ran.stderr)
+
+
+def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Server) -> None:
+    """A file where the folder should be; a database that is none."""
+    (tmp_path / "file").write_text("x", "utf-8")
+    ran = told("crawl", server.url("good.test"), "-o", "file", *flags(server), cwd=tmp_path)
+    assert ran.returncode in (1, 2) and "Traceback" not in ran.stderr and "file" in ran.stderr
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "collection.db").write_bytes(b"no database at all" * 500)
+    ran = told("crawl", server.url("good.test"), "-o", "c", *flags(server), cwd=tmp_path)
+    assert ran.returncode == 1 and "cannot be read as a collection" in plain(ran.stderr) and "Traceback" not in ran.stderr
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, server: Server) -> None:
+    """One every five seconds, on stderr; -q tells only the end."""
+    ran = told("crawl", server.url("slow.test"), "-o", "c", *flags(server, delay_s=0.1, max_time_s=6), cwd=tmp_path)
+    lines = [line for line in ran.stderr.splitlines() if " fetched · " in line]
+    assert len(lines) == 1 and "/s" in lines[0] and " waiting · " in lines[0]
+    assert ran.returncode == 0 and "Stopped: max-time-s 6 is over" in plain(ran.stderr)
+    assert "To go on: periplus crawl" in plain(ran.stderr)
+
+
+def test_quiet_and_verbose(tmp_path: Path, server: Server) -> None:
+    quiet = told("crawl", server.url("good.test"), "-o", "q", "-q", *flags(server), cwd=tmp_path)
+    assert len(quiet.stderr.splitlines()) == 3 and "\x1b" not in quiet.stderr
+    wordy = told("crawl", server.url("good.test"), "-o", "v", "-vv", *flags(server), cwd=tmp_path)
+    assert f"visit url={server.url('good.test', '/1.html')} outcome=fetched" in wordy.stderr
+
+
+def test_starts_from_standard_input_and_the_folder_named_by_the_site(tmp_path: Path, server: Server) -> None:
+    ran = told("crawl", "-i", "-", *flags(server), cwd=tmp_path, given=f"{server.url('good.test')}\n")
+    assert ran.returncode == 0, ran.stderr
+    assert len(Collection(tmp_path / f"good.test-{server.port}.periplus").titles) == 2
