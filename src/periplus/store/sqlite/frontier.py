@@ -239,8 +239,8 @@ class SqliteCrawlStore:
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        packed = [self._pages.pack(completion) for completion in batch.completions]
         learned = {site: self._pages.learn_dictionary(site) for site in {completion.lease.site for completion in batch.completions}}
+        packed = [self._pages.pack(completion) for completion in batch.completions]
         with self._transaction() as ledger:
             held = dict(self._connection.execute("SELECT id, epoch FROM host WHERE lease_by = ?", (worker,)))
             lost: set[Lease] = set()

@@ -10,16 +10,21 @@ from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Keeping
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
+from periplus.store.bodies import PAGES_FOR_DICTIONARY, train
+from periplus.store.sqlite.contents import Contents
 from periplus.urls.canonical import url_id
 
 PAGE_COLUMNS = 24
 LINK_COLUMNS = 10
+_UPSERT_LINK = (
+    "INSERT INTO link VALUES (" + "?," * (LINK_COLUMNS - 1) + "?) ON CONFLICT (source, target, kind, position, nofollow) DO UPDATE"
+    " SET anchor = excluded.anchor, fragments = excluded.fragments, times = excluded.times, last_seen = excluded.last_seen"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PackedBody:
-    """A body ready to be stored; text: its text, packed, or None."""
+    """A body ready to be stored. data: empty when bodies are not kept; text: its text, packed, or None."""
 
     md5: bytes
     dictionary_id: int | None
@@ -87,52 +92,52 @@ class PageWriter:
     def __init__(self, connection: sqlite3.Connection, keeping: Keeping) -> None:
         self._connection = connection
         self._keeping = keeping
-        self._codec = BodyCodec()
+        self._contents = Contents(connection)
         self._dictionaries: dict[str, int] = {}
+        self._try_at: dict[str, int] = {}  # pages at which to try again to learn a dictionary, for sites that gave none
 
     def pack(self, completion: Completion) -> PackedBody | None:
-        """The completion's body, compressed; None when there is none to keep."""
-        outcome = completion.visit.outcome
-        if completion.document is None or not isinstance(outcome, Fetched) or not outcome.body or not self._keeping.keep_bodies:
+        """The completion's body and text, compressed; None when there is nothing to keep."""
+        outcome, document, keeping = completion.visit.outcome, completion.document, self._keeping
+        if document is None or not isinstance(outcome, Fetched) or not outcome.body or not (keeping.keep_bodies or keeping.keep_text):
             return None
-        dictionary = self._dictionaries.get(completion.lease.site)
-        text = completion.document.text
-        packed_text = self._codec.pack(text.encode("utf-8", "replace"), None) if text and self._keeping.keep_text else None
-        return PackedBody(completion.document.digests.body, dictionary, len(outcome.body), self._codec.pack(outcome.body, dictionary), packed_text)
+        codec = self._contents.codec
+        dictionary = self._dictionaries.get(completion.lease.site) if keeping.keep_bodies else None
+        data = codec.pack(outcome.body, dictionary) if keeping.keep_bodies else b""
+        text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and keeping.keep_text else None
+        return PackedBody(document.digests.body, dictionary, len(outcome.body), data, text)
 
     def store_body(self, packed: PackedBody, body: bytes) -> int:
-        """The row that holds these bytes: an earlier one when it holds exactly the same (equal digest, then compared)."""
-        find = "SELECT id, dictionary_id, data FROM body WHERE md5 = ? AND size = ?"
-        for body_id, dictionary_id, data in self._connection.execute(find, (packed.md5, packed.size)):
-            if self.restore(data, dictionary_id) == body:
+        """The row that holds these bytes and this text: an earlier one when it holds exactly the same (equal digest, then compared).
+
+        The text too, for the same bytes read differently under another charset.
+        """
+        find = "SELECT id, dictionary_id, data, text FROM body WHERE md5 = ? AND size = ?"
+        for body_id, dictionary_id, data, text in self._connection.execute(find, (packed.md5, packed.size)):
+            if text == packed.text and bool(data) == bool(packed.data) and (not data or self._contents.restore(data, dictionary_id) == body):
                 return int(body_id)
         insert = "INSERT INTO body (md5, dictionary_id, size, data, text) VALUES (?, ?, ?, ?, ?)"
         row = self._connection.execute(insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text))
         return int(row.lastrowid or 0)
 
-    def restore(self, data: bytes, dictionary_id: int | None) -> bytes:
-        """A stored body as it was."""
-        if dictionary_id is not None and not self._codec.knows(dictionary_id):
-            found = self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()
-            self._codec.add(dictionary_id, found[0])
-        return self._codec.unpack(data, dictionary_id)
-
     def store_page(self, completion: Completion, document: Document, packed: PackedBody | None, now: float) -> None:
-        """The page, its links and bad links, in place of what an earlier visit left."""
+        """The page, its links and bad links, in place of what an earlier visit left; of a link that stays, first_seen stays too."""
         run = self._connection.execute
         source = completion.task.url_id
         outcome = completion.visit.outcome
         body_id = self.store_body(packed, outcome.body) if packed and isinstance(outcome, Fetched) else None
+        known = run("SELECT 1 FROM page WHERE url_id = ?", (source,)).fetchone() is not None
         row = page_row(completion, document, body_id, now)
         run("INSERT OR REPLACE INTO page VALUES (" + "?," * (PAGE_COLUMNS - 1) + "?)", row)
         self.store_links(link_rows(source, document, now))
-        if document.bad_links:
+        if known:
+            run("DELETE FROM link WHERE source = ? AND last_seen < ?", (source, now))
             run("DELETE FROM bad_link WHERE source = ?", (source,))
-            bad = [(source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links]
-            self._connection.executemany("INSERT INTO bad_link VALUES (?, ?, ?, ?, ?, ?)", bad)
+        bad = [(source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links]
+        self._connection.executemany("INSERT INTO bad_link VALUES (?, ?, ?, ?, ?, ?)", bad)
 
     def store_links(self, rows: Iterable[tuple[object, ...]]) -> None:
-        self._connection.executemany("INSERT OR REPLACE INTO link VALUES (" + "?," * (LINK_COLUMNS - 1) + "?)", rows)
+        self._connection.executemany(_UPSERT_LINK, rows)
 
     def learn_dictionary(self, site: str) -> bytes:
         """A dictionary for a site that has enough pages and none yet, trained outside of any transaction; else empty."""
@@ -142,11 +147,12 @@ class PageWriter:
         if found and found[2] is not None:  # another worker was first
             self._use(site, found[2])
             return b""
-        if not found or found[1] < PAGES_FOR_DICTIONARY:
+        if not found or found[1] < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             return b""
-        newest = "SELECT b.data, b.dictionary_id FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
-        rows = self._connection.execute(newest + " WHERE h.site_id = ? LIMIT ?", (found[0], PAGES_FOR_DICTIONARY)).fetchall()
-        return train([self.restore(data, dictionary_id) for data, dictionary_id in rows])
+        self._try_at[site] = found[1] * 2  # in case this fails: of a site of errors or tiny pages there is nothing to learn
+        kept = "SELECT b.data, b.dictionary_id FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
+        rows = self._connection.execute(kept + " WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?", (found[0], PAGES_FOR_DICTIONARY)).fetchall()
+        return train([self._contents.restore(data, dictionary_id) for data, dictionary_id in rows])
 
     def store_dictionary(self, site: str, data: bytes) -> None:
         found = self._connection.execute("SELECT id, dictionary_id FROM site WHERE key = ?", (site,)).fetchone()
@@ -155,6 +161,5 @@ class PageWriter:
             self._connection.execute("UPDATE site SET dictionary_id = ? WHERE id = ?", (row.lastrowid, found[0]))
 
     def _use(self, site: str, dictionary_id: int) -> None:
-        if not self._codec.knows(dictionary_id):
-            self._codec.add(dictionary_id, self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()[0])
+        self._contents.learn(dictionary_id)
         self._dictionaries[site] = dictionary_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from periplus.model.visit import STATE_OF
 
 DATABASE = "collection.db"
 SCHEMA_VERSION = 1
+MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"})
 
@@ -77,35 +79,61 @@ CREATE VIEW links AS
 """
 
 
-def file_system_of(folder: Path) -> str:
-    """The type of the file system that holds folder, as /proc/mounts names it; empty where that cannot be told."""
-    try:
-        mounts = Path("/proc/mounts").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
+def file_system_of(folder: Path, mounts: str) -> str:
+    """The type of the file system that holds folder, by the text of /proc/mounts; empty where that does not tell."""
     best, kind = "", ""
     place = str(folder.resolve())
-    for line in mounts:
-        parts = line.split(" ")
-        point = parts[1].replace("\\040", " ")
+    for line in mounts.splitlines():
+        _, point, this_kind = line.split(" ")[:3]
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point)  # a space is written \040
         inside = place == point or place.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):
-            best, kind = point, parts[2]
+        if inside and len(point) >= len(best):  # of two mounts at one place the later one is seen
+            best, kind = point, this_kind
     return kind
 
 
-def refuse_network_disk(folder: Path) -> None:
+def refuse_network_disk(folder: Path, mounts: Path = MOUNTS) -> None:
     """WAL needs shared memory, which network file systems do not give: better no collection than a broken one."""
-    kind = file_system_of(folder)
+    try:
+        kind = file_system_of(folder, mounts.read_text("utf-8", "replace"))
+    except OSError:  # not a Linux system: nothing is known
+        return
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreError(f"{folder} lies on a network file system ({kind}), on which SQLite loses data. Choose a folder on a local disk (-o).")
 
 
 def create(folder: Path) -> None:
-    """A new, empty collection in folder, which may exist but must hold none."""
-    folder.mkdir(parents=True, exist_ok=True)
-    refuse_network_disk(folder)
-    path = folder / DATABASE
+    """A new, empty collection in folder, which may exist but must hold none. Raises StoreError.
+
+    It is built under another name and appears whole: a kill leaves no half of it.
+    """
+    path, draft = folder / DATABASE, folder / f"{DATABASE}.{os.getpid()}.new"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        refuse_network_disk(folder)
+        draft.unlink(missing_ok=True)
+        try:
+            _build(draft)
+            _reveal(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except FileExistsError:
+        raise StoreError(f"{folder} holds a collection already, or is no folder. Choose another folder (-o).") from None
+    except (OSError, sqlite3.OperationalError) as error:
+        raise StoreError(f"no collection can be made in {folder}: {error}. Is the disk full, or the folder read-only?") from error
+
+
+def _reveal(draft: Path, path: Path) -> None:
+    """Gives the draft its name. A link, unlike a renaming, never takes another's place; some file systems have none."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        draft.replace(path)
+
+
+def _build(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
         connection.execute("PRAGMA journal_mode = WAL")
@@ -124,6 +152,9 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     path = folder / DATABASE
     if not path.is_file():
         raise NoCollection(f"{folder} holds no collection. `periplus crawl URL -o {folder}` makes one.")
+    if not read_only:
+        refuse_network_disk(folder)
+    connection = None
     try:
         connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
         connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
@@ -132,10 +163,14 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         if read_only:
             connection.execute("PRAGMA query_only = ON")
         version = int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
-    except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+        if version > SCHEMA_VERSION:
+            raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
+    except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, StoreError):
+            raise
         raise StoreError(f"{path} cannot be read as a collection: {error}. Restore it from a copy, or crawl again into another folder.") from None
-    if version > SCHEMA_VERSION:
-        raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
     return connection
 
 
@@ -147,11 +182,14 @@ class WriteLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._file = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"the collection in {folder} cannot be written: {error.strerror}. Is the disk full, or the folder read-only?") from error
 
     @contextlib.contextmanager
     def transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """BEGIN IMMEDIATE ... COMMIT; ROLLBACK on any exception."""
+        """BEGIN IMMEDIATE ... COMMIT; ROLLBACK on any exception. Raises StoreError for what the disk or another program does."""
         self._hold(True)
         try:
             with connection:  # commits what is open at its end, or rolls it back
@@ -159,6 +197,10 @@ class WriteLock:
                 yield
         except sqlite3.OperationalError as error:
             raise StoreError(f"the collection cannot be written: {error}. Is the disk full, or the folder read-only?") from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # its other children are mistakes of ours
+                raise
+            raise StoreError(f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder.") from error
         finally:
             self._hold(False)
 

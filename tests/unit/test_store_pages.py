@@ -1,0 +1,390 @@
+"""Pages in the store: what goes in comes out, whole or not at all; and what the store says when it cannot."""
+
+import hashlib
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from contracts.crawl_values import batch, candidate, completion, state
+from periplus.errors import NoCollection, StoreError
+from periplus.model.page import BadLink, Charset, Digests, Document, Link, LinkKind, Position
+from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
+from periplus.settings import Budget, Keeping, Settings
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.canonical import url_id
+
+HOME = "http://a.test/"
+HTML = Headers((("content-type", "text/html"), ("etag", '"1"')))
+
+
+def document(body, text="", links=(), bad=(), digest=None):
+    """A document of these bytes; digest: in place of the true one."""
+    md5 = digest or hashlib.md5(body).digest()
+    digests = Digests(md5, hashlib.md5(text.encode()).digest(), b"\0" * 16)
+    said = ("text/html", Charset("utf-8", "meta"), "en", "A title", "What it is about")
+    return Document(*said, text, tuple(links), tuple(bad), digests, False, False, HOME, 1.5, 0.0, "A heading")
+
+
+def link(target, anchor="", kind=LinkKind.ANCHOR):
+    return Link(HOME + target, kind, Position.MAIN, anchor, fragments=("top", "end"))
+
+
+class Desk:
+    """A store with a worker and a lease on one host, to put pages into."""
+
+    def __init__(self, folder, keeping=Keeping()):  # noqa: B008 - frozen
+        if not schema.exists(folder):
+            schema.create(folder)
+        self.folder, self.now = folder, 10.0
+        run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
+        self.store = SqliteCrawlStore(folder, run_id, Budget(), keeping)
+        self.worker = self.store.join(1, 0.0)
+
+    def visits(self, pages):
+        """pages: (path, outcome, document) each, as a worker would hand them over, in one batch."""
+        self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)
+        run = self.store._connection.execute  # a visit again, as a refresh will ask for it
+        for path, _, _ in pages:
+            run("UPDATE url SET reason = 'waiting', layer = NULL WHERE id = ? AND reason <> 'waiting'", (url_id(HOME + path),))
+        self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)
+        (lease,) = self.store.lease(self.worker, [1], self.now)
+        tasks = {task.request.url: task for task in self.store.take(lease, 1000, frozenset(), self.now)[0]}
+        done = [completion(lease, tasks[HOME + path], Reason.OK, outcome, document=document) for path, outcome, document in pages]
+        return batch(*done, hosts=[state(lease, 0.0)])
+
+    def put(self, *pages):
+        self.store.commit(self.worker, self.visits(pages), self.now)
+        self.now += 10.0
+
+    def page(self, path, body, text="", **more):
+        self.put((path, Fetched(200, HTML, body), document(body, text, **more)))
+
+    def rows(self, query, *values):
+        return self.store._connection.execute(query, values).fetchall()
+
+    @property
+    def contents(self):
+        return Contents(self.store._connection)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Desk(tmp_path)
+    yield desk
+    desk.store.close()
+
+
+def some_html(seed, size=3000):
+    """Pages that share a template, as those of a site do."""
+    words = random.Random(seed).choices(["harbour", "coast", "landmark", "shoal", "anchorage", "wind"], k=size // 8)
+    return ("<!doctype html><title>A periplus</title><nav>" + "<a href=/port>Port</a>" * 20 + "</nav><p>" + " ".join(words)).encode()
+
+
+# what goes in comes out
+
+
+def test_bytes_and_text_come_out_as_they_went_in(desk):
+    body, text = b"\x00\xff<p>na\xc3\xafve" * 50, "naïve ☃ \x00 line\nline"
+    desk.page("", body, text)
+    assert desk.contents.body(url_id(HOME)) == body
+    assert desk.contents.text(url_id(HOME)) == text
+    assert desk.contents.body(url_id(HOME + "other")) is None
+
+
+def test_facts_come_out_as_they_went_in(desk):
+    fetched = Fetched(200, HTML, b"<p>short", Cut.SHORT)
+    desk.put(("", fetched, document(b"<p>short", "short")))
+    columns = "media_type, size, wire_bytes, charset, charset_source, language, title, h1, canonical, cut, etag, text_chars, body_md5, last_modified"
+    said = ("text/html", 8, 100, "utf-8", "meta", "en", "A title", "A heading", HOME, "shorter-than-declared", '"1"', 5)
+    assert desk.rows(f"SELECT {columns} FROM page") == [(*said, hashlib.md5(b"<p>short").digest(), 1.5)]
+
+
+def test_a_body_that_was_not_read_has_the_length_that_the_server_named(desk):
+    headers = Headers((("content-type", "video/mp4"), ("content-length", "123456789")))
+    desk.put(("", Fetched(200, headers, b"", Cut.NOT_WANTED), document(b"")))
+    assert desk.rows("SELECT size, body_id FROM page") == [(123456789, None)]
+
+
+@pytest.mark.parametrize(("bodies", "texts"), [(True, False), (False, True), (False, False)])
+def test_only_what_is_wished_is_kept(tmp_path, bodies, texts):
+    desk = Desk(tmp_path, Keeping(keep_bodies=bodies, keep_text=texts))
+    desk.page("", b"<p>here", "here")
+    desk.page("2", b"<p>here", "here")
+    assert desk.contents.body(url_id(HOME)) == (b"<p>here" if bodies else None)
+    assert desk.contents.text(url_id(HOME + "2")) == ("here" if texts else None)
+    assert desk.rows("SELECT count(*) FROM body") == [(int(bodies or texts),)]
+    desk.store.close()
+
+
+# duplicates
+
+
+def test_equal_bytes_are_kept_once(desk):
+    desk.page("1", b"<p>same", "same")
+    desk.page("2", b"<p>same", "same")
+    assert desk.rows("SELECT count(*), count(DISTINCT body_id) FROM page") == [(2, 1)]
+    assert desk.rows("SELECT count(*) FROM body") == [(1,)]
+
+
+def test_a_forged_digest_does_not_bring_another_page(desk):
+    forged = b"\x42" * 16
+    desk.page("1", b"<p>good", "good", digest=forged)
+    desk.page("2", b"<p>evil", "good", digest=forged)
+    assert [desk.contents.body(url_id(HOME + path)) for path in "12"] == [b"<p>good", b"<p>evil"]
+
+
+def test_equal_bytes_that_were_read_differently_keep_their_own_texts(desk):
+    desk.page("1", b"<p>\xe9", "\u00e9")
+    desk.page("2", b"<p>\xe9", "\u0439")
+    assert [desk.contents.text(url_id(HOME + path)) for path in "12"] == ["\u00e9", "\u0439"]
+
+
+# a second visit
+
+
+def test_a_second_visit_replaces_links_and_remembers_when_each_was_first_seen(desk):
+    bad = BadLink("javascript:void(0)", LinkKind.ANCHOR, Position.NAV, "menu", "javascript")
+    desk.page("", b"1", links=[link("stays", "old"), link("goes")], bad=[bad])
+    desk.page("", b"2", links=[link("stays", "new"), link("comes")])
+    found = desk.rows("SELECT target, anchor, fragments, first_seen, last_seen FROM link ORDER BY first_seen")
+    stays, comes = (url_id(HOME + path) for path in ("stays", "comes"))
+    assert found == [(stays, "new", "top end", 10.0, 20.0), (comes, "", "top end", 20.0, 20.0)]
+    assert desk.rows("SELECT * FROM bad_link") == []
+    assert desk.contents.body(url_id(HOME)) == b"2"
+    desk.page("", b"3", bad=[bad, replace(bad, why="tel")])
+    assert desk.rows("SELECT why FROM bad_link") == [("javascript",), ("tel",)]
+
+
+def test_a_redirect_is_a_link_of_its_own_kind(desk):
+    desk.put(("old", Redirected(301, HTML, HOME + "new", "part"), None))
+    assert desk.rows("SELECT source, target, kind, fragments FROM link") == [(url_id(HOME + "old"), url_id(HOME + "new"), "redirect", "part")]
+
+
+# dictionaries
+
+
+def test_a_site_that_is_known_well_enough_gets_a_dictionary_that_others_can_read_by(desk):
+    for start in (0, 100, 200):
+        pages = [some_html(seed) for seed in range(start, start + 100)]
+        desk.put(*[(str(start + at), Fetched(200, HTML, body), document(body, "t")) for at, body in enumerate(pages)])
+    assert desk.rows("SELECT count(*) FROM dictionary") == [(1,)]
+    newest = some_html(999)
+    desk.page("newest", newest)
+    assert desk.rows("SELECT dictionary_id FROM body ORDER BY id DESC LIMIT 1") == [(1,)]
+    plain, packed = (desk.rows("SELECT avg(length(data)) FROM body WHERE dictionary_id " + what)[0][0] for what in ("IS NULL", "= 1"))
+    assert packed < plain * 0.8
+    ask = "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.contents import Contents; from pathlib import Path\n"
+    ask += f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(desk.folder)!r}), read_only=True)).body({url_id(HOME + 'newest')}))"
+    assert subprocess.run([sys.executable, "-c", ask], capture_output=True, check=True).stdout == newest
+    assert desk.contents.body(url_id(HOME + "7")) == some_html(7), "of before the dictionary"
+
+
+def test_a_site_that_nothing_can_be_learned_from_is_not_tried_at_every_commit(desk, monkeypatch):
+    tried = []
+    monkeypatch.setattr("periplus.store.sqlite.pages.train", lambda bodies: tried.append(len(bodies)) or b"")
+    desk.put(*[(f"e{at}", Fetched(200, HTML, b"x"), document(b"x")) for at in range(210)])
+    for at in range(5):
+        desk.page(str(at), b"y%d" % at)
+    assert len(tried) == 1
+
+
+# a kill
+
+
+class Killed(BaseException):
+    """What a test throws in place of a kill."""
+
+
+def breaking(monkeypatch, before_statement):
+    """Connections that call before_statement before each of their statements."""
+
+    class Connection(sqlite3.Connection):
+        def execute(self, *statement):
+            before_statement(statement[0])
+            return super().execute(*statement)
+
+        def executemany(self, *statement):
+            before_statement(statement[0])
+            return super().executemany(*statement)
+
+    plain = sqlite3.connect
+    monkeypatch.setattr(schema.sqlite3, "connect", lambda *place, **more: plain(*place, factory=Connection, **more))
+
+
+def everything(folder):
+    """All that a page brings, from a connection of its own."""
+    connection = schema.connect(folder)
+    tables = ("page", "body", "link", "bad_link", "visit", "queue", "url", "tally", "run")
+    found = {table: sorted(map(repr, connection.execute(f"SELECT * FROM {table}"))) for table in tables}
+    found["host"] = connection.execute("SELECT id, pending, fetched, lease_by IS NULL FROM host").fetchall()
+    connection.close()
+    return found
+
+
+def test_a_kill_between_any_two_statements_leaves_a_whole_batch_or_none(tmp_path, monkeypatch):
+    """Both ways: the files as they lie when the process dies, and the connection after an exception."""
+    state = {"at": 0, "stop": -1, "watching": False}
+    folder, copies = tmp_path / "c", tmp_path / "copies"
+
+    def before(statement):
+        if state["watching"] and not statement.startswith("SELECT"):
+            state["at"] += 1
+            shutil.copytree(folder, copies / str(state["at"]))
+            if state["at"] == state["stop"]:
+                state["watching"] = False
+                raise Killed
+
+    breaking(monkeypatch, before)
+    desk = Desk(folder)
+    desk.page("old", b"<p>old", "old", links=[link("a")])
+    bad = BadLink("tel:1", LinkKind.ANCHOR, Position.NAV, "", "tel")
+    work = desk.visits([(path, Fetched(200, HTML, path.encode()), document(path.encode(), path, [link("a"), link("b")], [bad])) for path in ("old", "new")])
+    before_all = everything(folder)
+    state["watching"] = True
+    state["stop"] = 7
+    with pytest.raises(Killed):
+        desk.store.commit(desk.worker, work, 20.0)
+    assert everything(folder) == before_all, "rolled back"
+    shutil.rmtree(copies)
+    state.update(at=0, stop=-1, watching=True)
+    desk.store.commit(desk.worker, work, 20.0)
+    state["watching"] = False
+    assert state["at"] > 15, "the test sees the statements"
+    for copy in copies.iterdir():
+        assert everything(copy) == before_all
+    after = everything(folder)
+    assert len(after["page"]) == 2
+    assert len(after["link"]) == 4
+    desk.store.close()
+
+
+def test_a_kill_while_a_collection_is_made_leaves_none(tmp_path, monkeypatch):
+    at = iter(range(100))
+
+    def before(statement):
+        if next(at) == 2:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        breaking(patch, before)
+        with pytest.raises(Killed):
+            schema.create(tmp_path)
+    assert not schema.exists(tmp_path)
+    schema.create(tmp_path)
+    assert schema.exists(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [schema.DATABASE]
+
+
+# what the store says
+
+
+def test_no_collection_says_how_to_make_one(tmp_path):
+    with pytest.raises(NoCollection, match=r"holds no collection\. `periplus crawl URL"):
+        schema.connect(tmp_path)
+
+
+def test_a_newer_schema_is_refused(desk):
+    desk.rows("UPDATE meta SET value = '99' WHERE name = 'schema'")
+    with pytest.raises(StoreError, match=r"schema 99; this program knows \d+\. Upgrade"):
+        schema.connect(desk.folder)
+
+
+@pytest.mark.parametrize("content", [b"this is no database" * 100, b""])
+def test_what_is_no_database_is_refused(tmp_path, content):
+    (tmp_path / schema.DATABASE).write_bytes(content)
+    with pytest.raises(StoreError, match=r"cannot be read as a collection.*Restore it"):
+        schema.connect(tmp_path)
+
+
+def test_a_collection_is_not_made_over_another(desk):
+    with pytest.raises(StoreError, match="holds a collection already"):
+        schema.create(desk.folder)
+    schema.connect(desk.folder).close()
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(StoreError, match=r"Choose another folder|Is the disk full"):
+            schema.create(folder)
+
+
+def test_a_full_disk_is_told_and_nothing_of_the_batch_stays(desk):
+    desk.page("1", b"<p>1")
+    before = everything(desk.folder)
+    run = desk.store._connection.execute
+    pages = run("PRAGMA page_count").fetchone()[0]
+    run(f"PRAGMA max_page_count = {pages}")
+    body = random.Random(1).randbytes(200_000)
+    work = desk.visits([("2", Fetched(200, HTML, body), document(body))])
+    with pytest.raises(StoreError, match=r"cannot be written: .*full\. Is the disk full"):
+        desk.store.commit(desk.worker, work, 30.0)
+    run("PRAGMA max_page_count = 1000000")
+    assert everything(desk.folder)["page"] == before["page"]
+    desk.store.commit(desk.worker, work, 31.0)
+    assert desk.contents.body(url_id(HOME + "2")) == body
+
+
+def test_a_disk_that_cannot_be_written_is_told(desk):
+    desk.store._connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match=r"cannot be written: .*readonly.*Is the disk full, or the folder read-only\?"):
+        desk.store.join(1, 0.0)
+
+
+def test_a_damaged_file_is_told(desk):
+    desk.page("1", random.Random(2).randbytes(300_000))
+    desk.store.close()
+    path = desk.folder / schema.DATABASE
+    raw = bytearray(path.read_bytes())
+    raw[8192:] = random.Random(3).randbytes(len(raw) - 8192)
+    path.write_bytes(raw)
+    with pytest.raises(StoreError, match="Restore it from a copy"):
+        schema.connect(desk.folder)
+    desk.store = SqliteCrawlStore.__new__(SqliteCrawlStore)
+    desk.store.close = lambda: None
+
+
+MOUNTS = """overlay / overlay rw 0 0
+server:/export /mnt/far nfs4 rw 0 0
+/dev/sdb1 /mnt/far/near ext4 rw 0 0
+//box/share /mnt/with\\040space cifs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"), [("/mnt/far", "nfs4"), ("/mnt/far/x", "nfs4"), ("/mnt/farther", "overlay"), ("/mnt/far/near/x", "ext4"), ("/mnt/with space/x", "cifs")]
+)
+def test_the_file_system_of_a_folder_is_that_of_its_nearest_mount(folder, kind, tmp_path):
+    assert schema.file_system_of(type(tmp_path)(folder), MOUNTS) == kind
+
+
+def test_network_disks_are_refused(tmp_path, monkeypatch):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"x {tmp_path} nfs rw 0 0\n")
+    with pytest.raises(StoreError, match=r"network file system \(nfs\).*Choose a folder on a local disk"):
+        schema.refuse_network_disk(tmp_path / "c", mounts)
+    schema.refuse_network_disk(tmp_path, tmp_path / "no such file")
+
+
+def test_the_write_lock_keeps_another_process_out(tmp_path):
+    """The other process reports that it waits, then that it has the lock: only after ours was given back."""
+    schema.create(tmp_path)
+    other = "import sys; from pathlib import Path; from periplus.store.sqlite import schema\n"
+    other += f"folder = Path({str(tmp_path)!r}); c = schema.connect(folder); lock = schema.WriteLock(folder); print('waits', flush=True)\n"
+    other += "with lock.transaction(c): print(c.execute(\"SELECT value FROM meta WHERE name = 'mark'\").fetchone(), flush=True)"
+    connection, lock = schema.connect(tmp_path), schema.WriteLock(tmp_path)
+    with lock.transaction(connection):
+        child = subprocess.Popen([sys.executable, "-c", other], stdout=subprocess.PIPE, text=True)
+        assert child.stdout.readline() == "waits\n"
+        connection.execute("INSERT INTO meta VALUES ('mark', 'ours')")
+        assert child.poll() is None
+    assert child.communicate(timeout=10)[0] == "('ours',)\n"
+    lock.close()
+    connection.close()
