@@ -12,7 +12,7 @@ from periplus.errors import UsageError
 from periplus.model.results import About, LinkedBytes, PageColumns, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present.map_json import write_map_json
-from periplus.present.map_xml import NAMESPACE, schema, write_map_xml
+from periplus.present.map_xml import NAMESPACE, RESULTS, schema, write_map_xml
 
 ABOUT = About("run 1", "https://e.org/", 0.0, 0.85, 42, parameters=(("include", 'a"<b\n'),))
 HOSTILE = 'a\x00\x1b<b attr="x">&amp;\ud800\ufffe\u202e"\'\t\nend'
@@ -99,6 +99,20 @@ def test_bytes_behind_links_stand_beside_the_page_by_class():
     assert [dict(linked.attrib) for linked in root.iter(f"{{{NAMESPACE}}}linked")] == [{"pages": "5", "images": "7", "unsized": "2"}, {"other": "9"}]
     assert json.loads(written(write_map_json, site_map, facts))["home"]["linked"] == {"pages": 5, "images": 7, "unsized": 2}
     assert b"linked" not in written(write_map_xml, site_map, facts, values=("title",)).encode()
+
+
+def test_later_results_enrich_the_map():
+    site_map, facts = site_of([-1, 0])
+    facts = replace(facts, further=(("word-count", [7, 0]), ("topic", [HOSTILE, ""])))
+    root = parsed(written(write_map_xml, site_map, facts))
+    assert is_valid(root)
+    results = [{name: value for name, value in page.attrib.items() if name.startswith(f"{{{RESULTS}}}")} for page in root.iter(f"{{{NAMESPACE}}}page")]
+    assert results == [{f"{{{RESULTS}}}word-count": "7", f"{{{RESULTS}}}topic": root[1].get(f"{{{RESULTS}}}topic")}, {f"{{{RESULTS}}}word-count": "0"}]
+    home = json.loads(written(write_map_json, site_map, facts).encode("utf-8"))["home"]
+    assert home["results"] == {"word-count": 7, "topic": root[1].get(f"{{{RESULTS}}}topic")}
+    assert home["children"][0]["results"] == {"word-count": 0}
+    with pytest.raises(UsageError, match="cannot be called"):
+        written(write_map_xml, site_map, replace(facts, further=(('a="" b', [1, 1]),)))
 
 
 def test_only_the_chosen_values_are_written():

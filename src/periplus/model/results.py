@@ -113,6 +113,7 @@ class PageColumns:
     links_in: NDArray[np.int64]
     links_out: NDArray[np.int64]
     linked: LinkedBytes | None = None  # None: nobody counted
+    further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()  # results computed later: name, one value a page; "": none
 
     def page(self, index: int) -> PageFacts:
         return PageFacts(

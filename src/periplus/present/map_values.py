@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from periplus.errors import UsageError
 from periplus.model.media import MediaClass
-from periplus.model.results import About, PageFacts, SiteMap
+from periplus.model.results import About, PageColumns, PageFacts, SiteMap
 from periplus.present.wording import iso
 from periplus.present.xml_text import characters
 from periplus.settings import PRODUCT_TOKEN, VERSION
@@ -29,6 +30,7 @@ _FIELDS = {
     LINKED: "linked",
 }
 VALUES = tuple(_FIELDS)
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
 
 def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
@@ -62,6 +64,14 @@ def linked_values(page: PageFacts, wanted: list[tuple[str, str]]) -> list[tuple[
         return []
     found = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
     return [(str(name), value) for name, value in found if value]
+
+
+def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | float]]]:
+    """The results that enrich a map: name, one value a page. Raises UsageError for a name that XML does not take."""
+    for name, _ in facts.further:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"a result cannot be called {name!r} in a map: take a letter, then letters, digits, - or _")
+    return list(facts.further)
 
 
 def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float]:

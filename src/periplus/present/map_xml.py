@@ -6,10 +6,11 @@ from importlib.resources import files
 from typing import TextIO
 
 from periplus.model.results import About, PageColumns, SiteMap
-from periplus.present.map_values import VALUES, about_values, chosen, linked_values, page_values, parameters
+from periplus.present.map_values import VALUES, about_values, chosen, further_values, linked_values, page_values, parameters
 from periplus.present.xml_text import attributes
 
 NAMESPACE = "urn:periplus:map:1"
+RESULTS = "urn:periplus:result:1"  # of the attributes that facts.further adds to a page
 
 
 def schema() -> bytes:
@@ -22,10 +23,13 @@ def write_map_xml(site_map: SiteMap, facts: PageColumns, about: About, out: Text
 
     values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last layer written, -1: all;
     a page whose branch is cut there says how many pages are missing (omitted). out: UTF-8.
+    facts.further become attributes in the namespace RESULTS.
     Raises UsageError for an unknown value. libxml2 reads up to 256 layers, 2,048 with huge_tree: beyond, set max_depth.
     """
     wanted = chosen(values)
-    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<map xmlns="{NAMESPACE}"{attributes(about_values(about, site_map).items())}>\n')
+    further = [(f"r:{name}", column) for name, column in further_values(facts)]
+    enriched = f' xmlns:r="{RESULTS}"' if further else ""
+    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<map xmlns="{NAMESPACE}"{enriched}{attributes(about_values(about, site_map).items())}>\n')
     for name, value in parameters(about):
         out.write(f"<parameter{attributes([('name', name), ('value', value)])}/>\n")
     previous = 0
@@ -34,6 +38,8 @@ def write_map_xml(site_map: SiteMap, facts: PageColumns, about: About, out: Text
         previous = layer
         shown = facts.page(page)
         tag = f"<page{attributes(page_values(shown, wanted))}"
+        if further:
+            tag += attributes((name, column[page]) for name, column in further if column[page] != "")
         behind = attributes(linked_values(shown, wanted))
         within = f"<linked{behind}/>" if behind else ""
         if below and layer != max_depth:
