@@ -13,13 +13,15 @@ from periplus.settings import FetchLimits
 
 STEP_BYTES = 262_144  # inflated at a time; between steps the limits are looked at
 RATIO_GRACE_BYTES = 1_048_576  # below this no ratio is suspicious
+ZSTD_WINDOW_BYTES = 1 << 23  # RFC 9659: larger windows are not for content codings
+ZSTD_SLICE_BYTES = 512  # 4 bytes may become 128 KB (RFC 8878, 3.1.1.2): so a step is 16 MB at most
 MOST_CODINGS = 3  # a chain of more is an attack, not an answer
 
 
 def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:
     inflater = isal_zlib.decompressobj(wbits=window_bits)
     data = body
-    while data:
+    while True:
         step = inflater.decompress(data, STEP_BYTES)
         data = inflater.unconsumed_tail
         yield step, len(body) - len(data)
@@ -28,10 +30,8 @@ def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:
             if data[:2] != b"\x1f\x8b" or window_bits < 16:
                 return
             inflater = isal_zlib.decompressobj(wbits=window_bits)
-        elif not step and not data:
+        elif not step and not data:  # with no data left there may still be steps within the inflater
             raise EOFError
-    if not inflater.eof:
-        raise EOFError
 
 
 def _gzip(body: bytes) -> Iterator[tuple[bytes, int]]:
@@ -45,11 +45,20 @@ def _deflate(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _zstd(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """By decompressobj, for the stream reader does not tell an end from a break. It has no limit of its own: small slices bound it."""
     import zstandard
 
-    reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(body, read_across_frames=True)
-    while step := reader.read(STEP_BYTES):
-        yield step, len(body)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
+    inflater = decompressor.decompressobj()
+    consumed = 0
+    while consumed < len(body):
+        step = inflater.decompress(body[consumed : consumed + ZSTD_SLICE_BYTES])
+        consumed = min(len(body), consumed + ZSTD_SLICE_BYTES) - len(inflater.unused_data)
+        yield step, consumed
+        if inflater.eof and consumed < len(body):
+            inflater = decompressor.decompressobj()
+    if not inflater.eof:
+        raise EOFError
 
 
 def _brotli(body: bytes) -> Iterator[tuple[bytes, int]]:
