@@ -42,7 +42,7 @@ def charsets(site: Site) -> None:
         for charset in names:
             for where in DECLARED:
                 path = f"/{language}-{charset}-{where}.html"
-                site.add(Page(path, TONGUES[language][0][:20], TONGUES[language] * 3, language=language, charset=charset, charset_in=where), "/")
+                site.add(Page(path, TONGUES[language][0], TONGUES[language] * 3, language=language, charset=charset, charset_in=where), "/")
                 group.append(site.url(path))
         site.facts.duplicates.append(tuple(group))
 
@@ -113,7 +113,7 @@ def hreflang(site: Site, paths: dict[str, str]) -> None:
     known = tuple(Link(Url(site.url(path)), LinkKind.ALTERNATE, Position.HEAD) for language, path in paths.items() if language != "x-broken")
     for language, path in paths.items():
         text = TONGUES.get(language, ("The old light stands on the rock above the harbour.",))
-        site.add(Page(path, text[0][:24], text, language=language, head=alternates, known=known), "/")
+        site.add(Page(path, f"{language}: {text[0]}", text, language=language, head=alternates, known=known), "/")
 
 
 def sitemaps(site: Site, *, orphans: Iterable[str] = ("/orphan.html",), robots: bool = True) -> None:

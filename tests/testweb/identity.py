@@ -62,6 +62,7 @@ class Kind:
     markup: str  # with {} for the URL
     kind: LinkKind
     head: bool = False
+    anchor: str = ""  # its text, or its alt
 
 
 KINDS = (
@@ -74,10 +75,10 @@ KINDS = (
     Kind("script.js", '<script src="{}"></script>', LinkKind.SCRIPT, True),
     Kind("import.css", '<style>@import url("{}");</style>', LinkKind.STYLE, True),
     Kind("css-background.png", "<style>main {{ background: url({}) }}</style>", LinkKind.IMAGE, True),
-    Kind("anchor", '<a href="{}">An anchor</a>', LinkKind.ANCHOR),
-    Kind("area", '<map name="m"><area href="{}" alt="An area"></map>', LinkKind.AREA),
+    Kind("anchor", '<a href="{}">An anchor</a>', LinkKind.ANCHOR, anchor="An anchor"),
+    Kind("area", '<map name="m"><area href="{}" alt="An area"></map>', LinkKind.AREA, anchor="An area"),
     Kind("iframe", '<iframe src="{}"></iframe>', LinkKind.IFRAME),
-    Kind("img.png", '<img src="{}" alt="An image">', LinkKind.IMAGE),
+    Kind("img.png", '<img src="{}" alt="An image">', LinkKind.IMAGE, anchor="An image"),
     Kind("img-srcset.png", '<img alt="" srcset="{} 2x">', LinkKind.IMAGE),
     Kind("source-srcset.webp", '<picture><source srcset="{} 800w"></picture>', LinkKind.IMAGE),
     Kind("lazy.png", '<img alt="" data-src="{}">', LinkKind.IMAGE),
@@ -90,10 +91,10 @@ KINDS = (
     Kind("form", '<form action="{}"><button>Send</button></form>', LinkKind.FORM),
     Kind("cite", '<blockquote cite="{}"><p>So they say.</p></blockquote>', LinkKind.CITE),
     Kind("q-cite", '<p><q cite="{}">Aye</q></p>', LinkKind.CITE),
-    Kind("svg-link", '<svg viewBox="0 0 9 9"><a xlink:href="{}"><text y="9">A mark</text></a></svg>', LinkKind.ANCHOR),
+    Kind("svg-link", '<svg viewBox="0 0 9 9"><a xlink:href="{}"><text y="9">A mark</text></a></svg>', LinkKind.ANCHOR, anchor="A mark"),
     Kind("svg-image.png", '<svg viewBox="0 0 9 9"><image xlink:href="{}"/></svg>', LinkKind.IMAGE),
     Kind("inline-style.png", "<p style=\"background:url('{}')\">A painted plank.</p>", LinkKind.IMAGE),
-    Kind("input.png", '<form><input type="image" src="{}" alt="Go"></form>', LinkKind.IMAGE),
+    Kind("input.png", '<form><input type="image" src="{}" alt="Go"></form>', LinkKind.IMAGE, anchor="Go"),
 )
 FALSE_LINKS = ("/kinds/commented", "/kinds/in-a-string")  # in a comment, in a script's text
 
@@ -110,8 +111,8 @@ def kinds_html() -> str:
 def kinds_site(host: str = "kinds.test") -> Site:
     """`/` is the page of 29 link kinds; every target exists."""
     site = Site(host)
-    known = tuple(Link(Url(site.url(f"/kinds/{kind.name}")), kind.kind, Position.HEAD if kind.head else Position.MAIN) for kind in KINDS)
-    site.add(Page("/", "Every kind of link", html=kinds_html(), known=known))
+    known = tuple(Link(Url(site.url(f"/kinds/{kind.name}")), kind.kind, Position.HEAD if kind.head else Position.MAIN, kind.anchor) for kind in KINDS)
+    site.add(Page("/", "Every kind of link", html=kinds_html(), language="", known=known))
     for kind in KINDS:
         path = f"/kinds/{kind.name}"
         if "." in kind.name:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from periplus.model.page import Link, LinkKind, Position
@@ -120,34 +119,34 @@ def crawl_delay_web(seconds: float = 1.0, pages: int = 5) -> Web:
     return Web([site])
 
 
-def _with_child(site: Site, name: str, make: Callable[[str], Page], followed: bool) -> None:
-    """A page of that name, and /NAME-child.html that only it links to."""
-    page = site.add(make(f"/{name}.html"), "/")
-    child = f"/{name}-child.html"
-    site.add(Page(child, f"Behind {name}", (f"Only {name}.html links here.",)), page.path)
-    if not followed:
-        site.expect(child, Reason.NOFOLLOW)
+def _with_child(site: Site, page: Page) -> None:
+    """A page, and one that only it links to: /NAME-child.html."""
+    site.add(page, "/")
+    child = page.path.replace(".html", "-child.html")
+    site.add(Page(child, f"Behind {page.title}", (f"Only {page.path} links here.",)), page.path)
+
+
+META_RULES = {"nofollow": True, "noindex": False, "none": True, "noindex, nofollow": True, "index,follow": False, "NOFOLLOW": True}  # nofollow?
+HEADER_RULES = {"nofollow": True, "noindex": False, "none": True, "otherbot: nofollow": False, "periplus: nofollow": True}
 
 
 def page_rules_site(host: str = "rules-of-pages.test") -> Site:
-    """meta robots, X-Robots-Tag and rel=nofollow, each with a page that only it leads to.
-
-    `truth.expected` does not know which pages' links all count as nofollow: `truth.reasons` names the children that are not fetched.
-    """
+    """meta robots, X-Robots-Tag and rel=nofollow, each with a page that only it leads to; base, frames and meta refresh besides."""
     site = Site(host)
     site.add(Page("/", "Rules within pages", ("Each page below says what may be done with it.",)))
-    rules = {"nofollow": False, "noindex": True, "none": False, "noindex, nofollow": False, "index,follow": True, "NOFOLLOW": False}
-    for content, followed in rules.items():
+    for content, nofollow in META_RULES.items():
         name = "meta-" + content.replace(", ", "-").replace(",", "-")
         head = f'<meta name="robots" content="{content}">'
-        _with_child(site, name, lambda path, head=head: Page(path, path[1:-5], ("See the head of this page.",), head=head), followed)
-    for content, followed in {"nofollow": False, "noindex": True, "none": False, "otherbot: nofollow": True, "periplus: nofollow": False}.items():
+        _with_child(site, Page(f"/{name}.html", name, ("See the head of this page.",), head=head, nofollow=nofollow))
+    for content, nofollow in HEADER_RULES.items():
         name = "header-" + content.replace(": ", "-")
-        field = (("X-Robots-Tag", content),)
-        _with_child(site, name, lambda path, field=field: Page(path, path[1:-5], ("See this page's header.",), headers=field), followed)
-    for path in [path for path in site.pages if "child" not in path and ("noindex" in path or "none" in path)]:
-        site.expect(path, Reason.NOINDEX)
-    _with_child(site, "meta-own", lambda path: Page(path, "For us only", ("x",), head='<meta name="periplus" content="nofollow">'), False)
+        _with_child(site, Page(f"/{name}.html", name, ("See this page's header.",), headers=(("X-Robots-Tag", content),), nofollow=nofollow))
+    _with_child(site, Page("/meta-own.html", "For us only", ("Named by our name.",), head='<meta name="periplus" content="nofollow">', nofollow=True))
+    for path, page in site.pages.items():
+        if "child" not in path and ("noindex" in path or "none" in path):
+            site.expect(path, Reason.NOINDEX)
+        if page.nofollow:
+            site.expect(path.replace(".html", "-child.html"), Reason.NOFOLLOW)
     site.add(Page("/rel-child.html", "Behind rel=nofollow", ("Only links with rel=nofollow lead here.",)))
     for rel in ("nofollow", "ugc", "external sponsored", "NoFollow"):
         site.link("/", "/rel-child.html", f"rel {rel}", rel=rel)
@@ -163,11 +162,13 @@ def _link(url: str, kind: LinkKind, position: Position = Position.BODY, anchor: 
 def _frames_and_base(site: Site) -> None:
     """A base element, a frameset and a meta refresh, each with a page that only it leads to."""
     base = '<!doctype html><title>Based</title><base href="/far/off/"><h1>Based</h1><p><a href="isle.html">The isle</a></p>'
-    site.add(Page("/base.html", "Based", html=base, known=(_link(site.url("/far/off/isle.html"), LinkKind.ANCHOR, Position.BODY, "The isle"),)), "/")
+    site.add(
+        Page("/base.html", "Based", html=base, language="", known=(_link(site.url("/far/off/isle.html"), LinkKind.ANCHOR, Position.BODY, "The isle"),)), "/"
+    )
     site.add(Page("/far/off/isle.html", "The isle", ("Found by the base of another page.",)))
     frames = '<html><head><title>Framed</title></head><frameset cols="20%,80%"><frame src="/menu.html"><frame src="/view.html"></frameset></html>'
     known = (_link(site.url("/menu.html"), LinkKind.FRAME), _link(site.url("/view.html"), LinkKind.FRAME))
-    site.add(Page("/frames.html", "Framed", html=frames, known=known), "/")
+    site.add(Page("/frames.html", "Framed", html=frames, language="", known=known), "/")
     site.add(Page("/menu.html", "The menu", ("A menu in a frame.",)))
     site.add(Page("/view.html", "The view", ("A view in a frame.",)))
     refresh = Page("/refresh.html", "Going on", ("In a moment another page appears.",), head='<meta http-equiv="refresh" content="5; url=/onward.html">')

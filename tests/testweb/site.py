@@ -15,6 +15,7 @@ from testweb.truth import PageTruth, Truth, merged
 from testweb.wire import PORT, Answer, Asked, Handler, Reply, Routes
 
 FIRST_DAY_S = 1_700_000_000  # Last-Modified of every page's version 0; each version is a day younger
+UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})  # values of rel that no crawler follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Page:
     charset_in: str = "header"  # where it is declared: header, meta, both or none
     head: str = ""  # further elements of <head>
     headers: tuple[tuple[str, str], ...] = ()
+    nofollow: bool = False  # `head` or `headers` forbid following: told of every link in the truth
     validators: bool = True  # ETag and Last-Modified, and 304
     html: str = ""
     known: tuple[Link, ...] = ()  # links beyond `links`: in `head`, `headers` or `html`
@@ -128,7 +130,8 @@ class Site:
         folded: dict[tuple[str, Position, bool], list[PageLink]] = {}
         for link in page.links:
             target = link.target or self.url(link.href.partition("#")[0] or page.path)
-            folded.setdefault((target, link.position, "nofollow" in link.rel), []).append(link)
+            unfollowed = page.nofollow or not UNFOLLOWED.isdisjoint(link.rel.lower().split())
+            folded.setdefault((target, link.position, unfollowed), []).append(link)
         for (target, position, nofollow), group in folded.items():
             fragments = dict.fromkeys(link.href.partition("#")[2] for link in group if "#" in link.href)
             yield Link(Url(target), LinkKind.ANCHOR, position, group[0].anchor, nofollow, tuple(fragments), len(group))

@@ -98,9 +98,11 @@ def _host(url: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Dataclasses and sets as what JSON knows."""
+    """Dataclasses, named tuples and sets as what JSON knows."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):

@@ -107,7 +107,7 @@ def test_served_links_are_those_of_the_truth():
             absolute = [href if "://" in href else server.url(host, href) for href in hrefs(body)]
             assert status == 200
             assert sorted(set(absolute)) == sorted({link.target for link in links})
-            assert len(absolute) == sum(link.count for link in links)
+            assert len(absolute) == sum(link.times for link in links)
 
 
 def test_bench_pages_are_25_kb_with_exactly_40_links():
@@ -419,3 +419,16 @@ def test_every_recipe_serves_a_home_page():
             assert get(server, host, "/")[0] == 200
             assert json.loads(server.truth.as_json())["pages"]
             assert not any("@" in url for url in server.truth.pages)
+
+
+def test_pages_behind_nofollow_are_expected_not_to_be_fetched():
+    site = robots.page_rules_site()
+    expected = site.truth.expected(site.url("/"))
+    unfollowed = {url for url, reason in expected.items() if reason is Reason.NOFOLLOW}
+    assert {url.rpartition("/")[2] for url in unfollowed} == {
+        *(f"meta-{name}-child.html" for name in ("nofollow", "none", "noindex-nofollow", "NOFOLLOW", "own")),
+        *(f"header-{name}-child.html" for name in ("nofollow", "none", "periplus-nofollow")),
+        "rel-child.html",
+    }
+    assert expected[site.url("/meta-none.html")] is Reason.NOINDEX
+    assert expected[site.url("/meta-noindex-child.html")] is Reason.OK
