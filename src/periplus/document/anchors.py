@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote
 
 from periplus.document import html, whitespace
 from periplus.model.audit import FragmentVerdict
@@ -50,7 +50,7 @@ def fragment_verdict(fragment: str, anchors: frozenset[str], *, text: str | None
 def _of_place(place: str, anchors: frozenset[str]) -> FragmentVerdict:
     if not place:
         return FragmentVerdict.TOP
-    decoded = unquote_to_bytes(place).decode("utf-8", "replace")
+    decoded = unquote(place)
     if place in anchors or decoded in anchors:
         return FragmentVerdict.FOUND
     if decoded.lower() == "top":
