@@ -8,6 +8,7 @@ of it back; a failure of the server as a whole suspends it for a time that doubl
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from periplus.model.visit import Cause, Failed, Fetched, Outcome, Visit
@@ -58,6 +59,8 @@ def retry_after_s(value: str, now: float) -> float | None:
         return float(text[:9])
     try:
         moment = parsedate_to_datetime(text)
+        if moment.tzinfo is None:  # asctime's form names no zone, and is GMT (RFC 9110, 5.6.7): never the zone of this machine
+            moment = moment.replace(tzinfo=UTC)
         return max(0.0, moment.timestamp() - now)
     except (ValueError, TypeError, OverflowError):
         return None

@@ -1,0 +1,71 @@
+"""Politeness over any history: no gap is under the floor, no wait that was asked for is cut short but by its cap."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.acquire.politeness import RATE_FLOOR, Pace, delay_for, finished, given_up, retry_after_s, started, struck, suspended
+from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
+from periplus.settings import DELAY_FLOOR_S, Manners
+
+SECONDS = st.floats(0, 100, allow_nan=False)
+RETRY_AFTER = st.sampled_from(("", "0", "1", "30", "999999", "Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "rubbish"))
+OUTCOMES = st.one_of(
+    st.builds(
+        lambda status, wait: Fetched(status, Headers((("retry-after", wait),) if wait else ()), b""),
+        st.sampled_from((200, 404, 429, 500, 503)),
+        RETRY_AFTER,
+    ),
+    st.builds(Failed, st.sampled_from(tuple(Cause))),
+    st.just(Unchanged(Headers())),
+)
+STEPS = st.lists(st.tuples(OUTCOMES, SECONDS, st.floats(0, 1), SECONDS), min_size=1, max_size=25)
+MANNERS = st.builds(Manners, delay_s=st.floats(0, 5), retry_wait_s=st.floats(0, 20), max_retry_after_s=st.floats(1, 600), host_strikes=st.integers(1, 5))
+
+
+@given(MANNERS, STEPS, st.none() | st.floats(0, 5))
+def test_over_any_history_gaps_keep_the_floor_and_waits_are_kept(manners, steps, crawl_delay):
+    delay = delay_for(manners, False, crawl_delay)
+    pace, now, last = Pace(delay), 1e9, None
+    for outcome, took, share, idle in steps:
+        now = max(now + idle, pace.not_before)
+        if last is not None:
+            assert now - last >= max(DELAY_FLOOR_S, manners.delay_s, crawl_delay or 0.0) - 1e-6
+        last, pace = now, started(pace, now)
+        visit = Visit(Request("http://a.test/"), now, took, outcome, first_byte_s=took * share)
+        now += took
+        before, pace = pace, finished(pace, visit, manners, now)
+        assert pace.not_before >= before.not_before, "no answer makes a wait shorter"
+        assert RATE_FLOOR <= pace.rate <= 1
+        if isinstance(outcome, Fetched) and outcome.status in (429, 503):
+            asked = retry_after_s(outcome.headers.get("retry-after"), now)
+            assert pace.not_before >= now + min(asked or 0.0, manners.max_retry_after_s) - 1e-6
+            assert pace.not_before <= max(before.not_before, now + max(pace.gap_s, manners.max_retry_after_s)) + 1e-6
+            assert pace.rate in (before.rate / 2, RATE_FLOOR)
+        elif not isinstance(outcome, Failed):
+            assert pace.rate >= before.rate
+            assert pace.strikes == 0
+
+
+@given(MANNERS, st.integers(1, 30))
+def test_a_host_that_only_fails_is_given_up(manners, failures):
+    pace = Pace(1.0, answered=True)
+    waits = []
+    for _ in range(failures):
+        pace = struck(pace, "timeout", manners, pace.not_before)
+        waits.append(pace.not_before)
+    gaps = [b - a for a, b in pairwise(waits)]
+    assert all(later >= sooner - 1e-6 for sooner, later in pairwise(gaps))
+    assert given_up(pace, manners) == (failures >= manners.host_strikes)
+
+
+@given(st.text(max_size=40), SECONDS)
+def test_retry_after_is_total(text, now):
+    seconds = retry_after_s(text, now)
+    assert seconds is None or seconds >= 0
+
+
+@given(SECONDS, SECONDS)
+def test_suspensions_only_add(first, second):
+    assert suspended(suspended(Pace(1.0), first, "a"), second, "b").not_before == max(first, second)
