@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from voyage import Collection, flags_for, plain, told
+from click.testing import CliRunner
+from voyage import PATIENCE_S, Collection, flags_for, plain, told
 
+from periplus.cli.main import main
 from testweb import Page, Server, Site, Web, faults, robots, serve
 from testweb.words import sentence
 
@@ -80,9 +84,11 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(tmp_path: Path, server: Se
         (("http://a.test/", "--ca-file", "missing.pem"), "cannot read the file of certificate authorities missing.pem"),
     ],
 )
-def test_a_wrong_command_is_explained_and_touches_nothing(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    ran = told("crawl", *words, cwd=tmp_path)
-    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+def test_a_wrong_command_is_explained_and_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str) -> None:
+    """In this process: none of these comes as far as a crawl."""
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(main, ["crawl", *words])
+    assert (ran.exit_code, ran.stdout) == (2, ""), ran.stderr
     assert said in plain(ran.stderr).replace("│ ", "") and "Traceback" not in ran.stderr
     assert list(tmp_path.iterdir()) == [], "nothing is made"
 
@@ -107,11 +113,13 @@ def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Serve
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, server: Server) -> None:
-    """One every five seconds, on stderr; -q tells only the end."""
-    ran = told("crawl", server.url("slow.test"), "-o", "c", *flags(server, delay_s=0.1, max_time_s=6), cwd=tmp_path)
+    """One every few seconds (here: less, to save time), on stderr; -q tells only the end."""
+    hurry = "from periplus.cli import main, progress; progress.PLAIN_EVERY_S = 1.0; main.main()"
+    words = ["crawl", server.url("slow.test"), "-o", "c", *flags(server, delay_s=0.1, max_time_s=1.6)]
+    ran = subprocess.run([sys.executable, "-c", hurry, *words], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     lines = [line for line in ran.stderr.splitlines() if " fetched · " in line]
     assert len(lines) == 1 and "/s" in lines[0] and " waiting · " in lines[0]
-    assert ran.returncode == 0 and "Stopped: max-time-s 6 is over" in plain(ran.stderr)
+    assert ran.returncode == 0 and "Stopped: max-time-s 1.6 is over" in plain(ran.stderr)
     assert "To go on: periplus crawl" in plain(ran.stderr)
 
 

@@ -55,7 +55,7 @@ def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
     for site in web.sites.values():
         site.latency_s = 0.1
     with serve(web) as server:
-        crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), per_host=3, delay_s=0.0, max_pages=12, quantum=6, sitemaps=False)
+        crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), per_host=3, delay_s=0.0, max_pages=8, quantum=4, sitemaps=False)
         assert server.log.max_at_once("a.test") == 3
         assert server.log.max_at_once("b.test") == 1
 
@@ -64,9 +64,9 @@ def test_a_longer_delay_holds_from_the_first_request_on_and_in_the_next_run(tmp_
     """A delay above what hosts get without being asked; a second run does not forget when the first one asked last."""
     with serve(graph_site(GraphRecipe(seed=1, pages=6, page_bytes=500))) as server:
         for pages in (2, 2):
-            crawled(tmp_path, server, "a.test", delay_s=0.7, max_pages=pages, sitemaps=False)
+            crawled(tmp_path, server, "a.test", delay_s=0.6, max_pages=pages, sitemaps=False)
         assert len(server.log.of("a.test")) == 5
-        assert min(server.log.gaps("a.test")) >= 0.7 - LATENESS_S
+        assert min(server.log.gaps("a.test")) >= 0.6 - LATENESS_S
 
 
 def test_crawl_delay_over_several_hosts(tmp_path: Path) -> None:
