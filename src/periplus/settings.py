@@ -85,6 +85,7 @@ class Scope:
     max_depth: int = _row(-1, "Layers below the start that are fetched; -1: no limit.", unit="layers", low=-1, high=1_000_000)
     sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
     url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
+    learn_parameters: bool = _row(False, "Learn while crawling which addresses lead to one page (session ids, orders, www, slashes), and fetch it once.")
     trap_window: int = _row(
         40, "Pages of one family of URLs that must bring something new before more of it is fetched; 0: no limit.", unit="pages", low=0, high=1_000_000
     )

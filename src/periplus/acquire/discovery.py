@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from periplus.acquire.aliases import Aliases
 from periplus.document.sitemaps import Sitemap
 from periplus.model.frontier import Candidate
 from periplus.model.page import FOLLOWED_KINDS, Document
@@ -42,8 +43,8 @@ class Memory:
 class Discovery:
     """Turns links into candidates, each URL once per worker and strength: of 60 links on a page nearly all are known."""
 
-    def __init__(self, scope: SiteScope, rules: Scope) -> None:
-        self._scope, self._rules = scope, rules
+    def __init__(self, scope: SiteScope, rules: Scope, aliases: Aliases | None = None) -> None:
+        self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
         self._followed, self._from_afar, self._noted = Memory(), Memory(), Memory()
 
     def candidate(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
@@ -55,6 +56,18 @@ class Discovery:
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap)
 
+    def named(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
+        """The candidate for a URL's page, and with it the URL itself where that is only another address of the page."""
+        naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
+        if naming is None or naming.page == url:
+            return (self.candidate(url, layer, hops=hops, in_sitemap=in_sitemap),)
+        host, site = host_key(url), self._scope.site_of(url)
+        if naming.page is None:
+            return (Candidate(url, url_id(url), host, site, Reason.RULE, layer, naming.rule, in_sitemap=in_sitemap),)
+        page = self.candidate(naming.page, layer, hops=hops, in_sitemap=in_sitemap)
+        alias = Candidate(url, url_id(url), host, site, Reason.ALIAS, layer, naming.rule, page=page.url_id, learned=naming.learned)
+        return page, alias
+
     def of_page(self, source: Url, document: Document, layer: int | None) -> tuple[Candidate, ...]:
         """Candidates among the links of a page in `layer`. Parts of pages (images, styles) and nofollow links are only noted.
 
@@ -62,12 +75,12 @@ class Discovery:
         ahead at a moment is chance.
         """
         below = None if layer is None else layer + 1
-        found = []
+        found: list[Candidate] = []
         for link in document.links:
             if link.kind in FOLLOWED_KINDS and not link.nofollow:
                 afar = self._is_from_afar(source, link.target)
                 if (self._from_afar if afar else self._followed).is_new(link.target):
-                    found.append(self.candidate(link.target, None if afar else below))
+                    found += self.named(link.target, None if afar else below)
             elif self._noted.is_new(link.target):
                 reason = Reason.NOFOLLOW if link.kind in FOLLOWED_KINDS else Reason.RESOURCE
                 found.append(self._noted_only(link.target, reason, below))
@@ -86,12 +99,15 @@ class Discovery:
     def of_redirect(self, source: Url, target: Url, layer: int | None, hops: int) -> tuple[Candidate, ...]:
         """A redirect's target: as near to the start as its source, for a click on the one shows the other."""
         if self._is_from_afar(source, target):
-            return (self.candidate(target, None, hops=hops),)
+            return self.named(target, None, hops=hops)
         self._followed.is_new(target)
-        return (self.candidate(target, layer, hops=hops),)
+        found = self.named(target, layer, hops=hops)
+        if found[0].url == source:  # a server that insists on what the rules drop: there the page is
+            return (self.candidate(target, layer, hops=hops),)
+        return found
 
     def of_sitemap(self, sitemap: Sitemap) -> tuple[Candidate, ...]:
-        return tuple(self.candidate(entry.url, None, in_sitemap=True) for entry in sitemap.entries)
+        return tuple(found for entry in sitemap.entries for found in self.named(entry.url, None, in_sitemap=True))
 
     def of_starts(self, starts: Iterable[Url]) -> tuple[Candidate, ...]:
         return tuple(self.candidate(start, 0) for start in starts)

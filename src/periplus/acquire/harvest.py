@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from periplus.acquire.aliases import Aliases
 from periplus.acquire.discovery import Discovery
 from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
 from periplus.model.frontier import LAYER_SITEMAP, Candidate, Errand
 from periplus.model.page import Document
-from periplus.model.visit import Fetched, Purpose, Redirected, Request, Visit
+from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Url
 from periplus.settings import Settings
 from periplus.urls.hosts import host_key
@@ -30,9 +31,9 @@ class Harvest:
 class Harvester:
     """Reads answers. Remembers which URLs it has given out, so that each is offered once."""
 
-    def __init__(self, scope: SiteScope, settings: Settings) -> None:
+    def __init__(self, scope: SiteScope, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._settings = scope, settings
-        self._discovery = Discovery(scope, settings.scope)
+        self._discovery = Discovery(scope, settings.scope, aliases)
 
     def of(self, request: Request, visit: Visit) -> Harvest:
         """Nothing for robots.txt, which is the desk's, and for answers without content."""
@@ -45,6 +46,8 @@ class Harvester:
                 if request.purpose is Purpose.SITEMAP:
                     return Harvest(errands=(self._errand(target, request),))
                 return Harvest(candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1))
+            case Skipped(reason=Reason.ALIAS):
+                return Harvest(candidates=self._discovery.named(request.url, request.layer))
             case _:
                 return Harvest()
 

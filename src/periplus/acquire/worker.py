@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from periplus.acquire.aliases import Aliases
 from periplus.acquire.fetch import reason_of, visit_of
 from periplus.acquire.harvest import Harvester
 from periplus.acquire.held import HeldHost
@@ -52,6 +53,7 @@ class Crew:
     sense: Callable[[list[FamilyRecord]], TrapSense]
     scope: SiteScope
     mine: frozenset[str]  # hosts declared one's own: names, or names with ports
+    aliases: Aliases
 
 
 class Worker:
@@ -61,7 +63,7 @@ class Worker:
         self._store, self._transport, self._clock = crew.store, crew.transport, crew.clock
         self._crew, self._settings = crew, settings
         self._manners, self._keeping = settings.manners, settings.keeping
-        self._harvester = Harvester(crew.scope, settings)
+        self._harvester = Harvester(crew.scope, settings, crew.aliases)
         self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
         self._name = ""
         self._held: dict[int, HeldHost] = {}
@@ -228,7 +230,7 @@ class Worker:
             task = host.tasks.popleft()
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
-                ruling = self._desk.ruling(host, task)
+                ruling = self._crew.aliases.ruling(task) or self._desk.ruling(host, task)
             match ruling:
                 case None:
                     host.tasks.appendleft(task)
@@ -325,7 +327,8 @@ class Worker:
             return
         harvest = self._harvester.of(request, visit)
         if harvest.document is not None:
-            near = [found.url for found in harvest.candidates if found.host == host.lease.host]
+            self._crew.aliases.learn(request.url, harvest.document)
+            near = [found.url for found in harvest.candidates if found.host == host.lease.host and found.page is None]
             if host.watch.learn(request.url, harvest.document.text, near):
                 host.fresh = (True, host.fresh[1])
         self._errands.extend(harvest.errands)
@@ -365,7 +368,8 @@ class Worker:
                 held.uncommitted -= 1
         gone = [host for host in self._held.values() if release or (host.down is not None and host.is_quiet)]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
-        lost = self._store.commit(self._name, Batch(tuple(done), states, robots, errands, tuple(visits), self._in_hand()), self._clock.now())
+        batch = Batch(tuple(done), states, robots, errands, tuple(visits), self._in_hand(), self._crew.aliases.collect())
+        lost = self._store.commit(self._name, batch, self._clock.now())
         self._committed_at, self._commit_now = self._clock.monotonic(), False
         self._lease_end = now + self._keeping.lease_s
         for lease in lost | {host.lease for host in gone}:
@@ -373,6 +377,7 @@ class Worker:
                 del self._held[lease.host_id]
         if lost:
             self._harvester.forget()
+            self._crew.aliases.forget()
         for host in self._held.values():
             if host.dry:
                 host.dry = False

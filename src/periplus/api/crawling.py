@@ -16,15 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from periplus.acquire.aliases import Aliases
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Crew, Worker
+from periplus.api.rules import apply_rules, rules_text
 from periplus.document.understand import READ_MEDIA_TYPES
 from periplus.errors import UsageError
 from periplus.model.frontier import Candidate, HostRow, RunCounts
 from periplus.model.visit import Reason
-from periplus.model.web import HostKey, Url
+from periplus.model.web import HostKey, SiteKey, Url
+from periplus.schedule.learning import PAGES, TwinLearner
 from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapWatch
 from periplus.settings import Settings, as_values, settings_from
@@ -33,6 +36,8 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
+from periplus.urls.parameters import apply
+from periplus.urls.rule_file import rules_of
 from periplus.urls.scope import site_scope
 
 log = logging.getLogger(__name__)
@@ -52,6 +57,7 @@ class CrawlOrder:
     folder: Path
     starts: tuple[Url, ...]
     settings: Settings
+    rules: str = ""  # TOML with the tables [[site]] and [[script]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     schema.refuse_network_disk(order.folder)
     order.folder.mkdir(parents=True, exist_ok=True)
     with only_crawl(order.folder):
-        return _crawl_alone(dataclasses.replace(order, settings=_workable(order.settings)), watch)
+        return _crawl_alone(_ruled(dataclasses.replace(order, settings=_workable(order.settings))), watch)
 
 
 def _workable(settings: Settings) -> Settings:
@@ -112,11 +118,21 @@ def _workable(settings: Settings) -> Settings:
     return dataclasses.replace(settings, keeping=keeping, manners=manners)
 
 
+def _ruled(order: CrawlOrder) -> CrawlOrder:
+    """The order with the rules of the collection's periplus.toml, and its starts as these spell them."""
+    text = order.rules or rules_text(order.folder)
+    rules = rules_of(text)
+    starts = tuple(dict.fromkeys(apply(start, rules).url or start for start in order.starts))  # one that breaks a rule was wished all the same
+    return dataclasses.replace(order, rules=text, starts=starts)
+
+
 def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     clock = SystemClock()
     went_on = schema.exists(order.folder)
     if not went_on:
         schema.create(order.folder)
+    else:
+        apply_rules(order.folder, order.rules, clock.now())
     run_id = runs.begin_run(order.folder, "crawl", order.starts, order.settings, clock.now())
     store = SqliteCrawlStore(order.folder, run_id, order.settings.budget, order.settings.keeping)
     try:
@@ -166,6 +182,7 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
         sense=lambda records: TrapWatch(settings.scope.trap_window, records),
         scope=site_scope(order.starts, settings.scope),
         mine=frozenset(settings.manners.mine),
+        aliases=Aliases(rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None),
     )
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
@@ -173,6 +190,14 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
         Worker(crew, settings).run(tick)
     finally:
         transport.close()
+
+
+def _lessons(store: SqliteCrawlStore, site: SiteKey) -> TwinLearner:
+    """What the site's stored pages teach: read again, for nobody else remembers it."""
+    learner = TwinLearner()
+    for url, digest in store.texts(site, PAGES):
+        learner.learn(url, digest)
+    return learner
 
 
 class _Boss:
@@ -236,7 +261,8 @@ class _Boss:
 
 def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     """Another worker process on the same collection and run."""
-    letter = {"folder": str(order.folder), "run_id": run_id, "starts": order.starts, "settings": as_values(order.settings), "parent": os.getpid()}
+    letter = {"folder": str(order.folder), "run_id": run_id, "starts": order.starts, "settings": as_values(order.settings), "rules": order.rules}
+    letter["parent"] = os.getpid()
     child = subprocess.Popen([sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True)
     assert child.stdin is not None
     child.stdin.write(json.dumps(letter).encode())
@@ -247,7 +273,7 @@ def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
 def serve_as_child(letter: bytes) -> None:
     """The life of a hired worker: works until nothing is left, SIGTERM, or its parent's death."""
     content = json.loads(letter)
-    order = CrawlOrder(Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]))
+    order = CrawlOrder(Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]), content["rules"])
     parent = content["parent"]  # not os.getppid(): it may have died before this line
     stopping: list[bool] = []
 

@@ -18,6 +18,7 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
     "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
     "links": ("periplus.cli.listing", "List links, with anchors and positions."),
     "report": ("periplus.cli.report", "Write one page that shows what was found."),
+    "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
     "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
 }
 _EXIT_CODES = """

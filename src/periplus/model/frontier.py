@@ -77,6 +77,8 @@ class Candidate:
     rule: str = ""
     hops: int = 0
     in_sitemap: bool = False
+    page: UrlId | None = None  # Reason.ALIAS: the page that it is another address of
+    learned: bool = False  # and whether that was learned, not ruled
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ class Batch:
     errands: tuple[Errand, ...] = ()
     visits: tuple[Visit, ...] = ()  # of robots.txt asked for on the way, which are no tasks
     in_hand: int = 0  # tasks that the worker still holds after this batch
+    fallen: tuple[tuple[SiteKey, str], ...] = ()  # learned findings that proved wrong: what was skipped because of them waits again
 
 
 @dataclass(frozen=True, slots=True)

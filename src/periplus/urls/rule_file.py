@@ -22,6 +22,7 @@ sort = false                      # by default parameters are sorted by name
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -49,6 +50,13 @@ def rules_of(text: str, where: str = "periplus.toml") -> Rules:
         tuple(_site_rule(table) for table in tables if table.name == "site"),
         tuple(_script_rule(table) for table in tables if table.name == "script"),
     )
+
+
+def rules_key(text: str) -> str:
+    """The rules of a TOML text in one spelling, whatever stands around them: equal for equal rules. Empty for none."""
+    content = tomllib.loads(text)
+    tables = {name: content[name] for name in ("site", "script") if content.get(name)}
+    return json.dumps(tables, sort_keys=True) if tables else ""
 
 
 def _place(where: str, name: str, number: int, lines: list[int]) -> str:

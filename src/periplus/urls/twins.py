@@ -7,7 +7,7 @@ contents of twins learns it. Pure: text in, values out.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -167,3 +167,15 @@ def words(twists: Set[Twist]) -> str:
     """For users: `sid, order of parameters, last slash`."""
     named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
     return ", ".join(sorted(named.get(twist.kind) or (";" if twist.kind == "path-parameter" else "") + twist.name for twist in twists))
+
+
+def cores_shared(urls: Iterable[Url]) -> set[Url]:
+    """Those of which another one has the same host and path, twists aside: only they can have twins."""
+    first: dict[tuple[str, str], Url] = {}
+    found: set[Url] = set()
+    for url in urls:
+        parts = shape(url)
+        before = first.setdefault((parts.host, parts.path), url)
+        if before != url:
+            found.update((before, url))
+    return found

@@ -221,6 +221,13 @@ class SqliteCrawlStore:
         rows = self._connection.execute("SELECT record FROM family WHERE host_id = ? ORDER BY key", (lease.host_id,))
         return [FamilyRecord(*json.loads(record)) for (record,) in rows]
 
+    def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
+        """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
+        of_site = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?) AND u.reason IN ('ok', 'noindex')"
+        find = f"SELECT u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id WHERE {of_site} ORDER BY p.fetched DESC, u.id LIMIT ?"
+        for text, digest in reversed(self._connection.execute(find, (site, most)).fetchall()):
+            yield Url(text), digest
+
     # writing ---------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager

@@ -52,10 +52,11 @@ def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] =
 
 
 def redirects(connection: sqlite3.Connection) -> LinkRows:
-    """Where each URL that redirects leads, as last seen: one link a URL."""
+    """Where each URL that redirects leads, as last seen, and which page each alias is an address of: one link a URL."""
     last = (
         "SELECT source, target FROM (SELECT l.source AS source, l.target AS target, max(l.last_seen) FROM url u CROSS JOIN link l ON l.source = u.id"
         " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source)"
+        " UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
     )
     return LinkRows(*_pairs(connection, last))
 
@@ -81,7 +82,7 @@ def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """The site's links to pages, of its own or not, each pair once."""
     find = (
         f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL} AND l.kind IN ({_FOLLOWED})"
-        " AND u.reason <> 'redirect' ORDER BY u.id, l.target"  # as they lie; DISTINCT would build a tree of all pairs
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"  # as they lie; DISTINCT would build a tree of all pairs
     )
     sources, targets = _pairs(connection, find, (site,))
     first = np.ones(len(sources), np.bool_)

@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 
 from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState
 from periplus.model.visit import Reason, Redirected, Request, Skipped
-from periplus.model.web import HostKey, SiteKey
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, visit_row
 
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
@@ -64,6 +64,8 @@ class Ledger:
         self._connection.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)", robots)
         for errand in batch.errands:
             self.send(errand)
+        for site, finding in batch.fallen:
+            self._retract(site, finding)
 
     def complete(self, completion: Completion, body: PackedBody | None, now: float) -> None:
         """One task's end: its entry leaves the to-do list, and everything that was learned enters, in one transaction."""
@@ -107,6 +109,8 @@ class Ledger:
         """Registers a URL if it is new, raises it if this link is a better one. True: it is newly waiting."""
         host_id = self._host_id(candidate.host, candidate.site)
         reason = candidate.reason
+        if reason in (Reason.ALIAS, Reason.RULE):
+            return self._note_alias(host_id, candidate, now)
         insert = "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         row = (candidate.url_id, candidate.url, host_id, reason.value, candidate.layer, candidate.rule, candidate.in_sitemap, now)
         if not self._connection.execute(insert, row).rowcount:
@@ -114,6 +118,53 @@ class Ledger:
         self._tallies["known"] += 1
         self._tallies["reason:" + reason.value] += 1
         return reason is Reason.WAITING and self._await(host_id, candidate, candidate.layer)
+
+    def _note_alias(self, host_id: int, candidate: Candidate, now: float) -> bool:
+        """A URL that is not to be fetched: it has another address's page, or none. Known ones keep what they are; always False."""
+        run, reason = self._connection.execute, candidate.reason.value
+        insert = "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        row = (candidate.url_id, candidate.url, host_id, reason, candidate.layer, candidate.rule, candidate.in_sitemap, now)
+        if run(insert, row).rowcount:
+            self._tallies["known"] += 1
+            self._tallies["reason:" + reason] += 1
+        known = "INSERT OR IGNORE INTO alias (url_id, page_id, rule, learned, was) SELECT id, ?, ?, ?, 'waiting' FROM url WHERE id = ? AND reason = ?"
+        run(known, (candidate.page, candidate.rule, candidate.learned, candidate.url_id, reason))
+        return False
+
+    def _retract(self, site: SiteKey, finding: str) -> None:
+        """What was skipped because of a learned finding waits again."""
+        of_site = "url_id IN (SELECT id FROM url WHERE host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?))"
+        find = f"SELECT url_id FROM alias WHERE learned = 1 AND instr('; ' || rule || '; ', '; ' || ? || '; ') > 0 AND {of_site}"
+        for (url_id,) in self._connection.execute(find, (finding, site)).fetchall():
+            self._connection.execute("DELETE FROM alias WHERE url_id = ?", (url_id,))
+            self.restate(url_id, Reason.WAITING, "")
+            self.await_again(url_id)
+
+    def restate(self, url_id: int, reason: Reason, rule: str) -> None:
+        """Gives a URL another reason, and nothing else: its entry in a to-do list is the caller's business."""
+        before = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
+        self._connection.execute("UPDATE url SET reason = ?, rule = ? WHERE id = ?", (reason.value, rule, url_id))
+        self._tallies["reason:" + before] -= 1
+        self._tallies["reason:" + reason.value] += 1
+
+    def await_again(self, url_id: int) -> None:
+        """Enters a waiting URL that stands in no to-do list."""
+        host_id, text, layer = self._connection.execute("SELECT host_id, text, layer FROM url WHERE id = ?", (url_id,)).fetchone()
+        self._enqueue(host_id, LAYER_NONE if layer is None else layer, url_id, Request(Url(text)), 0.0)
+
+    def clear_lists(self) -> None:
+        """Takes from the to-do lists the pages that wait no longer."""
+        stale = "FROM queue WHERE purpose = 'page' AND url_id <> 0 AND url_id NOT IN (SELECT id FROM url WHERE reason = 'waiting')"
+        for host_id, entries in self._connection.execute(f"SELECT host_id, count(*) {stale} GROUP BY host_id").fetchall():
+            self._pending[host_id] -= entries
+        self._connection.execute(f"DELETE {stale}")
+
+    def forget_url(self, url_id: int) -> None:
+        """Drops a URL that was never seen. Its entry in a to-do list, if any, goes with `clear_lists`."""
+        reason = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
+        self._connection.execute("DELETE FROM url WHERE id = ?", (url_id,))
+        self._tallies["known"] -= 1
+        self._tallies["reason:" + reason] -= 1
 
     def _await(self, host_id: int, candidate: Candidate, layer: int | None) -> bool:
         """Enters a waiting URL into the to-do list; always True."""

@@ -1,0 +1,69 @@
+"""Which rules does a collection have for its URLs, what do they make of one, and which would its pages suggest?"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from periplus.acquire.clock import SystemClock
+from periplus.analyse.equivalences import Proposal, SeenPage, propose
+from periplus.analyse.nearness import shingles
+from periplus.errors import UsageError
+from periplus.model.web import UrlId
+from periplus.store.sqlite import aliases, reading
+from periplus.store.sqlite.aliases import Reapplied
+from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.runs import only_crawl
+from periplus.urls.canonical import canonical
+from periplus.urls.parameters import Applied, apply
+from periplus.urls.rule_file import rules_key, rules_of
+from periplus.urls.twins import cores_shared
+
+__all__ = ["Applied", "Proposal", "Reapplied", "apply_now", "apply_rules", "checked", "proposals", "rules_text"]
+
+SETTINGS_FILE = "periplus.toml"
+SAMPLED = 4  # one shingle in so many is compared: enough to tell a print version, a quarter of the memory
+
+
+def rules_text(folder: Path) -> str:
+    """The text of the collection's periplus.toml; empty where there is none. Raises UsageError when it cannot be read or is wrong."""
+    path = folder / SETTINGS_FILE
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    rules_of(text, str(path))
+    return text
+
+
+def checked(folder: Path, text: str) -> Applied:
+    """What becomes of a URL by the collection's rules, step by step. The folder need hold no more than periplus.toml."""
+    return apply(canonical(text if "://" in text else f"https://{text}"), rules_of(rules_text(folder)))
+
+
+def proposals(folder: Path) -> tuple[Proposal, ...]:
+    """What the collection's pages say of their parameters and spellings, surest first."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+        contents = Contents(connection)
+        found = list(aliases.fetched_pages(connection))
+        near = cores_shared(url for _, url, _ in found)
+        return propose(SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in found)
+
+
+def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
+    text = contents.text(url_id)
+    return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLED == 0)
+
+
+def apply_rules(folder: Path, text: str, now: float) -> Reapplied | None:
+    """Brings a collection into accord with rules, without fetching. None: they hold already. The caller holds `only_crawl`."""
+    return aliases.reapply(folder, rules_of(text), rules_key(text), now)
+
+
+def apply_now(folder: Path) -> Reapplied | None:
+    """The same with the rules of the collection's periplus.toml. Raises StoreError while a crawl goes on."""
+    text = rules_text(folder)
+    with contextlib.closing(reading.connect(folder)), only_crawl(folder):  # the first sees to it that there is a collection
+        return apply_rules(folder, text, SystemClock().now())

@@ -1,0 +1,185 @@
+"""Which URLs are other addresses of a page, and what becomes of a stored collection when its rules change?
+
+A URL that a rule concerns has one row in `alias`: the page that it is an address of (or none: it breaks a rule), the rule, and
+what the URL was before. So every application can be undone. Content is never thrown away: where only an alias was fetched, its page
+and links are filed under the page's one URL, and come back when the rule goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from periplus.model.frontier import Candidate
+from periplus.model.visit import Reason
+from periplus.model.web import Url, UrlId
+from periplus.settings import Keeping
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.ledger import Ledger
+from periplus.store.sqlite.pages import PageWriter
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import host_key
+from periplus.urls.parameters import Rules, apply
+from periplus.urls.scope import site_key
+
+FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value})  # no pages of ours: rules leave them alone
+FETCHED = frozenset({Reason.OK.value, Reason.TRUNCATED.value, Reason.NOINDEX.value, Reason.OTHER_MEDIA.value})
+HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})  # and so is the page's one URL
+INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the rules make of one stored URL. page: empty when it breaks a rule."""
+
+    url_id: UrlId
+    page: Url | str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reapplied:
+    """What a change of the rules did to a collection."""
+
+    aliases: int  # URLs that are now another address of a page
+    ignored: int  # URLs that now break a rule
+    undone: int  # URLs that are again what they were
+    merged: int  # fetched pages that are now one with another fetched page
+
+
+def wishes(connection: sqlite3.Connection, rules: Rules) -> Iterator[Wish]:
+    """The URLs that the rules concern, with what should become of them, by id."""
+    find = "SELECT u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT JOIN alias a ON a.url_id = u.id ORDER BY u.id"
+    for identity, text, reason in connection.execute(find) if rules else ():
+        if reason not in FOREIGN:
+            applied = apply(Url(text), rules)
+            if applied.url != text:
+                yield Wish(UrlId(identity), applied.url or "", applied.rule)
+
+
+def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | None:
+    """Brings the collection in folder into accord with its rules, in one transaction; nobody may be crawling it.
+
+    key: the rules in one spelling. None: they are those that hold already.
+    """
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
+        held = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
+        if (held[0] if held else "") == key:
+            return None
+        ledger = Ledger(connection, 0, PageWriter(connection, Keeping()))
+        with lock.transaction(connection):
+            ledger.open()
+            done = Reapplication(connection, ledger, now).apply(list(wishes(connection, rules)))
+            ledger.close()
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('rules', ?)", (key,))
+        return done
+
+
+class Reapplication:
+    """Brings a collection into accord with its rules, within one transaction of its owner."""
+
+    def __init__(self, connection: sqlite3.Connection, ledger: Ledger, now: float) -> None:
+        self._run, self._ledger, self._now = connection.execute, ledger, now
+        self._merged = 0
+        self._waiting: set[int] = set()  # pages that wait by this application
+
+    def apply(self, wanted: list[Wish]) -> Reapplied:
+        """Undoes what is no longer wanted, does what is new; what stays is not touched."""
+        wants = {wish.url_id: (url_id(Url(wish.page)) if wish.page else None, wish.rule) for wish in wanted}
+        present = {row[0]: (row[1], row[2]) for row in self._run("SELECT url_id, page_id, rule FROM alias WHERE learned = 0 ORDER BY url_id")}
+        gone = [identity for identity, row in present.items() if wants.get(UrlId(identity)) != row]
+        for identity in gone:
+            self._undo(identity)
+        for wish in wanted:
+            if wish.url_id not in present or wants[wish.url_id] != present[wish.url_id]:
+                self._do(wish)
+        pages = {row[0] for identity, row in present.items() if identity in set(gone) and row[0] is not None}
+        for page in sorted(pages):
+            self._drop_if_needless(page)
+        self._ledger.clear_lists()
+        for identity in sorted(self._waiting):
+            self._await(identity)
+        ignored = sum(not wish.page for wish in wanted)
+        undone = sum(UrlId(identity) not in wants for identity in gone)
+        return Reapplied(len(wanted) - ignored, ignored, undone, self._merged)
+
+    def _restate(self, identity: int, reason: Reason, rule: str) -> None:
+        self._ledger.restate(identity, reason, rule)
+        if reason is Reason.WAITING:
+            self._waiting.add(identity)
+
+    def _await(self, identity: int) -> None:
+        find = "SELECT 1 FROM url u WHERE id = ? AND reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.host_id = u.host_id AND q.url_id = u.id)"
+        if self._run(find, (identity,)).fetchone() is not None:
+            self._ledger.await_again(identity)
+
+    def _do(self, wish: Wish) -> None:
+        reason, rule, layer = self._run("SELECT reason, rule, layer FROM url WHERE id = ?", (wish.url_id,)).fetchone()
+        if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:  # a person's rule goes before what was learned
+            reason, rule = Reason.WAITING.value, ""
+        page_id = url_id(Url(wish.page)) if wish.page else None
+        moved = ""
+        if page_id is not None:
+            page_was = self._page_row(Url(wish.page), page_id, reason, layer)
+            if reason in FETCHED:
+                moved = self._take_content(wish.url_id, page_id, page_was)
+        self._run("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?)", (wish.url_id, page_id, wish.rule, reason, rule, moved))
+        self._restate(wish.url_id, Reason.ALIAS if wish.page else Reason.RULE, wish.rule)
+
+    def _page_row(self, page: Url, page_id: UrlId, reason: str, layer: int | None) -> str:
+        """Sees to it that the page's URL is known, and waits if its alias did. Returns what it was."""
+        found = self._run("SELECT reason, layer FROM url WHERE id = ?", (page_id,)).fetchone()
+        offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
+        if found is None:
+            first = Reason.DEPTH if reason in FETCHED else offered  # a moment later it has the alias's content, and its reason
+            self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), first, layer), self._now)
+            return INVENTED
+        if offered is Reason.WAITING or (layer is not None and (found[1] is None or layer < found[1])):
+            self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, layer), self._now)
+        return str(found[0])
+
+    def _take_content(self, alias: UrlId, page: UrlId, page_was: str) -> str:
+        """Files the content of a fetched alias under its page, when that has none. Returns what the page was, empty when nothing moved."""
+        if self._run("SELECT 1 FROM page WHERE url_id = ?", (page,)).fetchone() is not None or page_was in FETCHED:
+            self._merged += 1
+            return ""
+        self._move(alias, page)
+        reason, rule, status, visited = self._run("SELECT reason, rule, status, visited FROM url WHERE id = ?", (alias,)).fetchone()
+        self._restate(page, Reason(reason), rule)
+        self._run("UPDATE url SET status = ?, visited = ? WHERE id = ?", (status, visited, page))
+        return page_was
+
+    def _move(self, source: int, target: int) -> None:
+        self._run("UPDATE page SET url_id = ? WHERE url_id = ?", (target, source))
+        self._run("UPDATE OR REPLACE link SET source = ? WHERE source = ?", (target, source))
+        self._run("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
+
+    def _undo(self, identity: int) -> None:
+        """The URL is what it was, and has its content again; so is the page that had it."""
+        page_id, was, was_rule, moved = self._run("SELECT page_id, was, was_rule, moved FROM alias WHERE url_id = ?", (identity,)).fetchone()
+        self._run("DELETE FROM alias WHERE url_id = ?", (identity,))
+        if moved:
+            self._move(page_id, identity)
+            self._restate(page_id, Reason.WAITING if moved == INVENTED else Reason(moved), "")
+            self._run("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
+        self._restate(identity, Reason(was), was_rule)
+
+    def _drop_if_needless(self, page: int) -> None:
+        """A URL that only rules had made, and no rule makes any longer, was never seen."""
+        needs = (
+            "SELECT 1 FROM alias WHERE page_id = :id UNION ALL SELECT 1 FROM link WHERE target = :id UNION ALL SELECT 1 FROM page WHERE url_id = :id"
+            " UNION ALL SELECT 1 FROM visit WHERE url_id = :id UNION ALL SELECT 1 FROM start WHERE url_id = :id"
+            " UNION ALL SELECT 1 FROM url WHERE id = :id AND in_sitemap LIMIT 1"
+        )
+        if self._run(needs, {"id": page}).fetchone() is None:
+            self._ledger.forget_url(page)
+
+
+def fetched_pages(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, bytes]]:
+    """(id, URL, digest of its text) of every page whose text is known, aliases that were fetched among them."""
+    find = "SELECT u.id, u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id WHERE u.reason IN ('ok', 'noindex', 'alias') ORDER BY u.id"
+    for identity, text, digest in connection.execute(find):
+        yield UrlId(identity), Url(text), digest
