@@ -75,11 +75,11 @@ def test_a_stream_that_ends_early_gives_what_came(coding):
         assert length < len(packed) - 1 or len(body) > len(data) * 0.6
 
 
-@pytest.mark.parametrize("coding", PACKERS)
+@pytest.mark.parametrize("coding", ["gzip", "zstd", "br", "deflate"])
 def test_a_body_in_another_coding_than_its_header_says_stays_as_it_came(coding):
-    for body in (b"<!doctype html><p>plain", b"\xff\xfe" * 100, b"<"):
-        assert inflate(body, coding, LIMITS) in ((body, Cut.BAD_ENCODING), (b"", Cut.SHORT))
-    assert inflate(b"<!doctype html><p>plain", coding, LIMITS)[0] in (b"<!doctype html><p>plain", b"")
+    for body in (b"<!doctype html><p>plain", b"\xff\xfe" * 100, b"<!doctype html>" * 10_000):
+        assert inflate(body, coding, LIMITS) == (body, Cut.BAD_ENCODING)
+    assert inflate(b"plain", "gzip", LIMITS) == (b"plain", Cut.BAD_ENCODING)
 
 
 def test_a_stream_that_breaks_within_gives_what_came_before():

@@ -35,6 +35,8 @@ def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _gzip(body: bytes) -> Iterator[tuple[bytes, int]]:
+    if not body.startswith(b"\x1f\x8b"):  # the inflater itself would wait for ten bytes of header
+        raise ValueError("no gzip")
     return _zlib_steps(body, 31)
 
 

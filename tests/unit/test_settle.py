@@ -1,0 +1,78 @@
+"""What becomes of a task, case by case."""
+
+from dataclasses import replace
+
+import pytest
+
+from periplus.acquire.settle import bug, completion_of
+from periplus.document.understand import understand
+from periplus.model.frontier import Lease, Task
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Redirected, Request, Skipped, Unchanged, Visit
+from periplus.settings import Manners
+
+URL = "http://a.test/"
+LEASE = Lease(1, "a.test:80", "a.test", 1, 0.0, 0.5, 1.0, 0, True)
+MANNERS = Manners(retries=2, retry_wait_s=5.0)
+HTML = Headers((("content-type", "text/html"),))
+
+
+def end(outcome, attempt=0, **more):
+    task = Task(1, 0, 0, 7, Request(URL, attempt=attempt))
+    return completion_of(LEASE, task, Visit(task.request, 1.0, 0.1, outcome), MANNERS, **more)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "rule"),
+    [
+        (Fetched(200, HTML, b"x"), Reason.OK, ""),
+        (Fetched(200, HTML, b"x", Cut.BODY_LIMIT), Reason.TRUNCATED, "body-limit"),
+        (Fetched(200, HTML, b"", Cut.NOT_WANTED), Reason.OTHER_MEDIA, "media-type-not-read"),
+        (Fetched(404, HTML, b""), Reason.NOT_FOUND, ""),
+        (Fetched(999, HTML, b""), Reason.REFUSED, ""),
+        (Unchanged(HTML), Reason.OK, ""),
+        (Failed(Cause.TLS, "self-signed certificate"), Reason.TLS, "tls: self-signed certificate"),
+        (Failed(Cause.PRIVATE), Reason.PRIVATE, "private-address"),
+        (Skipped(Reason.ROBOTS, "Disallow: /x", 3), Reason.ROBOTS, "robots.txt line 3: Disallow: /x"),
+        (Skipped(Reason.TRAP, "/a/*"), Reason.TRAP, "/a/*"),
+    ],
+)
+def test_each_outcome_has_its_reason_and_what_decided_it(outcome, reason, rule):
+    done = end(outcome)
+    assert (done.reason, done.rule) == (reason, rule)
+
+
+def test_a_redirect_names_its_target_and_one_that_is_followed_no_further_is_bad():
+    away = Redirected(301, HTML, "http://a.test/new")
+    followed = end(away, candidates=(object(),))
+    assert (followed.reason, followed.rule) == (Reason.REDIRECT, "http://a.test/new")
+    assert (end(away).reason, end(away).rule) == (Reason.BAD_ANSWER, "too many redirects")
+
+
+def test_what_may_pass_is_tried_again_with_a_wait_that_doubles():
+    waits = [end(Fetched(500, HTML, b""), attempt) for attempt in range(3)]
+    assert [(done.reason, done.retry_in_s) for done in waits] == [(None, 5.0), (None, 10.0), (Reason.SERVER_ERROR, 0.0)]
+
+
+@pytest.mark.parametrize("outcome", [Fetched(429, HTML, b""), Fetched(503, HTML, b""), Failed(Cause.TIMEOUT)])
+def test_where_the_whole_host_waits_the_page_needs_no_wait_of_its_own(outcome):
+    assert (end(outcome).reason, end(outcome).retry_in_s) == (None, 0.0)
+
+
+def test_after_the_last_attempt_it_is_what_it_is():
+    assert end(Fetched(429, HTML, b""), 2).reason is Reason.REFUSED
+    assert end(Failed(Cause.NAME, "no such host"), 2).rule == "name-not-found: no such host"
+
+
+def test_a_page_that_asks_not_to_be_indexed_is_not():
+    document = understand(URL, Fetched(200, HTML, b"<meta name=robots content=noindex><p>x"))
+    assert end(Fetched(200, HTML, b"x"), document=document).reason is Reason.NOINDEX
+    assert end(Fetched(200, HTML, b"x", Cut.SHORT), document=document).reason is Reason.NOINDEX
+    assert end(Fetched(404, HTML, b"x"), document=document).reason is Reason.NOT_FOUND
+    assert end(Fetched(200, HTML, b"x"), document=replace(document, noindex=False)).reason is Reason.OK
+
+
+def test_a_bug_is_recorded_as_ours():
+    task = Task(1, 0, 0, 7, Request(URL))
+    done = bug(LEASE, task, Visit(task.request, 1.0, 0.1, Fetched(200, HTML, b"x"), 5, "192.0.2.1"), "KeyError: 'x'")
+    assert (done.reason, done.rule, done.visit.outcome) == (Reason.BUG, "KeyError: 'x'", Failed(Cause.BUG, "KeyError: 'x'"))
+    assert (done.visit.wire_bytes, done.visit.address) == (5, "192.0.2.1")
