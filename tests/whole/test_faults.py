@@ -51,10 +51,6 @@ def _many_members(site: Site, path: str) -> str:
     return site.answer(path, Answer(200, b"\x1f\x8b" * 5000, headers=(("Content-Encoding", "gzip, gzip, gzip, gzip, gzip"),), gzip=False), Reason.TRUNCATED)
 
 
-def _two_lengths(site: Site, path: str) -> str:
-    return site.answer(path, raw(head(200, ("Content-Length", "-5")), b"<p>x", status=200), None)
-
-
 # path -> (plant, reason, part of the rule)
 PLANTS: dict[str, tuple[Callable[[Site, str], str], Reason, str]] = {
     "always-500": (_status(500), Reason.SERVER_ERROR, ""),

@@ -133,6 +133,13 @@ def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path
         assert_whole(voyage, expected)
 
 
+def test_a_lease_shorter_than_a_request_may_take_does_not_stop_the_crawl(tmp_path: Path) -> None:
+    """The lease is made to outlast any request; once the worker waited for ever for one that would."""
+    with served_apart("graph seed=2 pages=5 page_bytes=800", tmp_path) as web:
+        Voyage(web, tmp_path / "c", "a.test", lease_s=1, total_timeout_s=30).finish()
+        assert set(Collection(tmp_path / "c").reasons.values()) == {Reason.OK}
+
+
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> None:
     """What was under way is stored; leases are given back; the command that goes on is told, and does."""

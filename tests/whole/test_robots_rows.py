@@ -180,6 +180,18 @@ def test_ours_rules_may_be_ignored_only_on_hosts_of_ones_own(tmp_path: Path) -> 
         assert '"ignore_robots": true' in collection.ask("SELECT settings FROM run")[0][0]
 
 
+def test_thousands_of_forbidden_links_are_settled_without_a_request(tmp_path: Path) -> None:
+    """In pieces: they are stored as they come, not gathered until the last."""
+    site = plain_site("a.test", "User-agent: *\nDisallow: /no/\n")
+    for number in range(3000):
+        site.link("/", f"/no/{number}", f"No {number}")
+    with serve(site) as server:
+        collection, end = crawled(tmp_path, server, "a.test", commit_pages=100)
+        assert end.state == "done" and len(server.log.of("a.test")) == 5
+        assert sum(reason is Reason.ROBOTS for reason in collection.reasons.values()) == 3000
+        assert collection.sane() == []
+
+
 def test_what_robots_txt_forbade_is_asked_for_when_it_no_longer_does(tmp_path: Path) -> None:
     """A new run looks again at what an earlier one left out, once the rules have run out."""
     site = plain_site("a.test", "User-agent: *\nDisallow: /1.html\n")
