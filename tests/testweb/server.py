@@ -117,6 +117,8 @@ class Server:
             pass  # the client left, or spoke no HTTP: the log has what there was
         finally:
             self._tasks.discard(task)
+            if task.cancelling():
+                writer.transport.abort()  # closing would wait for a reader who is gone
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> None:

@@ -27,6 +27,7 @@ from periplus.urls.hosts import host_key
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.5"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 READ_AHEAD_BYTES = 65_536  # an unwanted body up to this size is read to its end: cheaper than a new connection
+SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl does not name
 PATROL_S = 0.25  # how often waiting exchanges are looked at for their first byte
 
 _CAUSES: dict[int, Cause] = {
@@ -101,6 +102,13 @@ class Wire:
     reads: Callable[[str], bool] = lambda media_type: True  # whether a body of this media type is wanted
 
 
+class _Handed(socket.socket):
+    """A socket for libcurl, which takes a copy of its descriptor: ours is closed as soon as that is done."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class _Slot:
     """One libcurl handle and the exchange it carries; used again and again, so that options are set once."""
 
@@ -126,6 +134,7 @@ class _Slot:
         easy.setopt(pycurl.HEADERFUNCTION, self._on_header)
         easy.setopt(pycurl.WRITEFUNCTION, self._on_body)
         easy.setopt(pycurl.SHARE, share)
+        easy.setopt(SUPPRESS_CONNECT_HEADERS, 1)  # what a proxy says of a tunnel is not the server's answer
         entries = resolve_entries(identity.resolve)
         if entries:
             easy.setopt(pycurl.RESOLVE, entries)
@@ -150,7 +159,7 @@ class _Slot:
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted, self.header_whole = True, False
+        self.wanted, self.header_whole, self.refused = True, False, False
         self.easy.setopt(pycurl.URL, request.url)
         extra = self._extra_headers(request)
         if extra or self.special:
@@ -172,9 +181,9 @@ class _Slot:
     def _on_socket(self, purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
         family, kind, protocol, place = address
         if is_private(place[0]):
-            self.cause = Cause.PRIVATE
+            self.refused = True  # of a name with several addresses another may do
             return int(pycurl.SOCKET_BAD)
-        return socket.socket(family, kind, protocol)
+        return _Handed(family, kind, protocol)
 
     def _on_header(self, line: bytes) -> int | None:
         self.header_size += len(line)
@@ -219,11 +228,12 @@ class _Slot:
     def response(self, code: int, detail: str) -> Response:
         """The finished exchange as a value. code: libcurl's, 0 when all went well."""
         cause = self.cause
-        if code and cause is None and self.cut is Cut.NONE:
+        if cause is None and self.cut is Cut.NONE and (code or not self.header_whole):
             if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
             else:
-                cause = _CAUSES.get(code, Cause.RESET)
+                cause = self._cause_of(code)
+                detail = detail or "the header ended early"
         easy = self.easy
         sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
         took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - sent)
@@ -232,6 +242,14 @@ class _Slot:
         address = easy.getinfo(pycurl.PRIMARY_IP) if self.status and not self.wire.identity.proxy else ""
         headers = Headers(tuple(self.fields))
         return Response(self.request, self.started, took, self.status, headers, body, self.cut, cause, detail if cause else "", address, first_byte)
+
+    def _cause_of(self, code: int) -> Cause:
+        """Why no answer came. code 0: libcurl takes a connection that closes within the header for a good end."""
+        if self.refused and code == pycurl.E_COULDNT_CONNECT:
+            return Cause.PRIVATE
+        if self.wire.identity.proxy and self.easy.getinfo(pycurl.HTTP_CONNECTCODE) >= 300:
+            return Cause.PROXY
+        return _CAUSES.get(code, Cause.RESET)
 
 
 class CurlTransport:

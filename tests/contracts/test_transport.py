@@ -1,0 +1,409 @@
+"""`model.ports.Transport`: what holds for every transport, then what the real one makes of each misfortune of the wire."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+
+import pytest
+
+from contracts.wire_tools import QUICK, carry, curl, fault_web, talker
+from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire import transport as wire
+from periplus.acquire.transport import is_private, resolve_entries, user_agent
+from periplus.errors import UsageError
+from periplus.model.visit import Cause, Cut, Request
+from periplus.settings import FetchLimits, Identity
+from testweb import serve, tls
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serve(fault_web()) as server:
+        yield server
+
+
+@pytest.fixture
+def opened():
+    """Opens transports and closes them in the end."""
+    transports = []
+
+    def opened(*args, **more):
+        transports.append(curl(*args, **more))
+        return transports[-1]
+
+    yield opened
+    for one in transports:
+        one.close()
+
+
+@pytest.fixture
+def ask(server, opened):
+    """One exchange with a.test over a transport made for it."""
+
+    def ask(path, limits=QUICK, **more):
+        return carry(opened(server.resolve, limits, **more), server.url("a.test", path))[0]
+
+    return ask
+
+
+# every transport
+
+
+class RealRig:
+    def __init__(self, server, opened):
+        self.good, self.slow, self.gone = (server.url("a.test", path) for path in ("/good.html", "/slow", "/empty-reply"))
+        self.transport, self.elapsed = opened(server.resolve), time.monotonic
+
+
+class FakeRig:
+    def __init__(self, server, opened):
+        self.good, self.slow, self.gone = (f"http://a.test/{path}" for path in ("good", "slow", "gone"))
+        script = {self.good: Scripted(b"<h1>Good</h1>"), self.slow: Scripted(b"x", took_s=0.2), self.gone: Scripted(cause=Cause.RESET)}
+        clock = FakeClock()
+        self.transport, self.elapsed = FakeTransport(clock, script), clock.monotonic
+
+
+@pytest.fixture(params=[RealRig, FakeRig], ids=["curl", "fake"])
+def rig(request, server, opened):
+    return request.param(server, opened)
+
+
+def test_an_answer_is_a_response(rig):
+    (response,) = carry(rig.transport, rig.good)
+    assert (response.request, response.status, response.cut, response.cause, response.detail) == (Request(rig.good), 200, Cut.NONE, None, "")
+    assert response.headers.get("content-type").startswith("text/html")
+    assert response.body
+    assert response.address
+    assert response.started > 100_000
+    assert 0 < response.first_byte_s <= response.took_s
+
+
+def test_a_failure_is_a_response_too(rig):
+    (response,) = carry(rig.transport, rig.gone)
+    assert (response.status, response.cause, response.body) == (0, Cause.RESET, b"")
+    assert response.detail
+    assert not response.address
+
+
+def test_answers_come_as_they_end_and_each_once(rig):
+    rig.transport.start(Request(rig.slow))
+    rig.transport.start(Request(rig.good))
+    assert rig.transport.in_flight == 2
+    order = []
+    while rig.transport.in_flight:
+        order += [response.request.url for response in rig.transport.wait(5.0)]
+    assert order == [rig.good, rig.slow]
+    assert rig.transport.wait(0.0) == ()
+
+
+def test_waiting_ends_at_its_time_and_with_nothing_under_way_it_just_waits(rig):
+    start = rig.elapsed()
+    assert rig.transport.wait(0.05) == ()
+    assert rig.elapsed() - start == pytest.approx(0.05, abs=0.04)
+    rig.transport.start(Request(rig.slow))
+    assert rig.transport.wait(0.0) == ()
+    assert rig.transport.in_flight == 1
+
+
+def test_a_hundred_at_once(rig):
+    requests = [Request(rig.slow if at % 2 else rig.good, attempt=at) for at in range(100)]
+    start = rig.elapsed()
+    responses = carry(rig.transport, *requests)
+    assert [response.request for response in responses] == requests
+    assert {response.cause for response in responses} == {None}
+    assert rig.elapsed() - start < 5.0
+
+
+def test_closing_ends_what_is_under_way(rig):
+    for url in (rig.slow, rig.good, rig.gone):
+        rig.transport.start(Request(url))
+    rig.transport.wait(0.0)
+    rig.transport.close()
+    gc.collect()
+
+
+# bounds
+
+
+def test_a_header_is_read_to_its_limit(ask):
+    for path in ("/long-header", "/many-headers"):
+        response = ask(path, FetchLimits(header_bytes=4096))
+        assert (response.cause, response.body) == (Cause.HEADER_LIMIT, b"")
+    assert ask("/headers", FetchLimits(header_bytes=4096)).status == 200
+
+
+def test_a_body_is_read_to_its_limit_exactly(ask):
+    whole = bytes(range(256)) * 400
+    for size, cut in ((len(whole), Cut.NONE), (len(whole) - 1, Cut.BODY_LIMIT), (2000, Cut.BODY_LIMIT)):
+        response = ask("/big", FetchLimits(body_bytes=size))
+        assert (response.body, response.cut, response.cause) == (whole[:size], cut, None)
+    assert len(ask("/flood", FetchLimits(body_bytes=100_000)).body) == 100_000
+
+
+def test_a_first_byte_that_does_not_come_ends_the_exchange(ask):
+    response = ask("/silent", FetchLimits(first_byte_timeout_s=0.2))
+    assert (response.cause, response.status) == (Cause.FIRST_BYTE, 0)
+    assert "0.2 s" in response.detail
+    assert response.took_s < 1.0
+
+
+def test_the_whole_time_is_limited_and_what_came_is_kept(ask):
+    response = ask("/drip", FetchLimits(total_timeout_s=0.4))
+    assert (response.status, response.cut, response.cause) == (200, Cut.TIME_LIMIT, None)
+    assert b"Drip" in response.body
+    silent = ask("/silent", FetchLimits(total_timeout_s=0.3, first_byte_timeout_s=5.0))
+    assert (silent.cause, silent.status) == (Cause.TIMEOUT, 0)
+
+
+def test_a_header_that_stops_halfway_is_no_answer(ask):
+    assert ask("/late-header", FetchLimits(total_timeout_s=0.3)).cause is Cause.TIMEOUT
+    assert (ask("/half-header").cause, ask("/half-header").detail) == (Cause.RESET, "the header ended early")
+
+
+def test_a_body_that_nobody_reads_is_not_fetched_beyond_a_little(server, ask):
+    def reads(media_type):
+        return media_type == "text/html"
+
+    for path in ("/film", "/long-film"):
+        response = ask(path, reads=reads)
+        assert (response.status, response.body, response.cut, response.cause) == (200, b"", Cut.NOT_WANTED, None)
+        assert response.headers.get("content-type") == "video/mp4"
+    assert ask("/good.html", reads=reads).body
+    assert ask("/film").body
+
+
+# misfortunes
+
+
+@pytest.mark.parametrize(
+    ("path", "cut", "cause"),
+    [
+        ("/truncated", Cut.SHORT, None),
+        ("/truncated-chunks", Cut.SHORT, None),
+        ("/reset-within", Cut.SHORT, None),
+        ("/reset", Cut.NONE, Cause.RESET),
+        ("/empty-reply", Cut.NONE, Cause.RESET),
+        ("/not-http", Cut.NONE, Cause.NOT_HTTP),
+    ],
+)
+def test_each_misfortune_has_its_name(ask, path, cut, cause):
+    response = ask(path)
+    assert (response.cut, response.cause) == (cut, cause)
+    assert bool(response.body) == (cause is None)
+    assert bool(response.detail) == (cause is not None)
+
+
+def test_a_name_that_does_not_exist_and_a_port_where_nobody_listens(server, opened):
+    with talker(b"") as nobody:
+        port = nobody.port
+    transport = opened((f"a.test:{port}:127.0.0.1",))
+    refused, nameless = carry(transport, f"http://a.test:{port}/", "http://no-such-name.invalid/")
+    assert (refused.cause, nameless.cause) == (Cause.CONNECT, Cause.NAME)
+
+
+def test_after_any_misfortune_the_transport_is_as_good_as_new(server, opened):
+    """Handles are used again: nothing of an aborted exchange may show in the next."""
+    transport = opened(server.resolve, FetchLimits(header_bytes=4096, body_bytes=50_000, first_byte_timeout_s=0.2, total_timeout_s=0.6))
+    good = server.url("a.test", "/good.html")
+    (plain,) = carry(transport, good)
+    for path in ("/flood", "/long-header", "/silent", "/drip", "/truncated", "/reset", "/not-http", "/empty-reply", "/late-header"):
+        carry(transport, server.url("a.test", path))
+        (again,) = carry(transport, good)
+        assert (again.status, again.body, again.cut, again.cause, again.detail) == (200, plain.body, Cut.NONE, None, ""), path
+    mixed = carry(transport, *[server.url("a.test", path) for path in ("/good.html", "/silent", "/flood", "/reset", "/good.html?2", "/not-http")])
+    assert [response.cause for response in mixed] == [None, Cause.FIRST_BYTE, None, Cause.RESET, None, Cause.NOT_HTTP]
+
+
+def test_headers_come_in_order_with_names_in_lower_case_and_latin_1_values(ask):
+    headers = ask("/headers").headers
+    assert headers.all("x-twice") == ["1", "2"]
+    assert headers.get("x-latin") == "café"
+
+
+def test_early_hints_are_not_the_answer(ask):
+    response = ask("/continue")
+    assert (response.status, response.body, response.headers.get("link")) == (200, b"ok", "")
+
+
+def test_statuses_outside_the_standard_are_handed_on(ask):
+    assert ask("/odd-status").status == 999
+
+
+def test_redirects_are_answers(server, ask):
+    response = ask("/chain")
+    assert (response.status, response.headers.get("location")) == (302, "/chain/1")
+
+
+# what is sent
+
+
+def entry(server, path):
+    return server.log.of("a.test")[-1] if path is None else [one for one in server.log.of("a.test") if one.target == path][-1]
+
+
+def test_a_kept_connection_is_used_again(server, opened):
+    transport = opened(server.resolve)
+    for at in range(5):
+        carry(transport, server.url("a.test", f"/good.html?{at}"))
+    assert len({entry(server, f"/good.html?{at}").connection for at in range(5)}) == 1
+
+
+def test_paths_are_sent_as_they_are(server, opened):
+    carry(opened(server.resolve), server.url("a.test", "/a/../b//c?x=%7e&y=|"))
+    assert server.log.count("/a/../b//c?x=%7e&y=|")
+
+
+def test_validators_make_a_conditional_request_and_only_that_one(server, opened):
+    transport, url = opened(server.resolve), server.url("a.test", "/good.html")
+    (first,) = carry(transport, url)
+    etag, changed = first.headers.get("etag"), first.headers.get("last-modified")
+    assert carry(transport, Request(url, etag=etag))[0].status == 304
+    assert carry(transport, Request(url, last_modified=changed))[0].status == 304
+    assert carry(transport, Request(url, etag='"other"', last_modified=changed))[0].status == 200
+    assert carry(transport, url)[0].status == 200
+    assert not {"if-none-match", "if-modified-since"} & dict(entry(server, "/good.html").headers).keys()
+
+
+def test_the_password_goes_to_its_hosts_only(server, opened):
+    transport = opened(server.resolve, auth="pilot:lantern", auth_hosts=frozenset({f"a.test:{server.port}"}))
+    (known, other) = carry(transport, server.url("a.test", "/login"), server.url("b.test", "/"))
+    assert (known.status, other.status) == (200, 200)
+    carry(transport, server.url("b.test", "/again"))
+    assert all("authorization" not in dict(one.headers) for one in server.log.of("b.test"))
+    assert carry(opened(server.resolve), server.url("a.test", "/login"))[0].status == 401
+
+
+def test_cookies_start_from_a_file_and_live_as_long_as_the_transport(server, opened, tmp_path):
+    jar = tmp_path / "cookies.txt"
+    jar.write_text("# Netscape HTTP Cookie File\na.test\tFALSE\t/\tFALSE\t0\tsession\told\n")
+    transport = opened(server.resolve, cookie_file=str(jar))
+
+    def sent(path):
+        carry(transport, *[server.url("a.test", f"{path}{at}") for at in range(6)])  # six handles, some of them new
+        return {dict(entry(server, f"{path}{at}").headers).get("cookie") for at in range(6)}
+
+    carry(transport, server.url("a.test", "/good.html?first"))
+    assert dict(entry(server, "/good.html?first").headers)["cookie"] == "session=old"
+    carry(transport, server.url("a.test", "/cookie"))
+    assert sent("/good.html?c") == {"session=new"}
+    carry(opened(server.resolve), server.url("a.test", "/cookie"), server.url("a.test", "/good.html?none"))
+    assert "cookie" not in dict(entry(server, "/good.html?none").headers)
+
+
+def test_user_agent_says_who_asks(server, ask):
+    assert user_agent(Identity(contact="ops@a.test")).endswith(" (+ops@a.test)")
+    ask("/good.html?agent", user_agent="pilot/1")
+    assert entry(server, "/good.html?agent").user_agent == "pilot/1"
+
+
+# names and addresses
+
+
+def test_names_are_resolved_by_entries_wildcards_and_files(server, opened, tmp_path):
+    lines = tmp_path / "hosts"
+    lines.write_text(f"b.test:{server.port}:127.0.0.1\na.test:{server.port}:127.0.0.1\n")
+    for resolve in ((f"a.test:{server.port}:127.0.0.1",), (f"*:{server.port}:127.0.0.1",), (f"@{lines}",)):
+        assert carry(opened(resolve), server.url("a.test", "/good.html"))[0].status == 200
+
+
+@pytest.mark.parametrize("entry", ["a.test", "a.test:80", "@/no/such/file"])
+def test_entries_that_are_none_are_refused(entry):
+    with pytest.raises(UsageError):
+        resolve_entries([entry])
+
+
+SPELLINGS = "a.test localhost 127.0.0.1 2130706433 0x7f000001 0177.0.0.1 127.1 0.0.0.0 [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] 10.0.0.1 192.168.1.1"
+
+
+@pytest.mark.parametrize("host", [*SPELLINGS.split(), "169.254.169.254", "[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]", "100.64.0.1"])
+def test_private_addresses_are_refused_before_a_packet_is_sent(server, opened, host):
+    before = len(server.log)
+    (response,) = carry(opened(server.resolve[:1] if host == "a.test" else (), allow_private=False), f"http://{host}:{server.port}/good.html")
+    if response.cause is not Cause.PRIVATE and ":" in host:  # a machine without IPv6 may not come so far as to ask us
+        assert response.cause is Cause.CONNECT
+    else:
+        assert response.cause is Cause.PRIVATE
+    assert (response.status, response.body) == (0, b"")
+    assert len(server.log) == before
+
+
+def test_a_name_with_a_private_and_a_public_address_is_asked_at_the_public_one(opened, monkeypatch):
+    monkeypatch.setattr(wire, "is_private", lambda address: address == "127.0.0.1")
+    with talker(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "127.0.0.2") as public:
+        (response,) = carry(opened((f"a.test:{public.port}:127.0.0.1,127.0.0.2",), allow_private=False), f"http://a.test:{public.port}/")
+    assert (response.cause, response.body, response.address) == (None, b"ok", "127.0.0.2")
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+def test_public_addresses_are_public(address):
+    assert not is_private(address)
+
+
+@pytest.mark.parametrize("address", ["224.0.0.1", "255.255.255.255", "2002:7f00:1::", "fe80::1%eth0", "2001:db8::1", "192.0.2.1", "ff02::1"])
+def test_what_is_not_of_the_public_internet_is_private(address):
+    assert is_private(address)
+
+
+# proxies
+
+
+def test_a_proxy_is_asked_for_the_whole_url(server, opened):
+    with talker(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as proxy:
+        (response,) = carry(opened(proxy=f"http://127.0.0.1:{proxy.port}"), "http://far.test/x")
+        assert proxy.heard[0].startswith(b"GET http://far.test/x HTTP/1.1\r\n")
+    assert (response.status, response.body, response.address) == (200, b"ok", "")
+
+
+@pytest.mark.parametrize("says", [b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"])
+def test_a_proxy_that_refuses_a_tunnel_is_not_the_server(opened, says):
+    with talker(says) as proxy:
+        (response,) = carry(opened(proxy=f"http://127.0.0.1:{proxy.port}"), "https://far.test/x")
+        assert proxy.heard[0].startswith(b"CONNECT far.test:443 ")
+    assert (response.status, response.cause) == (0, Cause.PROXY)
+
+
+def test_a_tunnel_that_breaks_is_no_answer(opened):
+    with talker(b"HTTP/1.1 200 Connection established\r\nX-Proxy: yes\r\n\r\n") as proxy:
+        (response,) = carry(opened(proxy=f"http://127.0.0.1:{proxy.port}"), "https://far.test/x")
+    assert response.cause is not None
+    assert (response.status, response.headers.fields) == (0, ())
+
+
+def test_a_proxy_that_is_not_there_is_told(opened):
+    with talker(b"") as gone:
+        port = gone.port
+    (response,) = carry(opened(proxy=f"http://127.0.0.1:{port}"), "http://far.test/")
+    assert response.cause in (Cause.PROXY, Cause.CONNECT)
+    (nameless,) = carry(opened(proxy="http://no-such-proxy.invalid:3128"), "http://far.test/")
+    assert nameless.cause is Cause.PROXY
+
+
+def test_a_proxy_of_the_environment_is_not_obeyed(server, opened, monkeypatch):
+    monkeypatch.setitem(os.environ, "http_proxy", "http://127.0.0.1:9")
+    assert carry(opened(server.resolve), server.url("a.test", "/good.html"))[0].status == 200
+
+
+# TLS
+
+
+@pytest.mark.skipif(not tls.AVAILABLE, reason="needs the openssl program")
+def test_certificates_are_verified_unless_told_otherwise(opened, tmp_path):
+    pem = tls.self_signed(tmp_path, "a.test")
+    with serve(fault_web(), certificate=pem) as server:
+        url = server.url("a.test", "/good.html", tls=True)
+        (refused,) = carry(opened(server.resolve), url)
+        assert (refused.cause, refused.status) == (Cause.TLS, 0)
+        assert "certificate" in refused.detail.lower()
+        assert carry(opened(server.resolve, insecure=True), url)[0].status == 200
+        trusting = opened(server.resolve, ca_file=str(pem))
+        assert carry(trusting, url)[0].status == 200
+        (other,) = carry(trusting, server.url("b.test", "/", tls=True))
+        assert other.cause is Cause.TLS, "the certificate names another host"
+
+
+def test_a_plain_server_where_tls_is_asked_for(opened):
+    with talker(b"HTTP/1.1 400 Bad Request\r\n\r\n") as plain:
+        (response,) = carry(opened((f"a.test:{plain.port}:127.0.0.1",)), f"https://a.test:{plain.port}/")
+    assert (response.cause, response.status) == (Cause.TLS, 0)
