@@ -88,6 +88,15 @@ def test_two_parameters_that_change_in_every_link_are_judged_together():
     assert found.verdict is Verdict.SAME
 
 
+def test_pairs_that_differ_in_something_else_are_no_evidence():
+    seen = [page(f"http://{host}a.test/docs/{letter}", f"text {letter}") for letter in "bcdefgh" for host in ("", "www.")]
+    seen += [
+        page(f"http://{host}a.test/view.php?id={number}{more}", f"text {number}") for number in range(8) for host, more in (("", ""), ("www.", "&print=1"))
+    ]
+    found = propose(seen)
+    assert not any(Twist("parameter", "print") in one.twists for one in found if one.place == "/docs/*" and one.same)
+
+
 def test_a_print_version_without_the_menu_is_shown_to_a_person_and_is_no_rule():
     whole = [frozenset(range(100 * number, 100 * number + 60)) for number in range(8)]
     seen = [page(f"/view.php?id={number}", f"a{number}", shingles) for number, shingles in enumerate(whole)]

@@ -183,6 +183,7 @@ class _Pairs:
         self.equal: list[tuple[Url, Url]] = []
         self.unequal: list[tuple[Url, Url]] = []
         self.urls: set[Url] = set()
+        self._twists = twists
         for group in groups:
             spelled = {without(page.url, plain.twists(page.url)): page for page in group}
             variants = [spelled[key] for key in sorted(spelled)]
@@ -191,13 +192,16 @@ class _Pairs:
                 self._book(one, other)
 
     def _book(self, one: SeenPage, other: SeenPage) -> None:
+        whole = self._twists <= (differences(one.url, other.url) or frozenset())  # only then does it speak for each of the twists
         if one.text_digest == other.text_digest:
-            self.evidence.same += 1
+            self.evidence.same += whole
+            if not whole:
+                return
             self.texts.add(one.text_digest)
             self.equal.append((one.url, other.url))
             return
         self.evidence.different += 1
-        self.evidence.near += _is_near(one.shingles, other.shingles)
+        self.evidence.near += whole and _is_near(one.shingles, other.shingles)
         self.unequal.append((one.url, other.url))
 
 

@@ -165,9 +165,10 @@ class TwinLearner:
         if before[0] != digest:
             self._refute(finding)
             return False
-        finding.same += 1
-        if len(finding.texts) < TEXTS:
-            finding.texts.add(digest)
+        if finding.twists <= apart:  # only then does the pair speak for each of the twists
+            finding.same += 1
+            if len(finding.texts) < TEXTS:
+                finding.texts.add(digest)
         return True
 
     def _refute(self, finding: _Finding) -> None:

@@ -28,6 +28,7 @@ from periplus.urls.scope import site_key
 FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value})  # no pages of ours: rules leave them alone
 FETCHED = frozenset({Reason.OK.value, Reason.TRUNCATED.value, Reason.NOINDEX.value, Reason.OTHER_MEDIA.value})
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})  # and so is the page's one URL
+NO_LAYER = 2_000_000_000  # in place of a layer: no link had led to the page; greater than any, for layers are undone to the greatest
 INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it
 
 
@@ -82,7 +83,7 @@ class Reapplication:
     """Brings a collection into accord with its rules, within one transaction of its owner."""
 
     def __init__(self, connection: sqlite3.Connection, ledger: Ledger, now: float) -> None:
-        self._run, self._ledger, self._now = connection.execute, ledger, now
+        self._run, self._many, self._ledger, self._now = connection.execute, connection.executemany, ledger, now
         self._merged = 0
         self._waiting: set[int] = set()  # pages that wait by this application
 
@@ -96,12 +97,9 @@ class Reapplication:
         for wish in wanted:
             if wish.url_id not in present or wants[wish.url_id] != present[wish.url_id]:
                 self._do(wish)
-        pages = {row[0] for identity, row in present.items() if identity in set(gone) and row[0] is not None}
-        for page in sorted(pages):
-            self._drop_if_needless(page)
+        self._drop_needless({page for page in (present[identity][0] for identity in gone) if page is not None})
         self._ledger.clear_lists()
-        for identity in sorted(self._waiting):
-            self._await(identity)
+        self._await()
         ignored = sum(not wish.page for wish in wanted)
         undone = sum(UrlId(identity) not in wants for identity in gone)
         return Reapplied(len(wanted) - ignored, ignored, undone, self._merged)
@@ -111,9 +109,16 @@ class Reapplication:
         if reason is Reason.WAITING:
             self._waiting.add(identity)
 
-    def _await(self, identity: int) -> None:
-        find = "SELECT 1 FROM url u WHERE id = ? AND reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.host_id = u.host_id AND q.url_id = u.id)"
-        if self._run(find, (identity,)).fetchone() is not None:
+    def _mark(self, ids: set[int]) -> None:
+        self._run("CREATE TEMP TABLE IF NOT EXISTS marked (id INTEGER PRIMARY KEY)")
+        self._run("DELETE FROM marked")
+        self._many("INSERT INTO marked VALUES (?)", [(identity,) for identity in sorted(ids)])
+
+    def _await(self) -> None:
+        """Enters what waits by this application into the to-do lists, unless it stands there."""
+        self._mark(self._waiting)
+        find = "SELECT m.id FROM marked m JOIN url u ON u.id = m.id WHERE u.reason = 'waiting' AND m.id NOT IN (SELECT url_id FROM queue) ORDER BY m.id"
+        for (identity,) in self._run(find).fetchall():
             self._ledger.await_again(identity)
 
     def _do(self, wish: Wish) -> None:
@@ -121,25 +126,26 @@ class Reapplication:
         if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:  # a person's rule goes before what was learned
             reason, rule = Reason.WAITING.value, ""
         page_id = url_id(Url(wish.page)) if wish.page else None
-        moved = ""
+        moved, page_layer = "", None
         if page_id is not None:
-            page_was = self._page_row(Url(wish.page), page_id, reason, layer)
+            page_was, page_layer = self._page_row(Url(wish.page), page_id, reason, layer)
             if reason in FETCHED:
                 moved = self._take_content(wish.url_id, page_id, page_was)
-        self._run("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?)", (wish.url_id, page_id, wish.rule, reason, rule, moved))
+        row = (wish.url_id, page_id, wish.rule, reason, rule, moved, page_layer)
+        self._run("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?, ?)", row)
         self._restate(wish.url_id, Reason.ALIAS if wish.page else Reason.RULE, wish.rule)
 
-    def _page_row(self, page: Url, page_id: UrlId, reason: str, layer: int | None) -> str:
-        """Sees to it that the page's URL is known, and waits if its alias did. Returns what it was."""
+    def _page_row(self, page: Url, page_id: UrlId, reason: str, layer: int | None) -> tuple[str, int | None]:
+        """Sees to it that the page's URL is known, and waits if its alias did. Returns what it was, and its layer if that changed."""
         found = self._run("SELECT reason, layer FROM url WHERE id = ?", (page_id,)).fetchone()
         offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
         if found is None:
             first = Reason.DEPTH if reason in FETCHED else offered  # a moment later it has the alias's content, and its reason
             self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), first, layer), self._now)
-            return INVENTED
-        if offered is Reason.WAITING or (layer is not None and (found[1] is None or layer < found[1])):
-            self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, layer), self._now)
-        return str(found[0])
+            return INVENTED, None
+        self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, layer), self._now)
+        nearer = layer is not None and (found[1] is None or layer < found[1])
+        return str(found[0]), (NO_LAYER if found[1] is None else found[1]) if nearer else None
 
     def _take_content(self, alias: UrlId, page: UrlId, page_was: str) -> str:
         """Files the content of a fetched alias under its page, when that has none. Returns what the page was, empty when nothing moved."""
@@ -159,22 +165,25 @@ class Reapplication:
 
     def _undo(self, identity: int) -> None:
         """The URL is what it was, and has its content again; so is the page that had it."""
-        page_id, was, was_rule, moved = self._run("SELECT page_id, was, was_rule, moved FROM alias WHERE url_id = ?", (identity,)).fetchone()
+        find = "SELECT page_id, was, was_rule, moved, page_layer FROM alias WHERE url_id = ?"
+        page_id, was, was_rule, moved, layer = self._run(find, (identity,)).fetchone()
         self._run("DELETE FROM alias WHERE url_id = ?", (identity,))
         if moved:
             self._move(page_id, identity)
             self._restate(page_id, Reason.WAITING if moved == INVENTED else Reason(moved), "")
             self._run("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
+        if layer is not None:  # of several aliases the one that first brought the page nearer knows the farthest
+            self._run("UPDATE url SET layer = nullif(max(layer, ?), ?) WHERE id = ?", (layer, NO_LAYER, page_id))
         self._restate(identity, Reason(was), was_rule)
 
-    def _drop_if_needless(self, page: int) -> None:
-        """A URL that only rules had made, and no rule makes any longer, was never seen."""
-        needs = (
-            "SELECT 1 FROM alias WHERE page_id = :id UNION ALL SELECT 1 FROM link WHERE target = :id UNION ALL SELECT 1 FROM page WHERE url_id = :id"
-            " UNION ALL SELECT 1 FROM visit WHERE url_id = :id UNION ALL SELECT 1 FROM start WHERE url_id = :id"
-            " UNION ALL SELECT 1 FROM url WHERE id = :id AND in_sitemap LIMIT 1"
-        )
-        if self._run(needs, {"id": page}).fetchone() is None:
+    def _drop_needless(self, pages: set[int]) -> None:
+        """URLs that only rules had made, and no rule makes any longer, were never seen."""
+        self._mark(pages)
+        needs = ("page_id FROM alias WHERE page_id", "target FROM link WHERE target", "url_id FROM page WHERE url_id", "url_id FROM visit WHERE url_id",
+                 "url_id FROM start WHERE url_id", "id FROM url WHERE in_sitemap AND id")  # fmt: skip
+        for need in needs if pages else ():  # one pass through each table
+            self._run(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
+        for (page,) in self._run("SELECT id FROM marked ORDER BY id").fetchall():
             self._ledger.forget_url(page)
 
 

@@ -46,7 +46,7 @@ CREATE TABLE url (
     first_seen REAL NOT NULL, visited REAL);
 CREATE TABLE alias (
     url_id INTEGER PRIMARY KEY, page_id INTEGER, rule TEXT NOT NULL, learned INTEGER NOT NULL,
-    was TEXT NOT NULL, was_rule TEXT NOT NULL DEFAULT '', moved TEXT NOT NULL DEFAULT '');
+    was TEXT NOT NULL, was_rule TEXT NOT NULL DEFAULT '', moved TEXT NOT NULL DEFAULT '', page_layer INTEGER);
 CREATE TABLE queue (
     host_id INTEGER NOT NULL, layer INTEGER NOT NULL, seq INTEGER NOT NULL, url_id INTEGER NOT NULL, text TEXT,
     purpose TEXT NOT NULL DEFAULT 'page', about TEXT NOT NULL DEFAULT '', hops INTEGER NOT NULL DEFAULT 0,
