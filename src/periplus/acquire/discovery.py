@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from periplus.acquire.aliases import Aliases
 from periplus.document.sitemaps import Sitemap
-from periplus.model.frontier import Candidate
+from periplus.model.frontier import LAYER_NONE, Candidate
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.visit import Reason
 from periplus.model.web import Url
@@ -15,25 +15,28 @@ from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope
 
-GENERATION = 200_000  # texts in one half of the memory: some 50 MB in all when full
+GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when full
 
 
 class Memory:
-    """Texts met lately: at least the last GENERATION different ones. What falls out is asked of the store again."""
+    """Texts met lately, and how near the start: at least the last GENERATION different ones. What falls out is asked of the store again."""
 
     def __init__(self) -> None:
-        self._young: set[str] = set()
-        self._old: set[str] = set()
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
 
-    def is_new(self, text: str) -> bool:
-        """True the first time; remembers."""
-        if text in self._young:
+    def is_new(self, text: str, layer: int | None = None) -> bool:
+        """True the first time, and again when it is met nearer than before: what was too deep may be within the limit. Remembers."""
+        clicks = LAYER_NONE if layer is None else layer
+        before = self._young.get(text)
+        if before is not None and before <= clicks:
             return False
-        known = text in self._old
-        if len(self._young) >= GENERATION:
-            self._old, self._young = self._young, set()
-        self._young.add(text)
-        return not known
+        if before is None:
+            before = self._old.get(text, clicks + 1)
+            if len(self._young) >= GENERATION:
+                self._old, self._young = self._young, {}
+        self._young[text] = min(before, clicks)
+        return clicks < before
 
     def forget(self) -> None:
         self._young.clear()
@@ -41,11 +44,11 @@ class Memory:
 
 
 class Discovery:
-    """Turns links into candidates, each URL once per worker and strength: of 60 links on a page nearly all are known."""
+    """Turns links into candidates, each URL once per worker unless it is met nearer the start: of 60 links on a page nearly all are known."""
 
     def __init__(self, scope: SiteScope, rules: Scope, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
-        self._followed, self._from_afar, self._noted = Memory(), Memory(), Memory()
+        self._followed, self._noted = Memory(), Memory()
 
     def candidate(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
         """A URL that may be fetched if the scope and the depth allow it."""
@@ -78,9 +81,9 @@ class Discovery:
         found: list[Candidate] = []
         for link in document.links:
             if link.kind in FOLLOWED_KINDS and not link.nofollow:
-                afar = self._is_from_afar(source, link.target)
-                if (self._from_afar if afar else self._followed).is_new(link.target):
-                    found += self.named(link.target, None if afar else below)
+                clicks = None if self._is_from_afar(source, link.target) else below
+                if self._followed.is_new(link.target, clicks):
+                    found += self.named(link.target, clicks)
             elif self._noted.is_new(link.target):
                 reason = Reason.NOFOLLOW if link.kind in FOLLOWED_KINDS else Reason.RESOURCE
                 found.append(self._noted_only(link.target, reason, below))
@@ -100,7 +103,7 @@ class Discovery:
         """A redirect's target: as near to the start as its source, for a click on the one shows the other."""
         if self._is_from_afar(source, target):
             return self.named(target, None, hops=hops)
-        self._followed.is_new(target)
+        self._followed.is_new(target, layer)
         found = self.named(target, layer, hops=hops)
         if found[0].url == source:  # a server that insists on what the rules drop: there the page is
             return (self.candidate(target, layer, hops=hops),)
@@ -114,5 +117,5 @@ class Discovery:
 
     def forget(self) -> None:
         """After a lost lease: what was offered in vain must be offered again."""
-        for memory in (self._followed, self._from_afar, self._noted):
+        for memory in (self._followed, self._noted):
             memory.forget()

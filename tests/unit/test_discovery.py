@@ -1,0 +1,112 @@
+"""Which URLs an answer brings, and what should become of each."""
+
+import pytest
+
+from periplus.acquire import discovery as module
+from periplus.acquire.discovery import Discovery, Memory
+from periplus.document.sitemaps import read_sitemap
+from periplus.document.understand import understand
+from periplus.model.visit import Fetched, Headers, Reason
+from periplus.settings import Scope
+from periplus.urls.canonical import canonical
+from periplus.urls.scope import site_scope
+
+HOME = "http://a.test/"
+HTML = Headers((("content-type", "text/html"),))
+
+
+def discovery(starts=(HOME,), **rules):
+    scope = Scope(**rules)
+    return Discovery(site_scope([canonical(start) for start in starts], scope), scope)
+
+
+def page(*links):
+    """A document with these links; written as href, or as a whole element."""
+    html = "".join(link if link.startswith("<") else f'<a href="{link}">x</a>' for link in links)
+    return understand(HOME, Fetched(200, HTML, html.encode()))
+
+
+def found(one, layer, *links, source=HOME):
+    """(URL, reason, layer) of the candidates of a page with these links."""
+    return [(candidate.url, candidate.reason, candidate.layer) for candidate in one.of_page(source, page(*links), layer)]
+
+
+def test_a_links_target_is_one_layer_below_its_page():
+    assert found(discovery(), 3, "/x") == [(HOME + "x", Reason.WAITING, 4)]
+    assert found(discovery(), None, "/x") == [(HOME + "x", Reason.WAITING, None)], "below what only a sitemap knows"
+
+
+def test_each_url_is_offered_once_however_often_it_is_linked():
+    one = discovery()
+    assert len(found(one, 0, "/x", "/y", "/x#part")) == 2
+    assert found(one, 1, "/x", "/y") == []
+
+
+def test_a_url_met_nearer_than_before_is_offered_again():
+    """What was too deep, or known from afar, may be within the limit now."""
+    one = discovery(max_depth=3)
+    assert found(one, 5, "/x") == [(HOME + "x", Reason.DEPTH, 6)]
+    assert found(one, None, "/x") == []
+    assert found(one, 1, "/x") == [(HOME + "x", Reason.WAITING, 2)]
+    assert found(one, 1, "/x") == []
+
+
+def test_depth_and_scope_are_told_with_the_rule_that_decided():
+    one = discovery(max_depth=1)
+    (deep, far) = one.of_page(HOME, page("/x", "http://b.test/"), 1)
+    assert (deep.reason, deep.rule) == (Reason.DEPTH, "max-depth 1")
+    assert far.reason is Reason.SCOPE
+    assert far.rule
+    assert one.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))[0].reason is Reason.DEPTH
+
+
+def test_nofollow_links_and_parts_of_pages_are_only_noted():
+    one = discovery()
+    links = ('<a rel=nofollow href="/n">n</a>', '<img src="/i.png">', '<a rel=nofollow href="http://b.test/">b</a>')
+    assert sorted(found(one, 0, *links)) == [
+        (HOME + "i.png", Reason.RESOURCE, None),
+        (HOME + "n", Reason.NOFOLLOW, 1),
+        ("http://b.test/", Reason.SCOPE, 1),
+    ]
+    assert found(one, 0, *links) == []
+    assert found(one, 4, "/n", "/i.png") == [(HOME + "n", Reason.WAITING, 5), (HOME + "i.png", Reason.WAITING, 5)], "a followed link is stronger"
+
+
+def test_a_link_from_another_site_tells_no_layer():
+    one = discovery(starts=(HOME, "http://b.test/"))
+    assert found(one, 2, "http://b.test/x") == [("http://b.test/x", Reason.WAITING, None)]
+    assert found(one, 4, "http://b.test/x", source="http://b.test/") == [("http://b.test/x", Reason.WAITING, 5)]
+
+
+def test_a_redirects_target_is_as_near_as_its_source():
+    one = discovery()
+    (target,) = one.of_redirect(HOME, canonical(HOME + "new"), 2, 1)
+    assert (target.url, target.layer, target.hops, target.reason) == (HOME + "new", 2, 1, Reason.WAITING)
+    assert len(one.of_redirect(HOME, canonical(HOME + "new"), 2, 1)) == 1, "always offered: its hops count"
+    assert found(one, 2, "/new") == []
+
+
+def test_sitemaps_bring_urls_without_a_layer_and_starts_have_layer_0():
+    one = discovery()
+    (listed,) = one.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))
+    assert (listed.url, listed.layer, listed.in_sitemap, listed.reason) == (HOME + "s", None, True, Reason.WAITING)
+    (start,) = one.of_starts([canonical(HOME)])
+    assert (start.layer, start.site, start.host) == (0, "a.test", "a.test:80")
+
+
+def test_after_a_lost_lease_everything_is_offered_again():
+    one = discovery()
+    first = found(one, 0, "/x", '<img src="/i.png">')
+    one.forget()
+    assert found(one, 0, "/x", '<img src="/i.png">') == first
+
+
+@pytest.mark.parametrize("size", [1, 3, 10])
+def test_memory_keeps_at_least_its_generation_and_no_more_than_two(monkeypatch, size):
+    monkeypatch.setattr(module, "GENERATION", size)
+    memory = Memory()
+    texts = [str(number) for number in range(5 * size)]
+    for at, text in enumerate(texts):
+        assert memory.is_new(text)
+        assert not any(memory.is_new(recent) for recent in texts[max(0, at - size + 1) : at + 1])
+        assert len(memory._young) + len(memory._old) <= 2 * size
