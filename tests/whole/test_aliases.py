@@ -9,6 +9,7 @@ from voyage import Collection, crawled, told
 
 from doubled import Site as Doubled
 from periplus.analyse.rule_text import rules_text
+from periplus.api.collection import open_collection
 from periplus.api.rules import apply_now, proposals
 from periplus.model.visit import Reason
 from testweb import Site, Web, serve
@@ -95,6 +96,39 @@ def test_a_crawl_that_learns_loses_no_page_and_saves_nine_tenths(tmp_path, serve
     assert saved >= 0.9
     assert collection.ask("SELECT count(*) FROM alias WHERE learned = 0") == [(0,)]
     assert collection.ask("SELECT count(*) FROM alias") == collection.ask("SELECT count(*) FROM url WHERE reason = 'alias'")
+
+
+def test_a_wrong_lesson_falls_and_what_was_skipped_is_fetched(tmp_path):
+    """Twelve pages ignore `lang`, thirty that come later do not."""
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"
+    site = Site("b.test")
+    links = [f"/{letter}?lang={lang}" for letter in letters for lang in ("en", "de", "fr")]
+    page = "<!doctype html><title>{0}</title><p>This is {0}.</p>"
+    site.routes.exact["/"] = lambda asked: Answer(200, (page.format("home") + "".join(f'<a href="{link}">x</a>' for link in links)).encode())
+    site.routes.prefixes["/"] = lambda asked: Answer(200, page.format(asked.path if asked.path[1] in letters[:12] else asked.target).encode())
+    site.routes.exact["/robots.txt"] = lambda asked: Answer(404, b"")
+    with serve(site) as running:
+        collection, end = crawled(tmp_path, running, "b.test", learn_parameters=True, **FREE)
+    assert end.state == "done"
+    assert collection.sane() == []
+    late = [f"/{letter}?lang={lang}" for letter in letters[12:] for lang in ("en", "de", "fr")]
+    assert contents(collection) == {"home", *(f"/{letter}" for letter in letters[:12]), *late}
+    spared = [detail for _, _, outcome, _, detail in collection.visits() if outcome == "skipped" and "learned: lang" in detail]
+    assert spared  # the lesson was believed for a while
+
+
+def test_the_map_shows_each_page_once_and_links_to_aliases_lead_to_it(tmp_path, server):
+    (tmp_path / "periplus.toml").write_text(RULES)
+    crawled(tmp_path, server, "www.a.test/index.html", **FREE)
+    with open_collection(tmp_path) as collection:
+        site = collection.map()
+    assert len(site.graph.pages) == len(ALL)
+    assert site.graph.indexed.all()
+    assert all("sid=" not in page and "www." not in page for page in site.graph.pages)
+    names = [DOUBLED.name(page) for page in site.graph.pages]
+    home = names.index("folder ")
+    led = {names[target] for target in site.graph.targets[site.graph.offsets[home] : site.graph.offsets[home + 1]].tolist()}
+    assert led == {DOUBLED.name(link) for link in DOUBLED.links("folder ")} - {"folder "}
 
 
 def test_rules_are_applied_to_what_is_stored_and_undone_without_fetching(tmp_path, server):
