@@ -232,3 +232,8 @@ def test_css_urls():
 
 def test_links_are_capped():
     assert len(links("".join(f"<a href={i}>x</a>" for i in range(25_000)))) == 20_000
+
+
+def test_translations_are_told_with_their_language_as_written():
+    head = "<base href=/x/><link rel='alternate' hreflang=pt-BR href=b><link rel=alternate href=feed><link rel=next hreflang=cs href=c>"
+    assert content(head).translations == (("pt-BR", "http://a.example/x/b"),)

@@ -130,3 +130,8 @@ def test_rfc8288_link_header(value, found):
 )
 def test_media_type(value, expected):
     assert headers.media_type(Headers((("content-type", value),))) == expected
+
+
+def test_main_headings_and_images_without_a_text_are_counted():
+    page = said("<h1>A</h1><h1></h1><img src=a><img src=b alt=''><img src=c alt=words>")
+    assert (page.h1s, page.images_without_alt) == (2, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from periplus.acquire.inflate import inflate
 from periplus.errors import InvalidUrl
 from periplus.model.ports import Response
-from periplus.model.visit import Cut, Failed, Fetched, Headers, Outcome, Reason, Redirected, Skipped, Unchanged, Visit
+from periplus.model.visit import Cut, Failed, Fetched, Headers, Outcome, Purpose, Reason, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import FetchLimits
 from periplus.urls.canonical import resolve
 
@@ -26,6 +26,8 @@ def _outcome(response: Response, limits: FetchLimits) -> Outcome:
         return Unchanged(response.headers)
     if response.status in REDIRECTS and (redirect := _redirect(response)):
         return redirect
+    if response.request.purpose is Purpose.HEAD:  # what the header says of a body does not come
+        return Fetched(response.status, response.headers, b"")
     body, inflating = inflate(response.body, response.headers.get("content-encoding"), limits)
     cut = response.cut if response.cut is not Cut.NONE else inflating
     return Fetched(response.status, response.headers, body, cut)

@@ -19,7 +19,7 @@ import pycurl
 
 from periplus.errors import UsageError
 from periplus.model.ports import Clock, Response
-from periplus.model.visit import Cause, Cut, Headers, Request
+from periplus.model.visit import Cause, Cut, Headers, Purpose, Request
 from periplus.model.web import HostKey
 from periplus.settings import VERSION, FetchLimits, Identity
 from periplus.urls.hosts import host_key
@@ -116,6 +116,7 @@ class _Slot:
         self.wire = wire
         self.easy = pycurl.Curl()
         self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
+        self.headless = False  # whether the last request was a HEAD
         self.special = False  # whether the last request had headers of its own
         self._configure(share)
 
@@ -161,6 +162,9 @@ class _Slot:
         self.cut, self.cause = Cut.NONE, None
         self.wanted, self.header_whole, self.refused = True, False, False
         self.easy.setopt(pycurl.URL, request.url)
+        if (request.purpose is Purpose.HEAD) is not self.headless:
+            self.headless = not self.headless
+            self.easy.setopt(pycurl.NOBODY if self.headless else pycurl.HTTPGET, 1)
         extra = self._extra_headers(request)
         if extra or self.special:
             self.easy.setopt(pycurl.HTTPHEADER, self.plain_headers + extra)
@@ -209,7 +213,7 @@ class _Slot:
             return
         headers = Headers(tuple(self.fields))
         media_type = headers.get("content-type").partition(";")[0].strip().lower()
-        self.wanted = self.request.purpose != "page" or not media_type or self.wire.reads(media_type)
+        self.wanted = self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or not media_type or self.wire.reads(media_type)
         if not self.wanted:
             self.cut = Cut.NOT_WANTED
 

@@ -19,6 +19,7 @@ _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", UTF_16_LE), (b"\xfe\xff", UTF_
 _META = re.compile(rb"""<!--.*?-->|<meta[\s/]((?:[^>"']|"[^"]*"|'[^']*')*)""", re.DOTALL)
 _ATTRIBUTE = re.compile(rb"""(?<![^\s/"'])([^\s=/"'>]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*))""")
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';>]+)""")
+_CHARSET_AT_FIRST = re.compile(rb"""[Cc][Hh][Aa][Rr][Ss][Ee][Tt]\s*=\s*["']?\s*([^\s"';>]+)""")
 _XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>]*)""")
 
 
@@ -34,14 +35,22 @@ def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") ->
     utf_8 = _strict_utf_8(body)
     for encoding, source in _claims(body, header_charset, media_type):
         if encoding is not UTF_8:
-            return body.decode(encoding.codec, "replace"), Charset(encoding.name, source)
+            return body.decode(encoding.codec, "replace"), Charset(encoding.name, source, _disagreement(encoding, source, body, media_type))
         text = utf_8 if utf_8 is not None else _damaged_utf_8(body)
         if text is not None:
-            return text, Charset(UTF_8.name, source)
+            return text, Charset(UTF_8.name, source, _disagreement(encoding, source, body, media_type))
     if utf_8 is not None:
         return utf_8, Charset(UTF_8.name, "default")
     encoding = encoding_of(guess_charset(body, hint)) or WINDOWS_1252
     return body.decode(encoding.codec, "replace"), Charset(encoding.name, "statistics")
+
+
+def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) -> str:
+    """What the document says of itself, where the header said otherwise."""
+    if source != "header" or ((said := _CHARSET_AT_FIRST.search(body, 0, _HEAD_BYTES)) and encoding_of(said[1].decode("latin-1")) is taken):
+        return ""  # nearly always; reading every meta element would cost six times as much
+    other = next((encoding for encoding, _ in _claims(body, "", media_type)), taken)
+    return "" if other is taken else other.name
 
 
 def guess_charset(body: bytes, hint: str) -> str:

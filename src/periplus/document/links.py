@@ -32,6 +32,7 @@ from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical, resolve
 
+LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
 ELEMENTS_MOST = 20_000  # of one tag on one page; the largest honest page we met, an index of functions, has 9,000 links
 
 # What an element may name, by element. `a` and `link` have functions of their own.
@@ -99,6 +100,19 @@ def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple
     _add_styles(rows, tree, special, marks)
     add_headers(rows, setting)
     return rows.links(), rows.bad_links()
+
+
+def translations_of(tree: html.Tree, url: Url) -> tuple[tuple[str, Url], ...]:
+    """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
+    elements = html.elements(tree, "link")[:ELEMENTS_MOST]
+    found = []
+    for element, language in zip(elements, html.attributes(elements, "hreflang"), strict=True):
+        if language and "alternate" in html.attribute(element, "rel").lower().split():
+            try:
+                found.append((language.strip()[:LANGUAGE_CHARS], canonical(html.attribute(element, "href"), _base(tree, url))))
+            except InvalidUrl:
+                continue  # a bad link, and told there
+    return tuple(dict.fromkeys(found))
 
 
 def links_of_headers(setting: Setting) -> tuple[tuple[Link, ...], tuple[BadLink, ...]]:

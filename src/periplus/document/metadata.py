@@ -20,6 +20,8 @@ class Metadata:
     title: str = ""
     description: str = ""
     h1: str = ""
+    h1s: int = 0
+    images_without_alt: int = 0
     language: str = ""  # BCP 47 as declared, lower case
     noindex: bool = False
     nofollow: bool = False
@@ -48,6 +50,8 @@ def metadata(tree: html.Tree, fields: Headers) -> Metadata:
         title=_title(tree)[:TITLE_CHARS],
         description=" ".join(by_name.get("description", "").split())[:DESCRIPTION_CHARS],
         h1=_first_h1(tree)[:TITLE_CHARS],
+        h1s=len(html.elements(tree, "h1")),
+        images_without_alt=html.attributes(html.elements(tree, "img"), "alt").count(None),
         language=_language(tree, by_equivalent.get("content-language", ""), fields),
         noindex=robots.noindex,
         nofollow=robots.nofollow,

@@ -68,6 +68,9 @@ def understand(url: Url, fetched: Fetched) -> Document:
         last_modified=said.last_modified,
         expires=said.expires,
         h1=said.h1,
+        h1s=said.h1s,
+        images_without_alt=said.images_without_alt,
+        translations=content.translations,
     )
 
 

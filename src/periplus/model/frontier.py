@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from periplus.model.audit import FragmentVerdict
 from periplus.model.page import Document
 from periplus.model.visit import Reason, Request, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 
 LAYER_FIRST = -1  # robots.txt that another host's rules depend on
+LAYER_CHECK = 1_000_000_000  # links' targets are checked when no page is left to fetch
 LAYER_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
 LAYER_NONE = 1_000_000_002  # what only a sitemap knows
 LAYER_DOUBT = 1_000_000_003  # what looks like a trap is asked about again when nothing else is left; further rounds follow
@@ -50,6 +52,8 @@ class Task:
     seq: int
     url_id: UrlId
     request: Request
+    recheck: bool = False  # a refresh asks: the URL keeps its reason until it is answered
+    held: bytes = b""  # digest of the body that we hold, and that need not be understood again; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """A robots.txt or sitemap to fetch from a host that may be another's: an entry of the to-do list without a page."""
+    """What to fetch from a host that may be another's without making a page of it: robots.txt, a sitemap, a link's target to be checked."""
 
     host: HostKey
     site: SiteKey
     request: Request
     layer: int
+    in_s: float = 0.0  # not before so many seconds from now
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,17 @@ class FamilyRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen of a link's target, whose page is not kept."""
+
+    media_type: str
+    title: str
+    h1: str
+    text: str  # its beginning
+    fragments: tuple[tuple[str, FragmentVerdict], ...] = ()  # those that were to be looked for
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What became of one task. reason None: to be tried again, not before retry_in_s from now, and in another layer if that is named."""
 
@@ -119,6 +135,7 @@ class Completion:
     candidates: tuple[Candidate, ...] = ()
     retry_in_s: float = 0.0
     retry_layer: int | None = None
+    look: Look | None = None  # Purpose.CHECK
 
 
 @dataclass(frozen=True, slots=True)

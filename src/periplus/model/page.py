@@ -95,6 +95,7 @@ class Charset:
 
     name: str  # label of the Encoding Living Standard, lower case
     source: str  # "bom", "header", "meta", "xml", "statistics", "default"
+    other: str = ""  # another encoding that the document names, where the header's was taken; empty: they agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +126,6 @@ class Document:
     last_modified: float  # seconds since the epoch, 0.0 when unknown
     expires: float
     h1: str
+    h1s: int = 0  # main headings
+    images_without_alt: int = 0
+    translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)

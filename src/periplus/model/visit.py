@@ -14,6 +14,11 @@ class Purpose(StrEnum):
     PAGE = "page"
     ROBOTS = "robots"
     SITEMAP = "sitemap"
+    HEAD = "head"  # whether a link's target is there, by HEAD: no body comes
+    CHECK = "check"  # the same by GET; the page is looked at and not kept
+
+
+CHECKS = frozenset({Purpose.HEAD, Purpose.CHECK})
 
 
 class State(StrEnum):
@@ -108,7 +113,7 @@ class Request:
     layer: int | None = None  # clicks from the start; None while no link reaches it (sitemap)
     hops: int = 0  # redirects followed to get here
     attempt: int = 0  # earlier attempts in this run
-    about: str = ""  # ROBOTS: the origin whose rules are sought; SITEMAP: the site
+    about: str = ""  # ROBOTS: the origin whose rules are sought; SITEMAP: the site; CHECK: the fragments to look for, parted by spaces
     etag: str = ""  # validators of a conditional request, empty when none
     last_modified: str = ""
 
@@ -153,9 +158,10 @@ class Redirected:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """304: what we hold is still right."""
+    """What we hold is still right: 304, or 200 with the same bytes."""
 
     headers: Headers
+    status: int = 304
 
 
 @dataclass(frozen=True, slots=True)

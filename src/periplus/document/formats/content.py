@@ -27,3 +27,4 @@ class Content:
     text: str  # blocks parted by "\n", white space folded within
     links: tuple[Link, ...]
     bad_links: tuple[BadLink, ...]
+    translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from periplus.document import html
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Setting, links_of
+from periplus.document.links import Setting, links_of, translations_of
 from periplus.document.metadata import metadata
 
 
@@ -13,7 +13,8 @@ def read(source: Source) -> Content:
     tree = html.parse(source.text)
     said = metadata(tree, source.headers)
     links, bad_links = links_of(tree, Setting(source.url, source.headers, said.refreshes, said.nofollow))
-    return Content(said, html.visible_text(tree), links, bad_links)  # the text last: it consumes the tree
+    translations = translations_of(tree, source.url)
+    return Content(said, html.visible_text(tree), links, bad_links, translations)  # the text last of all questions: it consumes the tree
 
 
 def read_xhtml(source: Source) -> Content:
