@@ -132,6 +132,16 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
 
+    def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
+        """Writes sitemap.xml of the pages worth finding into folder, with its parts where one file is not enough; says where.
+
+        One host's files lie in folder itself; of several hosts each has a folder of its name.
+        """
+        from periplus.api.sitemaps import written_sitemaps
+
+        with reading.limited(self._connection, self._limit_s):
+            return written_sitemaps(self._connection, site, Path(folder))
+
     def report(self, path: Path | str | None = None, site: str = "") -> Path:
         """Writes the report as one HTML file, by default report.html in the collection's folder; says where."""
         from periplus.api.facts import RankOrder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 import numpy as np
 
@@ -16,9 +16,14 @@ from periplus.model.graph import LinkGraph
 from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey
+from periplus.present.charts import write_icicle
+from periplus.present.graphs import write_gexf, write_graphml, write_pajek
 from periplus.present.map_json import write_map_json
+from periplus.present.map_pdf import write_map_pdf
 from periplus.present.map_text import map_text
+from periplus.present.map_transform import SHOWN
 from periplus.present.map_values import LINKED, VALUES
+from periplus.present.map_xhtml import write_map_xhtml
 from periplus.present.map_xml import write_map_xml
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading
@@ -93,15 +98,46 @@ class Site:
         state = "killed" if self.run.state == "running" else self.run.state
         return f"{state}: {self.run.note}" if self.run.note else state
 
-    def write_json(self, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int | None = None) -> None:
-        """The whole map as JSON; see `present.map_json`."""
-        depth = self.shown_depth if max_depth is None else max_depth
-        write_map_json(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
+    def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
+        """The whole map as JSON; see `present.map_json`. values: () for all."""
+        values = values or VALUES
+        write_map_json(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
-    def write_xml(self, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int | None = None) -> None:
-        """The whole map as XML; see `present.map_xml`."""
-        depth = self.shown_depth if max_depth is None else max_depth
-        write_map_xml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
+    def write_xml(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
+        """The whole map as XML; see `present.map_xml`. values: () for all."""
+        values = values or VALUES
+        write_map_xml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+
+    def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
+        """A page for a browser; see `present.map_xhtml`. values: () for those that people want. Raises UsageError for more than it carries."""
+        values = values or SHOWN
+        write_map_xhtml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+
+    def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
+        """For paper; see `present.map_pdf`. values: () for those that people want. Raises UsageError for more than it carries."""
+        values = values or SHOWN
+        write_map_pdf(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+
+    def write_svg(self, out: TextIO, *, by: str = "rank", max_nodes: int = 2_000, max_depth: int | None = None) -> None:
+        """An icicle by rank, size or pages; see `present.charts`."""
+        facts = replace(self.facts, title=without_site_name(self.facts.title))
+        write_icicle(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by)
+
+    def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
+        """Pages and links as gexf, graphml or pajek; see `present.graphs`."""
+        if format == "pajek":
+            write_pajek(self.graph, out)
+        elif format in ("gexf", "graphml"):
+            (write_gexf if format == "gexf" else write_graphml)(self.graph, self.facts, self.about, out)
+        else:
+            raise UsageError(f"there is no graph format {format!r}: choose gexf, graphml or pajek")
+
+    def _depth(self, max_depth: int | None) -> int:
+        return self.shown_depth if max_depth is None else max_depth
+
+    def without_run(self) -> Site:
+        """The same without what tells one run from another (its name, its settings, the time): equal sites give equal bytes."""
+        return replace(self, about=replace(self.about, run="", created=0.0, parameters=()))
 
     def _facts_with(self, values: tuple[str, ...]) -> PageColumns:
         """The facts, with the bytes behind each page's links where they are wanted."""

@@ -2,48 +2,98 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
+from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, opened_bytes
 from periplus.errors import UsageError
+
+if TYPE_CHECKING:
+    from periplus.api.site import Site
+
+FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "pajek", "sitemap")
+MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
+CHART_NODES = 2_000  # of an icicle; what is lower than a pixel is not drawn anyway
 
 
 @click.command("map")
 @collection_option
 @click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts: `example.org`, `localhost:8000`.")
-@click.option("-f", "--format", type=click.Choice(("text", "json", "xml")), default="text", show_default=True, help="Text is folded to --max-nodes.")
-@output_option
-@click.option("--max-nodes", type=click.IntRange(1), default=60, show_default=True, help="Pages named in the text; the others are counted where they belong.")
+@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="A tree to read, or a file; see below.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="The file to write instead of stdout; for sitemap, a folder.")
+@click.option("--max-nodes", type=click.IntRange(1), help="Pages named in text (60) and svg (2000); the others are counted where they belong.")
 @click.option("--max-depth", type=click.IntRange(0), help="Last layer shown. By default all; while a crawl goes on, the last complete one.")
 @click.option("--scale", type=click.Choice(("normalised", "published")), help="Ranks that sum to 1 (the default), or PR >= 1-k as published.")
 @click.option("--rounds", type=click.IntRange(0, 1000), help="Take the published rank after so many rounds, not when it settles.")
 @click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True, help="Chance of following a link.")
-@click.option("--values", default="", metavar="A,B,...", help="Which values stand beside each URL in json and xml; by default all.")
+@click.option("--values", default="", metavar="A,B,...", help="Which values stand beside each page in json, xml, xhtml and pdf.")
+@click.option("--by", type=click.Choice(MEASURES), default=MEASURES[0], show_default=True, help="What a place's height means in svg.")
 def site_map(collection: Path | None, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
 
     Each page hangs from a page one click nearer to the home page: of several, from the one with the greatest rank. Works while a crawl
     goes on, too. The score is the rank as 0 to 100, on a logarithmic scale.
+
+    \b
+    text     a tree, folded to --max-nodes
+    json xml the whole map for programs; xml is valid against present/map.xsd
+    xhtml    one page for a browser, up to 50,000 pages
+    pdf      for paper, up to 10,000 pages
+    svg      an icicle: where the weight lies, by --by
+    gexf graphml pajek    the graph of links, for Gephi, networkx, igraph, yEd, Pajek
+    sitemap  sitemap.xml of the pages worth finding, into the folder of -o
     """
     from periplus.api.collection import open_collection
-    from periplus.present.map_values import VALUES, chosen
+    from periplus.present.map_values import chosen
 
-    values = tuple(part.strip() for part in flags["values"].split(",") if part.strip()) or VALUES
+    values = tuple(part.strip() for part in flags["values"].split(",") if part.strip())
     chosen(values)
+    _refuse_terminal(format, output)
     scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")
     if scale == "normalised" and flags["rounds"] is not None:
         raise UsageError("--rounds counts on the published scale: leave --scale out, or say --scale published")
     with open_collection(found_collection(collection)) as opened_collection:
+        if format == "sitemap":
+            assert output is not None  # _refuse_terminal
+            for path in opened_collection.sitemaps(output, flags["site"]):
+                click.echo(path)
+            return
         site = opened_collection.map(flags["site"], scale=scale, damping=flags["damping"], rounds=flags["rounds"])
-    with opened(output, exact=format != "text") as out:
-        if format == "json":
-            site.write_json(out, values=values, max_depth=max_depth)
-        elif format == "xml":
-            site.write_xml(out, values=values, max_depth=max_depth)
-        else:
-            plain = not draws_boxes(out)
-            for line in site.text(width=columns_of(out), max_nodes=flags["max_nodes"], max_depth=max_depth, ascii_only=plain):
-                out.write(line + "\n")
+    if format == "text":
+        _write_text(site, output, flags["max_nodes"] or 60, max_depth)
+    elif format in ("xhtml", "pdf"):
+        with opened_bytes(output) as file:
+            (site.write_xhtml if format == "xhtml" else site.write_pdf)(file, values=values, max_depth=max_depth)
+    else:
+        writers: dict[str, Callable[..., None]] = {"json": site.write_json, "xml": site.write_xml, "svg": site.write_svg}
+        options: dict[str, Any] = {"values": values, "max_depth": max_depth}
+        if format == "svg":
+            options = {"by": flags["by"], "max_nodes": flags["max_nodes"] or CHART_NODES, "max_depth": max_depth}
+        elif format not in writers:
+            writers, options = {format: site.write_graph}, {"format": format}
+        with opened(output, exact=True) as out:
+            writers[format](out, **options)
+
+
+def _refuse_terminal(format: str, output: Path | None) -> None:
+    """Before anything is computed."""
+    if format == "sitemap":
+        if output is None:
+            raise UsageError("a sitemap may be several files: name the folder to put them in, as in -o sitemaps")
+        if output.exists() and not output.is_dir():
+            raise UsageError(f"{output} is a file; a sitemap may be several: name a folder")
+    elif output is not None and output.is_dir():
+        raise UsageError(f"{output} is a folder: name a file in it")
+    elif format == "pdf" and output is None and sys.stdout.isatty():
+        raise UsageError("a PDF is nothing for a terminal: name a file, as in -o map.pdf")
+
+
+def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int | None) -> None:
+    with opened(output) as out:
+        plain = not draws_boxes(out)
+        for line in site.text(width=columns_of(out), max_nodes=max_nodes, max_depth=max_depth, ascii_only=plain):
+            out.write(line + "\n")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import click
 
@@ -88,6 +88,26 @@ def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8" if exact else None, errors="replace")
     yield sys.stdout
+
+
+@contextlib.contextmanager
+def opened_bytes(path: Path | None) -> Iterator[BinaryIO]:
+    """Where to write bytes: the file, or stdout. The file appears when it is whole. Raises UsageError for one that cannot be written."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    draft = path.with_name(path.name + ".part")
+    try:
+        file = draft.open("wb")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with file:
+            yield file
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    click.echo(f"Written to {path}", err=True)
 
 
 def draws_boxes(out: TextIO) -> bool:

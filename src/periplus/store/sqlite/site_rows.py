@@ -1,0 +1,176 @@
+"""What does an audit need of a site: every URL, page and link with its facts, as columns?
+
+Each table is read once, in the order in which it lies on disk, in blocks: a million pages and ten million links are arrays
+before the next block is asked for.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.graph import REASONS
+from periplus.model.page import LinkKind, Position
+from periplus.model.web import SiteKey, Url
+from periplus.store.sqlite.reading import SITE_OF_URL, rows
+
+KINDS = tuple(LinkKind)
+POSITIONS = tuple(Position)
+_BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
+_KIND = {kind.value: place for place, kind in enumerate(KINDS)}
+_POSITION = {position.value: place for place, position in enumerate(POSITIONS)}
+_REASON = {reason.value: place for place, reason in enumerate(REASONS)}
+_HTML = "('text/html', 'application/xhtml+xml')"
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class AllUrls:
+    """Every URL of the collection, ascending by id."""
+
+    ids: Ids
+    texts: list[Url]
+    reasons: NDArray[np.uint8]  # places in REASONS
+    layers: NDArray[np.int32]  # -1 where no link leads
+    statuses: NDArray[np.int16]  # 0: no answer
+    in_sitemap: NDArray[np.bool_]
+    sites: NDArray[np.int32]  # numbers of site.id
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLinks:
+    """Every link of one site's fetched pages and redirects, ascending by source, then target."""
+
+    sources: Ids
+    targets: Ids
+    kinds: NDArray[np.uint8]  # places in KINDS
+    positions: NDArray[np.uint8]  # places in POSITIONS
+    nofollow: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyPages:
+    """Every page of the collection, of whatever site: type and size, ascending by id."""
+
+    ids: Ids
+    media_types: list[str]
+    sizes: Ids  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PageTexts:
+    """What an HTML page of the site says of itself; one tuple a page, ascending by id."""
+
+    url_id: int
+    title: str
+    description: str
+    h1: str
+    canonical: str
+    language: str
+    robots: str
+    took_s: float
+    text_chars: int
+    folded_md5: bytes
+
+
+def _blocks(cursor: sqlite3.Cursor) -> Iterator[tuple[tuple[object, ...], ...]]:
+    """The columns of block after block."""
+    while block := cursor.fetchmany(_BLOCK):
+        yield tuple(zip(*block, strict=True))
+
+
+def _joined(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+
+def all_urls(connection: sqlite3.Connection) -> AllUrls:
+    """Whatever the collection knows: the site's own URLs, and what they lead to."""
+    find = (
+        "SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0), u.in_sitemap, h.site_id"
+        " FROM url u CROSS JOIN host h ON h.id = u.host_id ORDER BY u.id"
+    )
+    texts: list[Url] = []
+    parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [], [])
+    for ids, some, reasons, layers, statuses, listed, sites in _blocks(connection.execute(find)):
+        texts += some  # type: ignore[arg-type]  # a column of texts
+        codes = np.fromiter(map(_REASON.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]  # a column of texts
+        answers = np.array(statuses).clip(0, 999)
+        for part, column, kind in zip(parts, (ids, codes, layers, answers, listed, sites), _URL_TYPES, strict=True):
+            part.append(np.asarray(column, kind))
+    first, *others = (_joined(part, kind) for part, kind in zip(parts, _URL_TYPES, strict=True))
+    return AllUrls(first, texts, *others)  # type: ignore[arg-type]  # each of its own type
+
+
+_URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
+_LINK_TYPES = (np.int64, np.int64, np.uint8, np.uint8, np.bool_)
+
+
+def site_links(connection: sqlite3.Connection, site: SiteKey) -> SiteLinks:
+    """Every link of the site's pages; what an alias or a URL against the rules once held is left out."""
+    find = (
+        f"SELECT l.source, l.target, l.kind, l.position, l.nofollow FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"
+    )
+    parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [])
+    for sources, targets, kinds, positions, nofollow in _blocks(connection.execute(find, (site,))):
+        count = len(sources)
+        of_kind = np.fromiter(map(_KIND.__getitem__, kinds), np.uint8, count)  # type: ignore[arg-type]  # a column of texts
+        at = np.fromiter(map(_POSITION.__getitem__, positions), np.uint8, count)  # type: ignore[arg-type]  # a column of texts
+        for part, column, kind in zip(parts, (sources, targets, of_kind, at, nofollow), _LINK_TYPES, strict=True):
+            part.append(np.asarray(column, kind))
+    return SiteLinks(*(_joined(part, kind) for part, kind in zip(parts, _LINK_TYPES, strict=True)))  # type: ignore[arg-type]  # each of its own type
+
+
+def any_pages(connection: sqlite3.Connection) -> AnyPages:
+    """Of every page that was fetched, its type and size."""
+    found = connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id").fetchall()
+    return AnyPages(np.array([row[0] for row in found], np.int64), [row[1] for row in found], np.array([row[2] for row in found], np.int64))
+
+
+def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTexts]:
+    """The site's HTML pages that answered 200 and were read, ascending by id."""
+    find = (
+        "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, p.took_s, p.text_chars, p.folded_md5"
+        f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'noindex') AND u.status = 200"
+        f" AND p.media_type IN {_HTML} ORDER BY u.id"
+    )
+    for row in rows(connection.execute(find, (site,))):
+        yield PageTexts(*row)  # type: ignore[arg-type]  # as the columns' types are
+
+
+def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
+    """(page, what stood there, why it is no link) of the site's mail links and malformed ones."""
+    find = f"SELECT u.id, b.text, b.why FROM url u CROSS JOIN bad_link b ON b.source = u.id WHERE {SITE_OF_URL} AND b.why IN ('mailto', 'malformed')"
+    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
+
+
+def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
+    """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages that were kept, by target."""
+    find = (
+        "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
+        f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
+        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'noindex') AND p.media_type IN {_HTML}"
+        " AND p.body_id IS NOT NULL ORDER BY l.target"
+    )
+    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
+
+
+def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """The words of the links from a page to a URL, in the order of the pairs."""
+    find = "SELECT anchor FROM link WHERE source = ? AND target = ? ORDER BY anchor = '' LIMIT 1"
+    for pair in pairs:
+        found = connection.execute(find, pair).fetchone()
+        yield str(found[0]) if found else ""
+
+
+def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
+    """(URL, when its content last changed by the server's word or 0.0, its content's digest) of what search engines may show, by URL."""
+    find = (
+        f"SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason = 'ok'"
+        f" AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text) AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
+    )
+    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
