@@ -162,6 +162,15 @@ def test_a_second_visit_replaces_links_and_remembers_when_each_was_first_seen(de
     assert desk.rows("SELECT why FROM bad_link") == [("javascript",), ("tel",)]
 
 
+@pytest.mark.parametrize("number", [0, 19, 20, 21, 45])
+def test_any_number_of_links_is_kept(desk, number):
+    desk.page("", b"1", links=[link(str(at), f"to {at}") for at in range(number)])
+    desk.page("", b"2", links=[link(str(at), f"now {at}") for at in range(number)])
+    assert sorted(desk.rows("SELECT target, anchor, first_seen, last_seen FROM link")) == sorted(
+        (url_id(HOME + str(at)), f"now {at}", 10.0, 20.0) for at in range(number)
+    )
+
+
 def test_a_redirect_is_a_link_of_its_own_kind(desk):
     desk.put(("old", Redirected(301, HTML, HOME + "new", "part"), None))
     assert desk.rows("SELECT source, target, kind, fragments FROM link") == [(url_id(HOME + "old"), url_id(HOME + "new"), "redirect", "part")]

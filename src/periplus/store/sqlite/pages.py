@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind, Position
@@ -16,10 +17,14 @@ from periplus.urls.canonical import url_id
 
 PAGE_COLUMNS = 24
 LINK_COLUMNS = 10
-_UPSERT_LINK = (
-    "INSERT INTO link VALUES (" + "?," * (LINK_COLUMNS - 1) + "?) ON CONFLICT (source, target, kind, position, nofollow) DO UPDATE"
+LINKS_AT_ONCE = 20  # rows of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
+_LINK_VALUES = "(" + "?," * (LINK_COLUMNS - 1) + "?)"
+_KNOWN_LINK = (
+    " ON CONFLICT (source, target, kind, position, nofollow) DO UPDATE"
     " SET anchor = excluded.anchor, fragments = excluded.fragments, times = excluded.times, last_seen = excluded.last_seen"
 )
+_UPSERT_LINK = f"INSERT INTO link VALUES {_LINK_VALUES}{_KNOWN_LINK}"
+_UPSERT_LINKS = f"INSERT INTO link VALUES {', '.join([_LINK_VALUES] * LINKS_AT_ONCE)}{_KNOWN_LINK}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +141,11 @@ class PageWriter:
         bad = [(source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links]
         self._connection.executemany("INSERT INTO bad_link VALUES (?, ?, ?, ?, ?, ?)", bad)
 
-    def store_links(self, rows: Iterable[tuple[object, ...]]) -> None:
-        self._connection.executemany(_UPSERT_LINK, rows)
+    def store_links(self, rows: Sequence[tuple[object, ...]]) -> None:
+        whole = len(rows) - len(rows) % LINKS_AT_ONCE
+        for start in range(0, whole, LINKS_AT_ONCE):
+            self._connection.execute(_UPSERT_LINKS, tuple(chain.from_iterable(rows[start : start + LINKS_AT_ONCE])))
+        self._connection.executemany(_UPSERT_LINK, rows[whole:])
 
     def learn_dictionary(self, site: str) -> bytes:
         """A dictionary for a site that has enough pages and none yet, trained outside of any transaction; else empty."""
