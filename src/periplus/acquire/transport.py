@@ -156,7 +156,7 @@ class _Slot:
     def begin(self, request: Request, clock: Clock) -> None:
         self.request = request
         self.started, self.start_mono = clock.now(), clock.monotonic()
-        self.status, self.header_size, self.body_size = 0, 0, 0
+        self.status, self.header_size, self.body_size, self.status_line = 0, 0, 0, ""
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
@@ -198,6 +198,7 @@ class _Slot:
             parts = line.split(None, 2)
             self.status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
             self.fields, self.header_whole = [], False
+            self.status_line = line.decode("latin-1").strip()
             return None
         name, colon, value = line.decode("latin-1").partition(":")
         if colon:
@@ -244,7 +245,7 @@ class _Slot:
         first_byte = max(0.0, easy.getinfo(pycurl.STARTTRANSFER_TIME) - sent) if self.status else 0.0
         body = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         address = easy.getinfo(pycurl.PRIMARY_IP) if self.status and not self.wire.identity.proxy else ""
-        headers = Headers(tuple(self.fields))
+        headers = Headers(tuple(self.fields), self.status_line)
         return Response(self.request, self.started, took, self.status, headers, body, self.cut, cause, detail if cause else "", address, first_byte)
 
     def _cause_of(self, code: int) -> Cause:

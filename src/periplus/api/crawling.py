@@ -47,7 +47,9 @@ LOOK_S = 1.0  # how often it is decided whether another worker is needed
 CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
 GC_THRESHOLD = 50_000  # a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
 MOST_CASUALTIES = 20  # workers that may die in one run before no further one is started
-REOPENABLE = (Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.TRAP)
+REOPENABLE = (
+    Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.TRAP, Reason.NOT_ARCHIVED,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     TRAP = "trap"  # its family of URLs kept yielding nothing new
     REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to us, perhaps not to others
     HOST_DOWN = "host-down"  # its host was given up before its turn came
+    NOT_ARCHIVED = "not-in-archive"  # linked to in an archive that does not hold it; a crawl of its site asks for it
     # ignored
     SCOPE = "scope"  # another site, or excluded
     RULE = "rule"  # breaks the parameter rules
@@ -123,6 +124,7 @@ class Headers:
     """A response's header fields, in order, names in lower case, values as latin-1 text."""
 
     fields: tuple[tuple[str, str], ...] = ()
+    status_line: str = ""  # as the server wrote it, "HTTP/1.1 200 OK"; empty when unknown
 
     def get(self, name: str, default: str = "") -> str:
         """The first value of a field; name in lower case."""

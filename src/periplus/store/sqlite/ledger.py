@@ -17,10 +17,11 @@ from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, vi
 
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
 RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
-NEVER_ASKED = {Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
+NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
 REOPENED = RAISED | NEVER_ASKED  # a new run may set these waiting
 _INSERT_VISIT = (
-    "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 

@@ -12,6 +12,7 @@ from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Keeping
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, train
+from periplus.store.heads import pack_head
 from periplus.store.sqlite.contents import Contents
 from periplus.urls.canonical import url_id
 
@@ -57,7 +58,9 @@ def visit_row(run_id: int, visit_url_id: int, visit: Visit) -> tuple[object, ...
     request = visit.request
     kind, status, detail = outcome_columns(visit.outcome)
     text = None if visit_url_id else request.url
-    return (run_id, visit_url_id, text, request.purpose.value, visit.started, visit.took_s, kind, status, detail, visit.wire_bytes, visit.address)
+    head = pack_head(getattr(visit.outcome, "headers", Headers()))  # failures and what was not asked for have none
+    said = (kind, status, detail, visit.wire_bytes, visit.address, head)
+    return (run_id, visit_url_id, text, request.purpose.value, visit.started, visit.took_s, *said)
 
 
 def page_row(completion: Completion, document: Document, body_id: int | None, now: float) -> tuple[object, ...]:

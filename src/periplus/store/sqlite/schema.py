@@ -11,9 +11,10 @@ from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
+from periplus.store.sqlite.views import CREATE_VIEWS
 
 DATABASE = "collection.db"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1: while the tables still changed from day to day
 MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"})
@@ -63,7 +64,8 @@ CREATE INDEX body_md5 ON body (md5);
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE visit (
     id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL, url_id INTEGER NOT NULL, text TEXT, purpose TEXT NOT NULL, started REAL NOT NULL,
-    took_s REAL NOT NULL, outcome TEXT NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL, wire_bytes INTEGER NOT NULL, address TEXT NOT NULL);
+    took_s REAL NOT NULL, outcome TEXT NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL, wire_bytes INTEGER NOT NULL, address TEXT NOT NULL,
+    head BLOB);
 CREATE TABLE link (
     source INTEGER NOT NULL, target INTEGER NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, nofollow INTEGER NOT NULL,
     anchor TEXT NOT NULL, fragments TEXT NOT NULL, times INTEGER NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL,
@@ -72,13 +74,6 @@ CREATE TABLE bad_link (
     source INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, anchor TEXT NOT NULL, why TEXT NOT NULL);
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE VIEW urls AS
-    SELECT u.id, u.text AS url, h.key AS host, s.key AS site, r.state, u.reason, u.rule, u.layer, u.status, u.in_sitemap, u.first_seen, u.visited
-    FROM url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id JOIN reason r ON r.name = u.reason;
-CREATE VIEW links AS
-    SELECT a.text AS source_url, b.text AS target_url, l.anchor, l.kind, l.position, l.nofollow, l.fragments, l.times,
-           b.reason AS target_reason, b.status AS target_status, l.first_seen, l.last_seen
-    FROM link l JOIN url a ON a.id = l.source JOIN url b ON b.id = l.target;
 """
 
 
@@ -140,7 +135,7 @@ def _build(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript("BEGIN;" + TABLES)
+        connection.executescript("BEGIN;" + TABLES + CREATE_VIEWS)
         connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
         connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
         connection.execute("COMMIT")
@@ -168,6 +163,8 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         version = int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
         if version > SCHEMA_VERSION:
             raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
+        if version < SCHEMA_VERSION:
+            raise StoreError(f"{path} was made by a development version (schema {version}), which none reads any longer. Crawl again into another folder.")
     except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:
         if connection is not None:
             connection.close()

@@ -1,0 +1,80 @@
+"""Views: what others read with SQL says what its description says; header fields come out as they went in."""
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.errors import StoreError
+from periplus.model.visit import Headers
+from periplus.store.heads import pack_head, unpack_head
+from periplus.store.sqlite import schema, views
+from stored import page, stored
+
+SITE = {
+    "https://e.org/": page("Home", "/a", "/b", "https://x.org/"),
+    "https://e.org/a": 404,
+    "https://e.org/b": "/c",
+    "https://e.org/c": page("C", "/"),
+}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    folder = stored(tmp_path_factory.mktemp("views"), SITE, ["https://e.org/"])
+    connection = sqlite3.connect(folder / schema.DATABASE)  # plain SQLite, as any other program would
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("view", views.VIEWS.values(), ids=list(views.VIEWS))
+def test_a_view_has_the_columns_that_its_description_names(database, view):
+    cursor = database.execute(f"SELECT * FROM {view.name}")
+    assert [column[0] for column in cursor.description] == [column.name for column in view.columns]
+    kinds = {"text": str, "time": str, "integer": int, "boolean": int, "real": float}
+    rows = cursor.fetchall()
+    assert rows
+    for row in rows:
+        for value, column in zip(row, view.columns, strict=True):
+            assert value is None or type(value) is kinds[column.kind], column.name
+
+
+def test_pages_are_what_was_asked_for(database):
+    found = {row[0]: row[1:] for row in database.execute("SELECT url, state, status, error_kind, redirect_to, title FROM pages")}
+    assert found == {
+        "https://e.org/": ("indexed", 200, None, None, "Home"),
+        "https://e.org/a": ("invalid", 404, "not-found", None, None),
+        "https://e.org/b": ("ignored", 301, "redirect", "https://e.org/c", None),
+        "https://e.org/c": ("indexed", 200, None, None, "C"),
+    }
+
+
+def test_sites_are_summed(database):
+    found = database.execute("SELECT name, pages_total, pages_crawled, pages_invalid FROM sites ORDER BY id").fetchall()
+    assert found == [("e.org", 3, 2, 1), ("x.org", 0, 0, 0)]
+
+
+def test_a_collection_of_a_development_version_is_refused_with_advice(tmp_path):
+    schema.create(tmp_path)
+    with sqlite3.connect(tmp_path / schema.DATABASE) as connection:
+        connection.execute("UPDATE meta SET value = '1' WHERE name = 'schema'")
+    connection.close()
+    with pytest.raises(StoreError, match=r"development version .* another folder"):
+        schema.connect(tmp_path, read_only=True)
+
+
+NAMES = st.text(st.characters(codec="ascii", exclude_characters=":\n\r \0"), min_size=1, max_size=12)
+VALUES = st.text(st.characters(codec="latin-1", exclude_characters="\n\r\0"), max_size=40)
+
+
+@given(st.lists(st.tuples(NAMES, VALUES), max_size=8), VALUES)
+def test_header_fields_come_out_as_they_went_in(fields, line):
+    headers = Headers(tuple(fields), line)
+    assert unpack_head(pack_head(headers)) == headers
+
+
+def test_usual_header_fields_are_kept_small():
+    fields = (("server", "nginx"), ("date", "Sat, 21 Nov 2026 02:40:11 GMT"), ("content-type", "text/html; charset=utf-8"), ("content-encoding", "gzip"))
+    headers = Headers((*fields, ("vary", "Accept-Encoding"), ("connection", "keep-alive")), "HTTP/1.1 200 OK")
+    assert len(pack_head(headers)) < 50
