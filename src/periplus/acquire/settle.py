@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from periplus.acquire.fetch import reason_of
 from periplus.acquire.politeness import may_pass
+from periplus.document.digest import body_digest
 from periplus.model.frontier import Candidate, Completion, Lease, Task
 from periplus.model.page import Document
-from periplus.model.visit import Cause, Failed, Fetched, Reason, Redirected, Skipped, Visit
+from periplus.model.visit import Cause, Failed, Fetched, Reason, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Manners
 
 NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
@@ -37,6 +40,15 @@ def completion_of(
     if document is not None and document.noindex and reason in (Reason.OK, Reason.TRUNCATED):
         reason, rule = Reason.NOINDEX, "the page asks not to be indexed"
     return Completion(lease, task, visit, reason, rule, document, candidates)
+
+
+def recognised(task: Task, visit: Visit) -> Visit:
+    """The visit as Unchanged when a server without validators sent the bytes that we hold: nothing is understood twice."""
+    match visit.outcome:
+        case Fetched(status=200, headers=headers, body=body) if task.held and body_digest(body) == task.held:
+            return replace(visit, outcome=Unchanged(headers, 200))
+        case _:
+            return visit
 
 
 def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:

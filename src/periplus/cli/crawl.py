@@ -55,11 +55,11 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     order = CrawlOrder(folder, tuple(urls), settings)
     check_order(order)
     console = Console(stderr=True, highlight=False)
-    _configure_logs(flags["verbose"])
-    _notice(console, settings)
+    configure_logs(flags["verbose"])
+    notice(console, settings)
     if fresh:
         _delete(console, folder)
-    stopping = _StopOnSignal(console)
+    stopping = StopOnSignal(console)
     with ProgressDisplay(console, quiet=flags["quiet"] or flags["no_progress"]) as display:
 
         def watch(progress: Any) -> bool:
@@ -89,7 +89,7 @@ def _lines(file: Any) -> list[str]:
     return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _notice(console: Console, settings: Settings) -> None:
+def notice(console: Console, settings: Settings) -> None:
     manners = settings.manners
     if manners.delay_s < DELAY_FLOOR_S and not manners.mine:
         console.print(f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.", style="yellow")
@@ -97,7 +97,7 @@ def _notice(console: Console, settings: Settings) -> None:
         console.print("Certificates are not verified (--insecure): what is fetched may come from anyone.", style="yellow")
 
 
-def _configure_logs(verbose: int) -> None:
+def configure_logs(verbose: int) -> None:
     level = (logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
 
@@ -117,7 +117,7 @@ def _delete(console: Console, folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-class _StopOnSignal:
+class StopOnSignal:
     """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once, and even that loses only what was in hand."""
 
     def __init__(self, console: Console) -> None:

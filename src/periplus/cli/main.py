@@ -13,10 +13,12 @@ from periplus.settings import VERSION
 
 _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--help` imports nothing
     "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
+    "refresh": ("periplus.cli.refresh", "Bring a collection up to date: fetch again only what changed."),
     "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
     "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
     "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
     "links": ("periplus.cli.listing", "List links, with anchors and positions."),
+    "diff": ("periplus.cli.diff", "Compare two runs: pages, links, the map, issues."),
     "report": ("periplus.cli.report", "Write one page that shows what was found."),
     "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
     "settings": ("periplus.cli.settings", "List every setting, its default and its range."),

@@ -18,6 +18,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.settings import Keeping
 from periplus.store.sqlite import schema
+from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
 from periplus.urls.canonical import url_id
@@ -70,7 +71,7 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
         held = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
         if (held[0] if held else "") == key:
             return None
-        ledger = Ledger(connection, 0, PageWriter(connection, Keeping()))
+        ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
         with lock.transaction(connection):
             ledger.open()
             done = Reapplication(connection, ledger, now).apply(list(wishes(connection, rules)))

@@ -1,0 +1,69 @@
+"""How is a collection brought up to date: what is asked again, by which settings, and what came of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from periplus.acquire.clock import SystemClock
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
+from periplus.errors import NoCollection, UsageError
+from periplus.model.freshness import Finding
+from periplus.model.ports import Clock
+from periplus.model.web import Url
+from periplus.settings import Settings, rows, settings_from
+from periplus.store.sqlite import reading, rechecks, runs, schema
+
+REFRESH = "refresh"
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshEnd:
+    """How a refresh ended. found: how many URLs were what; all kinds are named."""
+
+    end: CrawlEnd
+    found: Mapping[Finding, int]
+
+    @property
+    def checked(self) -> int:
+        return sum(count for finding, count in self.found.items() if finding is not Finding.NEW)
+
+
+def refresh_order(folder: Path, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
+    """A refresh of the collection by the settings of its last run, with those given in their place.
+
+    Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting.
+    """
+    if not schema.exists(folder):
+        raise NoCollection(f"{folder} holds no collection. `periplus crawl URL -o {folder}` makes one.")
+    connection = reading.connect(folder)
+    try:
+        records = runs.run_records(connection)
+    finally:
+        connection.close()
+    starts = tuple(dict.fromkeys(Url(text) for record in records for text in record.starts))
+    if not starts:
+        raise UsageError(f"{folder} has no run yet: `periplus crawl URL -o {folder}` begins one")
+    return CrawlOrder(folder, starts, settings_from(given, last_settings(records[-1].settings)), kind=REFRESH, due_only=due_only)
+
+
+def last_settings(stored: Mapping[str, object]) -> Settings:
+    """The settings of a run as they were stored; a password is not among them, and names that are gone since are left out."""
+    known = {row.name for row in rows()} - {"auth"}
+    return settings_from({name: value for name, value in stored.items() if name in known})
+
+
+def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock | None = None) -> RefreshEnd:
+    """Asks again for what the collection knows, and follows what is new. watch: as for `crawl`.
+
+    A refresh in which no server answered is no success, whatever the collection holds from before.
+    """
+    end = crawl(order, watch)
+    found = rechecks.findings(order.folder, end.run_id)
+    answered = sum(found[finding] for finding in (Finding.NEW, Finding.UNCHANGED, Finding.CHANGED, Finding.BACK))
+    if end.state == "done" and not answered:
+        end = replace(end, state="failed", note="no page was read again; what was known before is kept")
+        runs.end_run(order.folder, end.run_id, end.state, end.note, (clock or SystemClock()).now())
+    return RefreshEnd(end, found)
