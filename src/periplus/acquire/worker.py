@@ -17,16 +17,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from periplus.acquire.aliases import Aliases
+from periplus.acquire.checking import check_of
 from periplus.acquire.fetch import reason_of, visit_of
 from periplus.acquire.harvest import Harvester
 from periplus.acquire.held import HeldHost
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
 from periplus.acquire.robots_desk import RobotsDesk
-from periplus.acquire.settle import bug, completion_of
+from periplus.acquire.settle import bug, completion_of, recognised
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, FamilyRecord, Lease, Task
 from periplus.model.ports import Clock, Policy, Response, Transport, TrapSense
-from periplus.model.visit import Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
+from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import UrlId
 from periplus.settings import Settings
 from periplus.urls.scope import SiteScope
@@ -325,8 +326,14 @@ class Worker:
         if request.purpose is Purpose.ROBOTS:  # the desk decides whether it is asked for again
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
             return
+        visit = recognised(task, visit)
+        if request.purpose in CHECKS:
+            checked = check_of(host.lease, task, visit, self._settings)
+            self._errands.extend(checked.onward)
+            self._finish(host, checked.completion)
+            return
         harvest = self._harvester.of(request, visit)
-        if harvest.document is not None:
+        if harvest.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._crew.aliases.learn(request.url, harvest.document)
             near = [found.url for found in harvest.candidates if found.host == host.lease.host and found.page is None]
             if host.watch.learn(request.url, harvest.document.text, near):

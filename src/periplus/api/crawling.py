@@ -31,7 +31,7 @@ from periplus.schedule.learning import PAGES, TwinLearner
 from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapWatch
 from periplus.settings import Settings, as_values, settings_from
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import rechecks, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.canonical import url_id
@@ -60,6 +60,8 @@ class CrawlOrder:
     starts: tuple[Url, ...]
     settings: Settings
     rules: str = ""  # TOML with the tables [[site]] and [[script]]
+    kind: str = "crawl"  # or "refresh": what is known is asked for again
+    due_only: bool = False  # refresh: only pages whose own time has come
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
         schema.create(order.folder)
     else:
         apply_rules(order.folder, order.rules, clock.now())
-    run_id = runs.begin_run(order.folder, "crawl", order.starts, order.settings, clock.now())
+    run_id = runs.begin_run(order.folder, order.kind, order.starts, order.settings, clock.now())
     store = SqliteCrawlStore(order.folder, run_id, order.settings.budget, order.settings.keeping)
     try:
         _open_run(store, order, clock.now())
@@ -158,7 +160,10 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
 
 
 def _open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float) -> None:
-    """Offers the starts, and again what earlier runs left out and these settings may let in."""
+    """Offers the starts, and again what earlier runs left out and these settings may let in; a refresh what it is to ask again."""
+    if order.kind == "refresh":
+        rechecks.ask_again(order.folder, now, due_only=order.due_only)
+        return
     discovery = Discovery(site_scope(order.starts, order.settings.scope), order.settings.scope)
     again: list[Candidate] = []
     for url, layer, in_sitemap in store.never_asked(REOPENABLE):

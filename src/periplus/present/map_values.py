@@ -75,8 +75,8 @@ def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | f
 
 
 def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float]:
-    """What stands at the head of a map."""
-    return {
+    """What stands at the head of a map. Run and time are left out when they are not said."""
+    known: dict[str, str | int | float] = {
         "program": f"{PRODUCT_TOKEN} {VERSION}",
         "run": characters(about.run),
         "start": characters(about.start),
@@ -88,6 +88,7 @@ def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float
         "layers": site_map.depth + 1,
         "unreached": int(np.count_nonzero(site_map.layer < 0)),
     }
+    return {name: value for name, value in known.items() if (about.run or name != "run") and (about.created or name != "created")}
 
 
 def parameters(about: About) -> list[tuple[str, str]]:

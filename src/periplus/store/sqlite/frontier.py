@@ -12,16 +12,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from periplus.model.freshness import ASKED_AGAIN, READ
 from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
-from periplus.model.visit import Purpose, Reason, Request
+from periplus.model.visit import Cut, Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.ledger import Ledger
+from periplus.store.sqlite.history import History
+from periplus.store.sqlite.ledger import RECHECK, Ledger
 from periplus.store.sqlite.pages import PageWriter
 
 RIVAL_WAIT_S = 2.0  # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
 BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
+LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})  # the same bytes would be cut alike
 
 
 def process_lives(pid: int) -> bool:
@@ -45,9 +48,10 @@ class SqliteCrawlStore:
         self._run_id = run_id
         self._budget, self._keeping, self._is_alive = budget, keeping, is_alive
         self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
-        self._pages = PageWriter(self._connection, keeping)
+        self._pages = PageWriter(self._connection, keeping, History(self._connection, run_id))
         self._ledger = Ledger(self._connection, run_id, self._pages)
         self.budget_spent = False
+        self._is_refresh = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone() == ("refresh",)
 
     # workers ---------------------------------------------------------------------------------------------------------
 
@@ -171,13 +175,15 @@ class SqliteCrawlStore:
             layer, seq, url_id, text, purpose, about, hops, attempt, not_before, clicks, reason = row
             if (layer, seq) in in_hand or url_id in twins:
                 continue
-            if purpose == "page" and reason != Reason.WAITING:
+            recheck = purpose == RECHECK
+            if (purpose == "page" and reason != Reason.WAITING) or (recheck and reason not in ASKED_AGAIN):
                 stale.append((lease.host_id, layer, seq))
             elif not_before > now:
                 soonest = min(soonest or not_before, not_before)
             elif len(tasks) < most:
-                request = Request(Url(text), Purpose(purpose), clicks, hops, attempt, about)
-                tasks.append(Task(lease.host_id, layer, seq, UrlId(url_id), request))
+                held, etag, modified = self._held(url_id, reason) if recheck else (b"", "", "")
+                request = Request(Url(text), Purpose.PAGE if recheck else Purpose(purpose), clicks, hops, attempt, about, etag, modified)
+                tasks.append(Task(lease.host_id, layer, seq, UrlId(url_id), request, recheck, held))
                 if layer >= LAYER_NONE and url_id:
                     twins.add(url_id)
         self._forget(stale)
@@ -186,6 +192,13 @@ class SqliteCrawlStore:
         if soonest is not None:
             return (), soonest - now
         return (), 0.0 if stale and not in_hand else None
+
+    def _held(self, url_id: int, reason: str) -> tuple[bytes, str, str]:
+        """(digest, ETag, Last-Modified) of the body that we hold, where 304 is an answer: not of what is gone, or came short by accident."""
+        row = self._connection.execute("SELECT body_md5, etag, last_modified_field, cut FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        if row is None or reason not in READ or row[3] not in LASTING_CUTS:
+            return b"", "", ""
+        return b"" if row[3] == Cut.NOT_WANTED else row[0], row[1], row[2]
 
     def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
         """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one, which must not be fetched
@@ -242,7 +255,7 @@ class SqliteCrawlStore:
         with self._transaction() as ledger:
             fresh = sum(ledger.offer(candidate, now, reopen=reopen) for candidate in candidates)
             for errand in errands:
-                ledger.send(errand)
+                ledger.send(errand, now)
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
@@ -256,7 +269,7 @@ class SqliteCrawlStore:
                     ledger.complete(completion, body, now)
                 else:
                     lost.add(completion.lease)
-            ledger.record(batch)
+            ledger.record(batch, now)
             for state in batch.hosts:
                 if held.get(state.lease.host_id) == state.lease.epoch:
                     ledger.settle(state, now)
@@ -275,7 +288,10 @@ class SqliteCrawlStore:
         counts = dict(self._connection.execute("SELECT name, value FROM tally"))
         by_reason = {name.removeprefix("reason:"): value for name, value in counts.items() if name.startswith("reason:") and value}
         fetched, wire = self._connection.execute("SELECT fetched, wire_bytes FROM run WHERE id = ?", (self._run_id,)).fetchone()
-        return RunCounts(counts.get("known", 0), by_reason.get("waiting", 0), fetched, wire, by_reason)
+        waiting = by_reason.get("waiting", 0)
+        if self._is_refresh:  # what is asked again is not waiting, but it is work
+            waiting = self._connection.execute("SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0").fetchone()[0]
+        return RunCounts(counts.get("known", 0), waiting, fetched, wire, by_reason)
 
     def standing(self, url: UrlId) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""

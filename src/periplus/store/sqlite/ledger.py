@@ -10,15 +10,19 @@ import sqlite3
 from collections import Counter
 from dataclasses import astuple, replace
 
+from periplus.model.freshness import READ, Finding, finding_of
 from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState
-from periplus.model.visit import Reason, Redirected, Request, Skipped
+from periplus.model.page import LinkKind
+from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.model.web import HostKey, SiteKey, Url
+from periplus.store.sqlite import checks
 from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, visit_row
 
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
 RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
 NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
 REOPENED = RAISED | NEVER_ASKED  # a new run may set these waiting
+RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
 _INSERT_VISIT = (
     "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -31,7 +35,7 @@ class Ledger:
     def __init__(self, connection: sqlite3.Connection, run_id: int, pages: PageWriter) -> None:
         self._connection = connection
         self._run_id = run_id
-        self._pages = pages
+        self._pages, self.history = pages, pages.history
         self._host_ids: dict[HostKey, int] = {}
         self._pending: Counter[int] = Counter()
         self._fetched: Counter[int] = Counter()
@@ -43,6 +47,7 @@ class Ledger:
         self._fetched.clear()
         self._tallies.clear()
         self._host_ids.clear()  # a rolled-back transaction may have taken hosts with it
+        self.history.open()
         self._seq = self._first_seq = int(self._connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
 
     def close(self) -> None:
@@ -55,16 +60,17 @@ class Ledger:
         one("UPDATE run SET fetched = fetched + ?, wire_bytes = wire_bytes + ? WHERE id = ?", change)
         upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
         many(upsert, [(name, count) for name, count in self._tallies.items() if count])
+        self.history.close()
         if self._seq != self._first_seq:
             one("UPDATE meta SET value = ? WHERE name = 'seq'", (str(self._seq),))
 
-    def record(self, batch: Batch) -> None:
+    def record(self, batch: Batch, now: float) -> None:
         visits = [visit_row(self._run_id, 0, visit) for visit in batch.visits]
         self._connection.executemany(_INSERT_VISIT, visits)
         robots = [(r.origin, r.status, r.cause, r.body, r.fetched, r.expires) for r in batch.robots]
         self._connection.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)", robots)
         for errand in batch.errands:
-            self.send(errand)
+            self.send(errand, now)
         for site, finding in batch.fallen:
             self._retract(site, finding)
 
@@ -74,27 +80,49 @@ class Ledger:
         listed = run("DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq)).rowcount
         self._pending[task.host_id] -= listed  # 0: its host was given up while it was under way
         asked = not isinstance(visit.outcome, Skipped)
-        if asked or completion.reason is not None:  # else it was only put off
-            run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit))
-        if asked and task.url_id:
+        if asked and (task.url_id or task.request.purpose in CHECKS):
             self._tallies["fetched"] += 1
             self._tallies["wire_bytes"] += visit.wire_bytes
             self._fetched[task.host_id] += 1
+        news = True
         if completion.reason is not None and task.url_id:
-            self._conclude(completion, completion.reason)
+            news = self._found(completion, completion.reason, body, now)
         elif completion.reason is None and listed:
-            again = replace(task.request, attempt=task.request.attempt + asked)
+            again = replace(task.request, attempt=task.request.attempt + asked, etag="", last_modified="")
             layer = task.layer if completion.retry_layer is None else completion.retry_layer
-            self._enqueue(task.host_id, layer, task.url_id, again, now + completion.retry_in_s)
-        if completion.document is not None and task.url_id:
-            self._pages.store_page(completion, completion.document, body, now)
+            self._enqueue(task.host_id, layer, task.url_id, again, now + completion.retry_in_s, recheck=task.recheck)
+        if news and (asked or completion.reason is not None):  # else it was only put off
+            visit_id = run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit)).lastrowid
+            if completion.look is not None and visit_id:
+                checks.store_look(self._connection, visit_id, completion.look)
         for candidate in completion.candidates:
             self.offer(candidate, now)
-        if isinstance(visit.outcome, Redirected) and task.url_id:
-            self._pages.store_links([redirect_row(task.url_id, visit.outcome, now)])
+
+    def _found(self, completion: Completion, reason: Reason, body: PackedBody | None, now: float) -> bool:
+        """Enters what a task brought. False: a refresh found everything as it was, of which no visit is kept."""
+        task, outcome = completion.task, completion.visit.outcome
+        if isinstance(outcome, Unchanged):
+            self.history.note(task.url_id, Finding.UNCHANGED, now)
+            return False
+        before, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (task.url_id,)).fetchone()
+        self._conclude(completion, reason)
+        changed = False
+        if completion.document is not None:
+            changed = self._pages.store_page(completion, completion.document, body, now)
+        if isinstance(outcome, Redirected):
+            self._pages.store_links([redirect_row(task.url_id, outcome, now)])
+            if task.recheck:
+                self.history.close_links(task.url_id, now, only=LinkKind.REDIRECT)
+        if not task.recheck:
+            if reason in READ:
+                self.history.note(task.url_id, Finding.NEW, now)
+            return True
+        finding = finding_of(Reason(before), reason, changed or rule != completion.rule)
+        self.history.note(task.url_id, finding, now)
+        return finding is not Finding.UNCHANGED
 
     def _conclude(self, completion: Completion, reason: Reason) -> None:
-        """The URL gets its reason: it was waiting, save when its host was given up while it was under way."""
+        """The URL gets its reason: it was waiting, save when a refresh asked, or its host was given up while it was under way."""
         run, outcome, url_id = self._connection.execute, completion.visit.outcome, completion.task.url_id
         visited = None if isinstance(outcome, Skipped) else completion.visit.started
         update = "UPDATE url SET reason = ?, rule = ?, status = ?, visited = coalesce(?, visited) WHERE id = ?"
@@ -194,17 +222,19 @@ class Ledger:
             return self._await(host_id, candidate, clicks)
         return nearer and reason == Reason.WAITING and layer is None and self._await(host_id, candidate, candidate.layer)
 
-    def send(self, errand: Errand) -> None:
-        """Enters a robots.txt or sitemap into its host's list, unless it stands there already."""
+    def send(self, errand: Errand, now: float) -> None:
+        """Enters an errand into its host's list, unless it stands there already, or redirects lead to what was checked before."""
         host_id = self._host_id(errand.host, errand.site)
         request = errand.request
-        twin = "SELECT 1 FROM queue WHERE host_id = ? AND layer = ? AND text = ? AND about = ?"
-        if self._connection.execute(twin, (host_id, errand.layer, request.url, request.about)).fetchone() is None:
-            self._enqueue(host_id, errand.layer, 0, request, 0.0)
+        if request.hops and request.purpose in CHECKS and checks.was_asked(self._connection, request.url, request.purpose.value):
+            return
+        twin = "SELECT 1 FROM queue WHERE host_id = ? AND layer = ? AND text = ? AND about = ? AND purpose = ?"
+        if self._connection.execute(twin, (host_id, errand.layer, request.url, request.about, request.purpose.value)).fetchone() is None:
+            self._enqueue(host_id, errand.layer, 0, request, now + errand.in_s if errand.in_s else 0.0)
 
-    def _enqueue(self, host_id: int, layer: int, url_id: int, request: Request, not_before: float) -> None:
+    def _enqueue(self, host_id: int, layer: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False) -> None:
         text = None if url_id else request.url
-        row = (host_id, layer, self._seq, url_id, text, request.purpose.value, request.about, request.hops, request.attempt, not_before)
+        row = (host_id, layer, self._seq, url_id, text, RECHECK if recheck else request.purpose.value, request.about, request.hops, request.attempt, not_before)
         self._connection.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._seq += 1
         self._pending[host_id] += 1
@@ -226,17 +256,25 @@ class Ledger:
         rows = [(host_id, record.key, json.dumps(astuple(record))) for record in state.families]
         self._connection.executemany("INSERT OR REPLACE INTO family VALUES (?, ?, ?)", rows)
         if state.down is not None:
-            self._drop_all(host_id, state.down, state.waits_for)
+            self._drop_all(host_id, Skipped(state.down, state.waits_for), now)
         if state.release:
             run("UPDATE host SET lease_by = NULL WHERE id = ?", (host_id,))
 
-    def _drop_all(self, host_id: int, reason: Reason, why: str) -> None:
+    def _drop_all(self, host_id: int, outcome: Skipped, now: float) -> None:
         """What still waits for a host that is given up is dropped, until a new run."""
         run = self._connection.execute
         run("UPDATE host SET down_in_run = ? WHERE id = ?", (self._run_id, host_id))
         waiting = "SELECT url_id FROM queue WHERE host_id = ? AND purpose = 'page'"
         update = f"UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting' AND id IN ({waiting})"
-        dropped = run(update, (reason.value, why, host_id)).rowcount
+        dropped = run(update, (outcome.reason.value, outcome.rule, host_id)).rowcount
         self._tallies["reason:waiting"] -= dropped
-        self._tallies["reason:" + reason.value] += dropped
+        self._tallies["reason:" + outcome.reason.value] += dropped
+        self._skip_checks(host_id, outcome, now)
         self._pending[host_id] -= run("DELETE FROM queue WHERE host_id = ?", (host_id,)).rowcount
+
+    def _skip_checks(self, host_id: int, outcome: Skipped, now: float) -> None:
+        """Links' targets have no reason of their own: that they were not asked for is told by a visit."""
+        find = "SELECT text, purpose FROM queue WHERE host_id = ? AND purpose IN ('head', 'check') AND text IS NOT NULL"
+        waiting = self._connection.execute(find, (host_id,)).fetchall()
+        visits = [Visit(Request(Url(text), Purpose(purpose)), now, 0.0, outcome) for text, purpose in waiting]
+        self._connection.executemany(_INSERT_VISIT, [visit_row(self._run_id, 0, visit) for visit in visits])

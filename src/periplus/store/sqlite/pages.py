@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from periplus.settings import Keeping
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, train
 from periplus.store.heads import pack_head
 from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.history import History
 from periplus.urls.canonical import url_id
 
-PAGE_COLUMNS = 24
+PAGE_COLUMNS = 28
 LINK_COLUMNS = 10
 LINKS_AT_ONCE = 20  # rows of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 _LINK_VALUES = "(" + "?," * (LINK_COLUMNS - 1) + "?)"
@@ -78,6 +80,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
         document.charset.name, document.charset.source, document.language, document.title, document.description, document.h1,
         document.canonical, robots, cut, document.last_modified, document.expires, headers.get("etag"), headers.get("last-modified"),
         len(document.text), document.digests.body, document.digests.text, document.digests.folded, body_id,
+        document.h1s, document.images_without_alt, document.charset.other, json.dumps(document.translations) if document.translations else "",
     )  # fmt: skip
 
 
@@ -97,8 +100,9 @@ def redirect_row(source: int, redirect: Redirected, now: float) -> tuple[object,
 class PageWriter:
     """Packs and inserts pages. Keeps in memory which dictionary each site has."""
 
-    def __init__(self, connection: sqlite3.Connection, keeping: Keeping) -> None:
+    def __init__(self, connection: sqlite3.Connection, keeping: Keeping, history: History) -> None:
         self._connection = connection
+        self.history = history
         self._keeping = keeping
         self._contents = Contents(connection)
         self._dictionaries: dict[str, int] = {}
@@ -128,21 +132,28 @@ class PageWriter:
         row = self._connection.execute(insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text))
         return int(row.lastrowid or 0)
 
-    def store_page(self, completion: Completion, document: Document, packed: PackedBody | None, now: float) -> None:
-        """The page, its links and bad links, in place of what an earlier visit left; of a link that stays, first_seen stays too."""
+    def store_page(self, completion: Completion, document: Document, packed: PackedBody | None, now: float) -> bool:
+        """The page, its links and bad links, in place of what an earlier visit left; of a link that stays, first_seen stays too.
+
+        What is replaced goes to history. True: the page has other words, fields or links than before, or there was none.
+        """
         run = self._connection.execute
         source = completion.task.url_id
         outcome = completion.visit.outcome
         body_id = self.store_body(packed, outcome.body) if packed and isinstance(outcome, Fetched) else None
-        known = run("SELECT 1 FROM page WHERE url_id = ?", (source,)).fetchone() is not None
+        before = self.history.page(source)
+        linked = run("SELECT 1 FROM link WHERE source = ? LIMIT 1", (source,)).fetchone() is not None  # a redirect's link too
         row = page_row(completion, document, body_id, now)
         run("INSERT OR REPLACE INTO page VALUES (" + "?," * (PAGE_COLUMNS - 1) + "?)", row)
         self.store_links(link_rows(source, document, now))
-        if known:
-            run("DELETE FROM link WHERE source = ? AND last_seen < ?", (source, now))
+        changed = before is None or self.history.replaced(source, before)
+        if linked:
+            changed |= bool(self.history.close_links(source, now) or self.history.opened_links(source, now))
+        if before is not None:
             run("DELETE FROM bad_link WHERE source = ?", (source,))
         bad = [(source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links]
         self._connection.executemany("INSERT INTO bad_link VALUES (?, ?, ?, ?, ?, ?)", bad)
+        return changed
 
     def store_links(self, rows: Sequence[tuple[object, ...]]) -> None:
         whole = len(rows) - len(rows) % LINKS_AT_ONCE

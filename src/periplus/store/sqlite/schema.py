@@ -11,6 +11,8 @@ from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
+from periplus.store.sqlite import checks
+from periplus.store.sqlite.history import HISTORY
 from periplus.store.sqlite.views import CREATE_VIEWS
 
 DATABASE = "collection.db"
@@ -58,7 +60,8 @@ CREATE TABLE page (
     took_s REAL NOT NULL, charset TEXT NOT NULL, charset_source TEXT NOT NULL, language TEXT NOT NULL, title TEXT NOT NULL,
     description TEXT NOT NULL, h1 TEXT NOT NULL, canonical TEXT NOT NULL, robots TEXT NOT NULL, cut TEXT NOT NULL,
     last_modified REAL NOT NULL, expires REAL NOT NULL, etag TEXT NOT NULL, last_modified_field TEXT NOT NULL,
-    text_chars INTEGER NOT NULL, body_md5 BLOB NOT NULL, text_md5 BLOB NOT NULL, folded_md5 BLOB NOT NULL, body_id INTEGER);
+    text_chars INTEGER NOT NULL, body_md5 BLOB NOT NULL, text_md5 BLOB NOT NULL, folded_md5 BLOB NOT NULL, body_id INTEGER,
+    h1s INTEGER NOT NULL, images_without_alt INTEGER NOT NULL, other_charset TEXT NOT NULL, translations TEXT NOT NULL);
 CREATE TABLE body (id INTEGER PRIMARY KEY, md5 BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB);
 CREATE INDEX body_md5 ON body (md5);
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -135,7 +138,7 @@ def _build(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript("BEGIN;" + TABLES + CREATE_VIEWS)
+        connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + CREATE_VIEWS)
         connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
         connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
         connection.execute("COMMIT")
@@ -158,13 +161,13 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
         version = int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
         if version > SCHEMA_VERSION:
             raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
         if version < SCHEMA_VERSION:
             raise StoreError(f"{path} was made by a development version (schema {version}), which none reads any longer. Crawl again into another folder.")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
     except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:
         if connection is not None:
             connection.close()
