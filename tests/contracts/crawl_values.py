@@ -48,3 +48,17 @@ def family(key, number):
     kinds = {item.name: item.type for item in fields(FamilyRecord)}
     values = {"str": str(number), "int": int(number), "float": float(number)}
     return FamilyRecord(**{name: key if name == "key" else values[kind] for name, kind in kinds.items()})
+
+
+def get(store, worker, now=0.0, horizon=1000.0):
+    """Leases everything that is ready; by host name."""
+    leases = store.lease(worker, [host.host_id for host in store.ready(100, horizon, now)], now)
+    return {lease.host.partition(":")[0]: lease for lease in leases}
+
+
+def urls(tasks):
+    return [task.request.url for task in tasks]
+
+
+def take(store, lease, now=0.0, most=100, in_hand=()):
+    return store.take(lease, most, frozenset((task.layer, task.seq) for task in in_hand), now)[0]

@@ -1,56 +1,17 @@
-"""`model.crawl_store.CrawlStore`, promise by promise, over every implementation."""
+"""`model.crawl_store.CrawlStore`, promise by promise, over every implementation. Sitemaps and budgets stand in files of their own."""
 
 from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, family, state
-from contracts.crawl_worlds import KEEPING, NO_LIMIT, PlainWorld, SqliteWorld
-from periplus.model.frontier import LAYER_FIRST, LAYER_NONE, LAYER_SITEMAP, StoredRobots
-from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
-from periplus.settings import Budget
+from contracts.crawl_values import batch, candidate, completion, errand, family, get, state, take, urls
+from contracts.crawl_worlds import KEEPING
+from periplus.model.frontier import StoredRobots
+from periplus.model.visit import Cause, Failed, Reason, Skipped
 
 A, B, W = "http://a.test/", "http://b.test/", "http://www.a.test/"
 ME, OTHER = 100, 200  # process ids
 NONE = frozenset()
-
-
-@pytest.fixture(params=[SqliteWorld, PlainWorld], ids=["sqlite", "plain"])
-def make(request, tmp_path):
-    """Makes a world: `make(budget)`; at the end its sums are compared with a recount."""
-    made = []
-
-    def make(budget=NO_LIMIT):
-        world = request.param(tmp_path, {ME, OTHER}, budget)
-        made.append(world)
-        return world
-
-    yield make
-    for world in made:
-        wrong, tally, true, orphans = world.recount()
-        world.close()
-        assert not wrong, "pending is the number of entries"
-        assert tally == true, "tallies equal a recount"
-        assert not orphans, "a waiting URL stands in a list"
-
-
-@pytest.fixture
-def store(make):
-    return make().open()
-
-
-def get(store, worker, now=0.0, horizon=1000.0):
-    """Leases everything that is ready; by host name."""
-    leases = store.lease(worker, [host.host_id for host in store.ready(100, horizon, now)], now)
-    return {lease.host.partition(":")[0]: lease for lease in leases}
-
-
-def urls(tasks):
-    return [task.request.url for task in tasks]
-
-
-def take(store, lease, now=0.0, most=100, in_hand=()):
-    return store.take(lease, most, frozenset((task.layer, task.seq) for task in in_hand), now)[0]
 
 
 # offers
@@ -284,81 +245,6 @@ def test_an_answer_that_comes_after_its_host_was_given_up_is_kept_but_nothing_is
     assert store.idle(1.0)
 
 
-# sitemaps and errands
-
-
-def test_a_sitemaps_url_comes_after_all_links(store):
-    store.offer([candidate(A + "s", None, in_sitemap=True), candidate(A, 0)], (), 0.0)
-    worker = store.join(ME, 0.0)
-    lease = get(store, worker)["a.test"]
-    first = take(store, lease)
-    assert urls(first) == [A]
-    store.commit(worker, batch(completion(lease, first[0])), 0.0)
-    (task,) = take(store, lease)
-    assert (task.layer, task.request.layer) == (LAYER_NONE, None)
-
-
-def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):
-    store.offer([candidate(A, 0), candidate(A + "s", None, in_sitemap=True)], (), 0.0)
-    worker = store.join(ME, 0.0)
-    lease = get(store, worker)["a.test"]
-    (home,) = take(store, lease)
-    store.commit(worker, batch(completion(lease, home, candidates=(candidate(A + "s", 1),))), 0.0)
-    (task,) = take(store, lease)
-    assert (task.request.url, task.layer) == (A + "s", 1)
-    assert take(store, lease, in_hand=[task]) == ()
-    store.commit(worker, batch(completion(lease, task)), 0.0)
-    tasks, later_s = store.take(lease, 9, NONE, 0.0)
-    assert (tasks, later_s) in (((), 0.0), ([], 0.0)), "only its old entry was left, and is gone now"
-    assert store.idle(0.0)
-    assert store.counts().by_reason == {"ok": 1 + 1}
-
-
-def test_a_sitemaps_url_in_hand_is_not_given_out_again_when_a_link_raises_it(store):
-    store.offer([candidate(A + "1", None, in_sitemap=True), candidate(A + "2", None, in_sitemap=True)], (), 0.0)
-    worker = store.join(ME, 0.0)
-    lease = get(store, worker)["a.test"]
-    one, two = take(store, lease)
-    store.commit(worker, batch(completion(lease, one, candidates=(candidate(A + "2", 1),))), 0.0)
-    assert store.take(lease, 9, frozenset({(two.layer, two.seq)}), 0.0)[0] in ((), [])
-    store.commit(worker, batch(completion(lease, two)), 0.0)
-    assert take(store, lease) in ((), [])
-    assert store.idle(0.0)
-    assert store.counts().fetched == 2
-
-
-def test_a_url_known_from_a_page_and_a_sitemap_enters_once(store):
-    store.offer([candidate(A, 0), candidate(A, None, in_sitemap=True)], (), 0.0)
-    assert len(take(store, get(store, store.join(ME, 0.0))["a.test"])) == 1
-
-
-def test_errands_go_to_their_own_hosts_list_and_enter_once(store):
-    robots = errand(B + "robots.txt", Purpose.ROBOTS, LAYER_FIRST, about="http://a.test:80")
-    store.offer([candidate(A), candidate(B)], [robots, robots, errand(A + "sitemap.xml", about="a.test")], 0.0)
-    worker = store.join(ME, 0.0)
-    leases = get(store, worker)
-    first = take(store, leases["b.test"])
-    assert [(task.request, task.url_id) for task in first] == [(robots.request, 0)], "before every page"
-    assert urls(take(store, leases["b.test"], in_hand=first)) == []
-    store.commit(worker, batch(completion(leases["b.test"], first[0])), 0.0)
-    assert urls(take(store, leases["b.test"])) == [B]
-    pages = take(store, leases["a.test"])
-    store.commit(worker, batch(completion(leases["a.test"], pages[0])), 0.0)
-    (sitemap,) = take(store, leases["a.test"])
-    assert (sitemap.request.purpose, sitemap.layer, sitemap.request.about) == (Purpose.SITEMAP, LAYER_SITEMAP, "a.test")
-    store.commit(worker, batch(completion(leases["a.test"], sitemap)), 0.0)
-    assert store.counts().fetched == 1, "errands are no pages"
-
-
-def test_an_errand_that_may_end_better_is_tried_again(store):
-    store.offer((), [errand(A + "sitemap.xml")], 0.0)
-    worker = store.join(ME, 0.0)
-    lease = get(store, worker)["a.test"]
-    store.commit(worker, batch(completion(lease, take(store, lease)[0], None, Failed(Cause.TIMEOUT), retry_in_s=1.0)), 0.0)
-    (again,) = take(store, lease, 1.0)
-    assert (again.request.attempt, again.request.url, again.request.purpose) == (1, A + "sitemap.xml", Purpose.SITEMAP)
-
-
 # what is remembered
 
 
@@ -388,66 +274,3 @@ def test_a_store_opened_again_goes_on_where_it_was(make):
     again = world.open()
     assert again.counts() == store.counts()
     assert urls(take(again, get(again, again.join(OTHER, 9.0), 9.0)["a.test"])) == [A + "1"]
-
-
-# budgets
-
-
-def test_max_pages_is_exact_over_two_workers(make):
-    world = make(Budget(max_pages=5))
-    stores = [world.open(), world.open()]
-    stores[0].offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
-    workers = [stores[0].join(ME, 0.0), stores[1].join(OTHER, 0.0)]
-    leases = [list(get(stores[0], workers[0], 0.0).values())[:1], []]
-    stores[0].commit(workers[0], batch(), 0.0)
-    both = {lease.host: lease for lease in leases[0]}
-    assert both
-    mine = leases[0][0]
-    first = stores[0].take(mine, 3, NONE, 0.0)[0]
-    second = stores[1].take(mine, 64, frozenset((t.layer, t.seq) for t in first), 0.0)[0]
-    assert len(first) + len(second) == 5
-    assert stores[0].take(mine, 1, frozenset((t.layer, t.seq) for t in (*first, *second)), 0.0)[0] == ()
-    assert not stores[0].budget_spent, "what is in hand may still fail to count"
-    skipped = completion(mine, first[0], Reason.ROBOTS, Skipped(Reason.ROBOTS))
-    stores[0].commit(workers[0], batch(skipped, *[completion(mine, task) for task in (*first, *second)[1:]]), 0.0)
-    assert stores[0].counts().fetched == 4
-    (last,) = stores[0].take(mine, 64, NONE, 0.0)[0]
-    stores[0].commit(workers[0], batch(completion(mine, last)), 0.0)
-    assert stores[0].take(mine, 64, NONE, 0.0)[0] == ()
-    assert stores[0].budget_spent
-    assert stores[0].counts().fetched == 5
-
-
-def test_what_a_dead_worker_had_in_hand_returns_to_the_budget(make):
-    store = make(Budget(max_pages=2)).open()
-    store.offer([candidate(A + str(n)) for n in range(5)], (), 0.0)
-    gone, heir = store.join(ME, 0.0), store.join(OTHER, 0.0)
-    lease = get(store, gone)["a.test"]
-    assert len(store.take(lease, 64, NONE, 0.0)[0]) == 2
-    store.leave(gone, 1.0)
-    assert len(store.take(get(store, heir, 1.0)["a.test"], 64, NONE, 1.0)[0]) == 2
-
-
-def test_under_a_budget_no_site_is_more_than_a_quantum_ahead(make):
-    store = make(Budget(max_pages=100, quantum=3)).open()
-    store.offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
-    worker = store.join(ME, 0.0)
-    leases = get(store, worker)
-    first = store.take(leases["a.test"], 64, NONE, 0.0)[0]
-    assert len(first) == 3
-    assert store.take(leases["a.test"], 64, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), 0.2)
-    store.commit(worker, batch(*[completion(leases["a.test"], task) for task in first]), 0.0)
-    assert store.take(leases["a.test"], 64, NONE, 0.0) == ((), 0.2)
-    other = store.take(leases["b.test"], 2, NONE, 0.0)[0]
-    store.commit(worker, batch(*[completion(leases["b.test"], task) for task in other]), 0.0)
-    assert len(store.take(leases["a.test"], 64, NONE, 0.0)[0]) == 2
-
-
-@pytest.mark.parametrize("trouble", [{"strikes": 1}, {"wait_s": 2.1}])
-def test_a_site_that_fails_or_must_wait_holds_nobody_up(make, trouble):
-    store = make(Budget(max_pages=100, quantum=3)).open()
-    store.offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
-    worker = store.join(ME, 0.0)
-    leases = get(store, worker)
-    store.commit(worker, batch(hosts=[state(leases["b.test"], release=False, **trouble)]), 0.0)
-    assert len(store.take(leases["a.test"], 64, NONE, 0.0)[0]) == 10
