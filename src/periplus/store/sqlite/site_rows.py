@@ -149,12 +149,10 @@ def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
 
 
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages that were kept, by target."""
+    """(source, target, kind, position, fragments parted by blanks) of the site's links that name a place, by target."""
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
-        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'noindex') AND p.media_type IN {_HTML}"
-        " AND p.body_id IS NOT NULL ORDER BY l.target"
+        f" WHERE {SITE_OF_URL} AND l.fragments <> '' AND l.kind IN ('a', 'area') AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
 

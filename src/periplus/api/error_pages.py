@@ -1,0 +1,92 @@
+"""Which pages that answered 200 are error pages all the same? Loads only those texts that can decide it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from periplus.analyse.nearness import shingles
+from periplus.analyse.soft404 import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home
+from periplus.api.judging import Seen
+from periplus.model.frontier import Look
+from periplus.model.web import HostKey, Url, UrlId
+from periplus.store.sqlite import checks, reading
+from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.site_rows import PageTexts
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import host_key
+
+ALIKE_CHARS = (0.7, 1.4)  # of a probe's length: beyond, texts do not share nine shingles in ten
+
+
+def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[PageTexts]) -> dict[int, str]:
+    """Why each seems to be one, by id: of the site's pages, of what leads to its home page, and of others that checks looked at."""
+    looks = checks.looks(connection)
+    habits = _habits(connection, seen, looks, pages)
+    found = {}
+    for page in pages:
+        look = _own_look(connection, seen, page, habits)
+        if look is not None and (why := looks_missing(look, habits.get(host_key(Url(look.url)), HostHabits()))):
+            found[page.url_id] = why
+    for url, seen_there in looks.items():
+        number = url_id(url)
+        if seen.place(number) < 0 or number not in {page.url_id for page in pages}:
+            if PROBE_WORDS not in url and (why := looks_missing(_look(url, url, seen_there), HostHabits())):
+                found[number] = why
+    return found | _sent_home(seen, habits)
+
+
+def _habits(connection: reading.Connection, seen: Seen, looks: Mapping[Url, Look], pages: Sequence[PageTexts]) -> dict[HostKey, HostHabits]:
+    """What each host sends for URLs that cannot exist, and its home page beside it."""
+    probes: dict[HostKey, list[PageLook]] = {}
+    for number, url in seen.met().items():
+        if PROBE_WORDS not in url:
+            continue
+        end = seen.text(seen.way(number).end)
+        if end in looks:
+            probes.setdefault(host_key(url), []).append(_look(url, end, looks[end]))
+    homes = {host_key(seen.text(page.url_id)): page for page in pages if host_key(seen.text(page.url_id)) in probes and _is_home(seen.text(page.url_id))}
+    contents = Contents(connection)
+    return {host: HostHabits(found, _page_look(seen, homes[host], contents) if host in homes else None) for host, found in probes.items()}
+
+
+def _is_home(url: Url) -> bool:
+    return url.count("/") == 3 and url.endswith("/")
+
+
+def _own_look(connection: reading.Connection, seen: Seen, page: PageTexts, habits: Mapping[HostKey, HostHabits]) -> PageLook | None:
+    """The page as `looks_missing` takes it; None where title and length alone say that it is none."""
+    short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
+    if not short and not habits:
+        return None
+    host = habits.get(host_key(seen.text(page.url_id)))
+    low, high = ALIKE_CHARS
+    alike = host is not None and any(low * len(probe.text) <= page.text_chars <= high * len(probe.text) for probe in host.probes)
+    return _page_look(seen, page, Contents(connection)) if short or alike else None
+
+
+def _page_look(seen: Seen, page: PageTexts, contents: Contents) -> PageLook:
+    text, url = contents.text(UrlId(page.url_id)) or "", seen.text(page.url_id)
+    return PageLook(url, url, page.title, page.h1, text, shingles(text))
+
+
+def _look(url: Url, final: Url, look: Look) -> PageLook:
+    return PageLook(url, final, look.title, look.h1, look.text, shingles(look.text))
+
+
+def _sent_home(seen: Seen, habits: Mapping[HostKey, HostHabits]) -> dict[int, str]:
+    """Deep URLs that redirect to a home page, where those do as well that cannot exist."""
+    if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
+        return {}
+    return {number: "it leads to the home page, as URLs do that cannot exist" for number, look in _redirected(seen) if _is_sent_home(look, habits)}
+
+
+def _is_sent_home(look: PageLook, habits: Mapping[HostKey, HostHabits]) -> bool:
+    host = habits.get(host_key(Url(look.url)))
+    return host is not None and PROBE_WORDS not in look.url and sent_home(look, host)
+
+
+def _redirected(seen: Seen) -> Iterator[tuple[int, PageLook]]:
+    """Every URL that redirects, with where to; nothing else of the look is known."""
+    none = shingles("")
+    for number in seen.redirecting():
+        yield number, PageLook(seen.text(number), seen.text(seen.way(number).end), "", "", "", none)

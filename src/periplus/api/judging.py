@@ -1,0 +1,179 @@
+"""What is thought of each URL that a site links to, after all that was seen of it, in the crawl and in checks?
+
+Reads what is stored, asks nothing. Redirects are followed through what the crawl and the checks recorded; the verdict on the last
+URL holds for the first. The rules themselves stand in `analyse.verdicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from periplus.analyse.linkgraph import FETCHED, places_in_sorted
+from periplus.analyse.verdicts import Attempt, Evidence, Hop, Judgement, judged
+from periplus.model.graph import REASONS
+from periplus.model.visit import STATE_OF, Cause, Cut, Reason, State
+from periplus.model.web import Origin, Url
+from periplus.store.sqlite import checks, graph_rows, reading
+from periplus.store.sqlite.listing import names
+from periplus.store.sqlite.site_rows import AllUrls
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import origin_of
+
+HOPS_MOST = 101  # redirects that are looked along: more than any setting lets a crawl or a check follow
+SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
+FAILED = [reason for reason in Reason if STATE_OF[reason] is State.INVALID] + [Reason.REFUSED, Reason.TRUNCATED]
+_HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})  # of a URL that nobody was asked for because of its host
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a URL leads."""
+
+    end: int  # id of the last URL; in a circle of the first
+    hops: tuple[Hop, ...]
+    circle: bool  # or without end, as far as anybody went
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What was seen of one URL by asking for it."""
+
+    url: Url
+    attempts: list[Attempt] = field(default_factory=list)
+    hop: tuple[int, Url] | None = None  # the latest answer's status and target, when it was a redirect
+    skipped: Reason | None = None  # why it was not asked for at last
+    seen_at: float = 0.0  # the latest visit of whatever kind
+    got_at: float = 0.0  # the latest by GET
+
+    def add(self, row: checks.Asked) -> None:
+        """The next visit, in order of time. A HEAD counts when it succeeds or redirects: many servers answer others wrongly."""
+        self.seen_at = max(self.seen_at, row.started)
+        if row.purpose != "head":
+            self.got_at = max(self.got_at, row.started)
+        if row.outcome == "skipped":
+            self.skipped = Reason(row.detail.partition(": ")[0])
+            return
+        if row.purpose == "head" and not (row.outcome == "redirected" or 200 <= row.status < 300):
+            return
+        self.skipped = None
+        self.hop = (row.status, Url(row.detail)) if row.outcome == "redirected" else None
+        self.attempts.append(_attempt(row))
+
+
+def _attempt(row: checks.Asked) -> Attempt:
+    if row.outcome == "failed":
+        return Attempt(row.started, 0, Cause(row.detail.partition(": ")[0]))
+    return Attempt(row.started, row.status, cut=Cut(row.detail) if row.outcome == "fetched" else Cut.NONE)
+
+
+class Seen:
+    """Everything that was seen of the collection's URLs, as it stands at one moment."""
+
+    def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float) -> None:
+        """urls: all of the collection's. spacing_s: between two failures that make a verdict."""
+        self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
+        self._traces: dict[int, _Trace] = {}
+        for row in checks.asked(connection):
+            self._trace(url_id(row.url), row.url).add(row)
+        self._add_failures()
+        self._host_attempts: dict[Origin, list[Attempt]] = {}
+        for row in checks.host_failures(connection):
+            self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
+        moved = graph_rows.redirects(connection)
+        self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
+
+    def _trace(self, url: int, text: Url) -> _Trace:
+        return self._traces.setdefault(url, _Trace(text))
+
+    def _add_failures(self) -> None:
+        """What the crawl saw of pages that failed stands before or between what checks saw."""
+        for number, row in checks.failures(self._connection, names(FAILED)):
+            trace = self._trace(number, row.url)
+            if row.purpose not in ("head", "check") and row.outcome not in ("skipped", "unchanged"):
+                trace.attempts.append(_attempt(row))
+        for trace in self._traces.values():
+            trace.attempts.sort(key=lambda attempt: attempt.at)
+
+    def place(self, url: int) -> int:
+        """The URL's place in the columns; -1: checks met it, and the crawl did not."""
+        return int(places_in_sorted(self._urls.ids, np.array([url], np.int64))[0])
+
+    def text(self, url: int) -> Url:
+        trace, place = self._traces.get(url), self.place(url)
+        return self._urls.texts[place] if place >= 0 else trace.url if trace else Url("")
+
+    def reason(self, url: int) -> Reason:
+        """As the crawl left it, or as a check found that it may not be asked for."""
+        trace, place = self._traces.get(url), self.place(url)
+        if trace is not None and trace.skipped is not None:
+            return trace.skipped
+        return REASONS[int(self._urls.reasons[place])] if place >= 0 else Reason.SCOPE
+
+    def asked_at(self, url: int, *, by_get: bool) -> float:
+        """When a check last had to do with the URL, or by GET; 0.0: never."""
+        trace = self._traces.get(url)
+        return 0.0 if trace is None else trace.got_at if by_get else trace.seen_at
+
+    def met(self) -> Mapping[int, Url]:
+        """Every URL that checks asked for, or were led to."""
+        found = {number: trace.url for number, trace in self._traces.items()}
+        return found | {url_id(trace.hop[1]): trace.hop[1] for trace in self._traces.values() if trace.hop}
+
+    def redirecting(self) -> list[int]:
+        """Ids of the URLs that redirect."""
+        return [number for number in {*self._moved, *self._traces} if self.hop(number)]
+
+    def hop(self, url: int) -> tuple[int, int] | None:
+        """(status, id of its target) of a URL that redirects. A check's answer is later than the crawl's."""
+        trace = self._traces.get(url)
+        if trace is not None and trace.hop is not None:
+            return trace.hop[0], url_id(trace.hop[1])
+        target = self._moved.get(url)
+        if target is None or (trace is not None and trace.seen_at and trace.attempts):
+            return None
+        place = self.place(url)
+        return int(self._urls.statuses[place]) if place >= 0 else 0, target
+
+    def way(self, url: int) -> Way:
+        """Where the URL leads, hop by hop."""
+        hops: list[Hop] = []
+        met, end = {url}, url
+        while len(hops) < HOPS_MOST and (hop := self.hop(end)) is not None:
+            status, end = hop
+            if status:  # an alias is no redirect: nobody was sent anywhere
+                hops.append(Hop(status, self.text(end)))
+            if end in met:
+                return Way(url, tuple(hops), True)
+            met.add(end)
+        return Way(end, tuple(hops), False)
+
+    def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
+        """looks_missing: why pages that answered 200 seem error pages, by id."""
+        way = self.way(url)
+        attempts = self._attempts(way.end)
+        if way.hops and not attempts and self.reason(way.end) not in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN):
+            way = Way(url, way.hops, True) if len(way.hops) > 1 and self._ended_unasked(way) else way
+            attempts = self._attempts(way.end)
+        missing = looks_missing.get(url) or looks_missing.get(way.end, "")
+        evidence = Evidence(self.reason(way.end), attempts, way.hops, way.circle, missing)
+        return judged(evidence, spacing_s=self._spacing_s)
+
+    def _ended_unasked(self, way: Way) -> bool:
+        """Whether redirects went on until somebody had enough: their last target was never asked for."""
+        return self.place(way.end) < 0 and way.end not in self._traces
+
+    def _attempts(self, url: int) -> list[Attempt]:
+        """The attempts at one URL, those at its host when that was why it was not asked for."""
+        trace, reason, place = self._traces.get(url), self.reason(url), self.place(url)
+        if trace is not None and trace.attempts:
+            own = list(trace.attempts)
+        elif place >= 0 and self._urls.statuses[place] and reason in SETTLED | {Reason.REDIRECT}:
+            own = [Attempt(checks.visited_at(self._connection, url), int(self._urls.statuses[place]))]
+        else:
+            own = []
+        if reason in _HOST_REASONS and (trace is None or trace.skipped is not None or not own):
+            own += self._host_attempts.get(origin_of(self.text(url)), [])
+        return sorted(own, key=lambda attempt: attempt.at)

@@ -1,0 +1,138 @@
+"""What is remembered of checking links: what was asked and seen, what was found in each run?
+
+A link's target that is no page of ours has no row for its answer but its visits (purpose `head` or `check`): the map and the tables
+of pages stay as the crawl left them. `look` adds what was seen on a page that is not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from periplus.model.audit import FragmentVerdict
+from periplus.model.frontier import Look
+from periplus.model.web import Url, UrlId
+
+TABLES = """
+CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
+CREATE TABLE look (
+    visit_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, title TEXT NOT NULL, h1 TEXT NOT NULL, text TEXT NOT NULL, fragments TEXT NOT NULL);
+CREATE TABLE issue (
+    run_id INTEGER NOT NULL, code TEXT NOT NULL, url_id INTEGER NOT NULL, related_id INTEGER NOT NULL,
+    PRIMARY KEY (run_id, code, url_id, related_id)) WITHOUT ROWID;
+"""
+_OF_CHECKS = "purpose IN ('head', 'check')"  # written as in the index, or SQLite does not take it
+_SINCE = "check_since"  # in meta: when the check that has not ended yet began
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One visit as evidence. url: that was asked for; outcome, status, detail: as `pages.outcome_columns` writes them."""
+
+    url: Url
+    purpose: str
+    started: float
+    outcome: str
+    status: int
+    detail: str
+
+
+def begin(connection: sqlite3.Connection, now: float) -> float:
+    """When the check that goes on began: now, or earlier when one was interrupted. Within a transaction."""
+    connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (_SINCE, repr(now)))
+    return since(connection)
+
+
+def since(connection: sqlite3.Connection) -> float:
+    """When the check that goes on began; infinity: none goes on."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SINCE,)).fetchone()
+    return float(row[0]) if row else float("inf")
+
+
+def end(connection: sqlite3.Connection) -> None:
+    """The next check asks everything anew. Within a transaction."""
+    connection.execute("DELETE FROM meta WHERE name = ?", (_SINCE,))
+
+
+def was_asked(connection: sqlite3.Connection, url: Url, purpose: str) -> bool:
+    """Whether the check that goes on has asked for the URL: by GET, if purpose is `check`."""
+    purposes = "purpose = 'check' AND " + _OF_CHECKS if purpose == "check" else _OF_CHECKS
+    return connection.execute(f"SELECT 1 FROM visit WHERE text = ? AND {purposes} AND started >= ?", (url, since(connection))).fetchone() is not None
+
+
+def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> None:
+    row = (visit_id, look.media_type, look.title, look.h1, look.text, json.dumps(dict(look.fragments)))
+    connection.execute("INSERT OR REPLACE INTO look VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def asked(connection: sqlite3.Connection) -> Iterator[Asked]:
+    """All that was ever asked to check links, oldest first."""
+    find = f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {_OF_CHECKS} ORDER BY id"
+    for url, *rest in connection.execute(find):
+        yield Asked(Url(url), *rest)
+
+
+def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
+    """The latest look at each URL."""
+    find = f"SELECT v.text, l.media_type, l.title, l.h1, l.text, l.fragments FROM visit v JOIN look l ON l.visit_id = v.id WHERE v.{_OF_CHECKS} ORDER BY v.id"
+    return {
+        Url(url): Look(media_type, title, h1, text, tuple((name, FragmentVerdict(said)) for name, said in json.loads(fragments).items()))
+        for url, media_type, title, h1, text, fragments in connection.execute(find)
+    }
+
+
+def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[UrlId, Asked]]:
+    """Every visit of the pages that stand at one of the reasons (an SQL list), oldest first."""
+    find = (
+        "SELECT v.url_id, u.text, v.purpose, v.started, v.outcome, v.status, v.detail FROM visit v JOIN url u ON u.id = v.url_id"
+        f" WHERE u.reason IN ({reasons}) ORDER BY v.id"
+    )
+    for url_id, url, *rest in connection.execute(find):
+        yield UrlId(url_id), Asked(Url(url), *rest)
+
+
+def host_failures(connection: sqlite3.Connection) -> Iterator[Asked]:
+    """Every request for a robots.txt to which nobody answered: so it would have been with any page of the host."""
+    find = "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL ORDER BY id"
+    for url, *rest in connection.execute(find):
+        yield Asked(Url(url), *rest)
+
+
+def store_issues(connection: sqlite3.Connection, run_id: int, keys: Iterable[tuple[str, int, int]]) -> None:
+    """keys: (code, id of the page, id of the other URL or 0). Within a transaction."""
+    connection.executemany("INSERT OR IGNORE INTO issue VALUES (?, ?, ?, ?)", ((run_id, *key) for key in keys))
+
+
+def issues_of(connection: sqlite3.Connection, run_id: int) -> frozenset[tuple[str, int, int]]:
+    """The keys that `store_issues` took."""
+    return frozenset(connection.execute("SELECT code, url_id, related_id FROM issue WHERE run_id = ?", (run_id,)).fetchall())
+
+
+def visited_at(connection: sqlite3.Connection, url_id: int) -> float:
+    """When a known URL was last asked for by the crawl."""
+    row = connection.execute("SELECT visited FROM url WHERE id = ?", (url_id,)).fetchone()
+    return float(row[0] or 0.0) if row else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PageTraits:
+    """What an audit asks of a page beside what readers see. translations: (hreflang, URL)."""
+
+    h1s: int
+    images_without_alt: int
+    other_charset: str
+    translations: tuple[tuple[str, Url], ...]
+
+
+def page_traits(connection: sqlite3.Connection) -> dict[int, PageTraits]:
+    """By id, of those pages only that differ from the usual: one main heading, no image without a text, one charset, no translations."""
+    find = (
+        "SELECT url_id, h1s, images_without_alt, other_charset, translations FROM page"
+        " WHERE h1s <> 1 OR images_without_alt > 0 OR other_charset <> '' OR translations <> ''"
+    )
+    return {
+        number: PageTraits(h1s, images, charset, tuple((language, Url(url)) for language, url in json.loads(translations or "[]")))
+        for number, h1s, images, charset, translations in connection.execute(find)
+    }
