@@ -68,6 +68,7 @@ class Manners:
     ignore_robots: bool = _row(False, "Do not ask for robots.txt of hosts that are your own; stored with the run.")
     retries: int = _row(2, "Further attempts after a failure that may pass (5xx, timeouts, lost connections).", unit="attempts", low=0, high=20)
     retry_wait_s: float = _row(5.0, "Wait before a further attempt and before a failing host is asked again; doubled each time.", unit="s", low=0, high=3600)
+    recheck_wait_s: float = _row(30.0, "Shortest time between two failures before a link is called broken.", unit="s", low=0, high=604_800)
     host_strikes: int = _row(4, "Suspensions in a row after which a host is given up for this run.", unit="times", low=1, high=100)
 
 

@@ -112,10 +112,10 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     schema.refuse_network_disk(order.folder)
     order.folder.mkdir(parents=True, exist_ok=True)
     with only_crawl(order.folder):
-        return _crawl_alone(_ruled(dataclasses.replace(order, settings=_workable(order.settings))), watch)
+        return _crawl_alone(_ruled(dataclasses.replace(order, settings=workable(order.settings))), watch)
 
 
-def _workable(settings: Settings) -> Settings:
+def workable(settings: Settings) -> Settings:
     """The settings, as the engine needs them: a lease outlasts any request by as much again, host names are in lower case."""
     keeping = dataclasses.replace(settings.keeping, lease_s=max(settings.keeping.lease_s, 2 * settings.limits.total_timeout_s))
     manners = dataclasses.replace(settings.manners, mine=tuple(name.lower() for name in settings.manners.mine))
@@ -141,22 +141,28 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
     store = SqliteCrawlStore(order.folder, run_id, order.settings.budget, order.settings.keeping)
     try:
         _open_run(store, order, clock.now())
-        boss = _Boss(store, order, run_id, watch)
-        ended_by_itself = False
-        try:
-            run_worker(store, order, boss.tick)
-            ended_by_itself = not boss.stop_note
-        finally:
-            boss.dismiss(at_once=not ended_by_itself)
+        stop_note, elapsed_s = work(store, order, run_id, watch)
         counts = store.counts()
         waiting = not store.idle(clock.now())
         reason, rule = store.standing(url_id(order.starts[0]))
     finally:
         store.close()
     first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
-    state, note = judged(counts, waiting, boss.stop_note or _budget_note(order, waiting), first)
+    state, note = judged(counts, waiting, stop_note or _budget_note(order, waiting), first)
     runs.end_run(order.folder, run_id, state, note, clock.now())
-    return CrawlEnd(run_id, state, note, counts, boss.elapsed_s, went_on)
+    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on)
+
+
+def work(store: SqliteCrawlStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> tuple[str, float]:
+    """Does what waits, with further processes where they help. Returns (why it was stopped, empty if nothing was left; seconds)."""
+    boss = _Boss(store, order, run_id, watch)
+    ended_by_itself = False
+    try:
+        run_worker(store, order, boss.tick)
+        ended_by_itself = not boss.stop_note
+    finally:
+        boss.dismiss(at_once=not ended_by_itself)
+    return boss.stop_note, boss.elapsed_s
 
 
 def _open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float) -> None:
