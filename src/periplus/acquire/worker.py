@@ -172,7 +172,8 @@ class Worker:
         self._store.commit(self._name, batch, self._clock.now())
 
     def _in_hand(self) -> int:
-        return sum(len(host.tasks) + len(host.flying) for host in self._held.values())
+        """Tasks taken and not stored: they count against max_pages until they are."""
+        return len(self._done) + sum(len(host.tasks) + len(host.flying) for host in self._held.values())
 
     # requests --------------------------------------------------------------------------------------------------------
 

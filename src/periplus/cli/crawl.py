@@ -12,10 +12,9 @@ from types import FrameType
 from typing import Any
 
 import click
-from rich.console import Console
 
 from periplus.cli.options import SUFFIX, setting_options, settings_of
-from periplus.cli.progress import ProgressDisplay, amount, duration
+from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.web import Url
 from periplus.settings import DELAY_FLOOR_S, Settings
@@ -54,20 +53,19 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     settings = settings_of(flags, folder)
     order = CrawlOrder(folder, tuple(urls), settings)
     check_order(order)
-    console = Console(stderr=True, highlight=False)
     configure_logs(flags["verbose"])
-    notice(console, settings)
+    notice(settings)
     if fresh:
-        _delete(console, folder)
-    stopping = StopOnSignal(console)
-    with ProgressDisplay(console, quiet=flags["quiet"] or flags["no_progress"]) as display:
+        _delete(folder)
+    stopping = StopOnSignal()
+    with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
 
         def watch(progress: Any) -> bool:
             display.show(progress)
             return bool(stopping.asked)
 
         end = run(order, watch)
-    _summary(console, end, folder)
+    _summary(end, folder)
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
 
@@ -89,12 +87,12 @@ def _lines(file: Any) -> list[str]:
     return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
 
 
-def notice(console: Console, settings: Settings) -> None:
+def notice(settings: Settings) -> None:
     manners = settings.manners
     if manners.delay_s < DELAY_FLOOR_S and not manners.mine:
-        console.print(f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.", style="yellow")
+        say(f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.", "yellow")
     if settings.identity.insecure:
-        console.print("Certificates are not verified (--insecure): what is fetched may come from anyone.", style="yellow")
+        say("Certificates are not verified (--insecure): what is fetched may come from anyone.", "yellow")
 
 
 def configure_logs(verbose: int) -> None:
@@ -102,7 +100,7 @@ def configure_logs(verbose: int) -> None:
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
 
 
-def _delete(console: Console, folder: Path) -> None:
+def _delete(folder: Path) -> None:
     """--fresh. Deletes only what a collection consists of, and says so first."""
     from periplus.api.collection import contents
     from periplus.store.sqlite.runs import only_crawl
@@ -112,7 +110,7 @@ def _delete(console: Console, folder: Path) -> None:
         return
     with only_crawl(folder):  # not under the feet of one that is at work
         size = sum(path.stat().st_size for path in parts)
-        console.print(f"--fresh: deleting the collection in {folder}/ ({', '.join(path.name for path in parts)}; {amount(size)})", style="yellow")
+        say(f"--fresh: deleting the collection in {folder}/ ({', '.join(path.name for path in parts)}; {amount(size)})", "yellow")
         for path in parts:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -120,9 +118,8 @@ def _delete(console: Console, folder: Path) -> None:
 class StopOnSignal:
     """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once, and even that loses only what was in hand."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self) -> None:
         self.asked = False
-        self._console = console
         signal.signal(signal.SIGINT, self._ask)
         signal.signal(signal.SIGTERM, self._ask)
 
@@ -130,19 +127,17 @@ class StopOnSignal:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        self._console.print("Stopping: storing what is under way. Once more to stop at once.", style="yellow")
+        say("Stopping: storing what is under way. Once more to stop at once.", "yellow")
 
 
-def _summary(console: Console, end: Any, folder: Path) -> None:
+def _summary(end: Any, folder: Path) -> None:
     counts = end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
-    console.print(f"[{style}]{end.state.capitalize()}[/]" + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
+    say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
     read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
-    console.print(
-        f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, {counts.known:,} known, {counts.waiting:,} waiting."
-    )
+    say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, {counts.known:,} known, {counts.waiting:,} waiting.")
     if end.went_on and not counts.fetched and not counts.waiting:
-        console.print("This crawl was complete already; --fresh begins anew.")
+        say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:
-        console.print(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}".replace(" --fresh", ""))
-    console.print(f"Kept in {folder}/ — next: periplus map -c {shlex.quote(str(folder))}")
+        say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}".replace(" --fresh", ""))
+    say(f"Kept in {folder}/ — next: periplus map -c {shlex.quote(str(folder))}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
+import click
 
 from periplus.api.crawling import Progress
 
+if TYPE_CHECKING:
+    from periplus.cli.panel import Panel
+
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
-HOSTS_SHOWN = 6
 ERRORS = {
     "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable", "tls": "TLS",
     "client-error": "client errors", "bad-answer": "bad answers", "truncated": "cut short", "robots": "robots.txt", "trap": "traps",
@@ -41,33 +42,42 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def say(text: str, color: str = "") -> None:
+    """A line on stderr; its color is dropped when stderr is no terminal."""
+    click.secho(text, err=True, fg=color or None)
+
+
 class ProgressDisplay:
     """Shows Progress values as they come. Use as a context; `show` costs nothing between two frames."""
 
-    def __init__(self, console: Console, *, quiet: bool) -> None:
-        self._console, self._quiet = console, quiet
-        self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal and not quiet else None
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._panel: Panel | None = None
+        if sys.stderr.isatty() and not quiet:
+            from periplus.cli.panel import Panel  # 50 ms that a crawl from cron need not spend
+
+            self._panel = Panel()
         self._history: deque[tuple[float, int]] = deque()
         self._said_at = time.monotonic()
 
     def __enter__(self) -> ProgressDisplay:
-        if self._live:
-            self._live.start()
+        if self._panel:
+            self._panel.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._live:
-            self._live.stop()
+        if self._panel:
+            self._panel.stop()
 
     def show(self, progress: Progress) -> None:
         self._history.append((progress.elapsed_s, progress.counts.fetched))
         while self._history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
             self._history.popleft()
-        if self._live:
-            self._live.update(self._panel(progress))
+        if self._panel:
+            self._panel.show(progress, self._rate(), troubles(progress))
         elif not self._quiet and time.monotonic() - self._said_at >= PLAIN_EVERY_S:
             self._said_at = time.monotonic()
-            self._console.print(self._line(progress), highlight=False, soft_wrap=True)
+            say(self._line(progress))
 
     def _rate(self) -> float:
         (first_at, first), (last_at, last) = self._history[0], self._history[-1]
@@ -76,34 +86,11 @@ class ProgressDisplay:
     def _line(self, progress: Progress) -> str:
         counts = progress.counts
         parts = [f"{duration(progress.elapsed_s)}", f"{counts.fetched:,} fetched", f"{self._rate():.1f}/s", f"{counts.waiting:,} waiting"]
-        parts += [f"{counts.known:,} known", amount(counts.wire_bytes), *_troubles(progress)]
+        parts += [f"{counts.known:,} known", amount(counts.wire_bytes), *troubles(progress)]
         return " · ".join(parts)
 
-    def _panel(self, progress: Progress) -> Group:
-        counts = progress.counts
-        head = Text.assemble(
-            (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ", (f"{counts.known:,}", "bold"), " known   ",
-            (f"{self._rate():.1f}", "bold"), " pages/s   ", amount(counts.wire_bytes), "   ", duration(progress.elapsed_s),
-            f"   {progress.workers} workers" if progress.workers > 1 else "",
-        )  # fmt: skip
-        lines: list[Text | Table] = [head]
-        troubles = _troubles(progress)
-        if troubles:
-            lines.append(Text(" · ".join(troubles), style="yellow"))
-        if progress.hosts:
-            lines.append(_hosts(progress))
-        return Group(*lines)
 
-
-def _troubles(progress: Progress) -> list[str]:
+def troubles(progress: Progress) -> list[str]:
     """What went wrong so far, most frequent first."""
     found = [(count, ERRORS[reason]) for reason, count in progress.counts.by_reason.items() if reason in ERRORS]
     return [f"{count:,} {name}" for count, name in sorted(found, reverse=True)]
-
-
-def _hosts(progress: Progress) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for host in progress.hosts[:HOSTS_SHOWN]:
-        wait = f"waits {duration(host.wait_s)}: {host.waits_for}" if host.wait_s > 1 else "being asked" if host.leased else "ready"
-        table.add_row(Text(host.host, style="cyan"), f"{host.fetched:,} fetched", f"{host.pending:,} waiting", Text(wait, style="dim"))
-    return table

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice
 from periplus.cli.options import collection_option, found_collection, setting_options
-from periplus.cli.progress import ProgressDisplay, amount, duration
+from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.errors import PeriplusError, UsageError
 from periplus.settings import rows
 
@@ -62,26 +61,25 @@ def refresh(collection: Path | None, everything: bool, every: float | None, **fl
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
     order = refresh_order(folder, given, due_only=not everything)
     check_order(order)
-    console = Console(stderr=True, highlight=False)
     configure_logs(flags["verbose"])
-    notice(console, order.settings)
-    stopping = StopOnSignal(console)
+    notice(order.settings)
+    stopping = StopOnSignal()
 
     def once() -> str:
-        with ProgressDisplay(console, quiet=flags["quiet"] or flags["no_progress"]) as display:
+        with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
 
             def watch(progress: Any) -> bool:
                 display.show(progress)
                 return stopping.asked
 
             done = run(order, watch)
-        _summary(console, done, folder)
+        _summary(done, folder)
         return str(done.end.state)
 
     if every is None:
         state = once()
     else:
-        state = repeat(lambda: _unless_busy(console, once), every, lambda: stopping.asked, (time.time, time.sleep))
+        state = repeat(lambda: _unless_busy(once), every, lambda: stopping.asked, (time.time, time.sleep))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[state])
 
 
@@ -100,23 +98,23 @@ def repeat(once: Callable[[], str], every_s: float, stopped: Callable[[], bool],
             return state
 
 
-def _unless_busy(console: Console, once: Callable[[], str]) -> str:
+def _unless_busy(once: Callable[[], str]) -> str:
     """One run of many: what keeps this one from running (a crawl at work, a full disk) is said, and the next is tried."""
     try:
         return once()
     except UsageError:
         raise
     except PeriplusError as error:
-        console.print(f"No refresh this time: {error}", style="yellow")
+        say(f"No refresh this time: {error}", "yellow")
         return "failed"
 
 
-def _summary(console: Console, done: Any, folder: Path) -> None:
+def _summary(done: Any, folder: Path) -> None:
     end, counts = done.end, done.end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
-    console.print(f"[{style}]{end.state.capitalize()}[/]" + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
-    console.print(", ".join(f"{count:,} {finding.value}" for finding, count in done.found.items() if count or finding.value in ("unchanged", "changed")) + ".")
-    console.print(f"{counts.fetched:,} asked for in this run ({amount(counts.wire_bytes)}).")
+    say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
+    say(", ".join(f"{count:,} {finding.value}" for finding, count in done.found.items() if count or finding.value in ("unchanged", "changed")) + ".")
+    say(f"{counts.fetched:,} asked for in this run ({amount(counts.wire_bytes)}).")
     if counts.waiting:
-        console.print(f"{counts.waiting:,} are left. To go on: periplus refresh -c {shlex.quote(str(folder))}")
-    console.print(f"What changed: periplus diff -c {shlex.quote(str(folder))}")
+        say(f"{counts.waiting:,} are left. To go on: periplus refresh -c {shlex.quote(str(folder))}")
+    say(f"What changed: periplus diff -c {shlex.quote(str(folder))}")
