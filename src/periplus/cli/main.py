@@ -19,10 +19,14 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
     "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
     "links": ("periplus.cli.listing", "List links, with anchors and positions."),
     "diff": ("periplus.cli.diff", "Compare two runs: pages, links, the map, issues."),
+    "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
+    "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),
+    "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
     "report": ("periplus.cli.report", "Write one page that shows what was found."),
     "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
     "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
 }
+_FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
 _EXIT_CODES = """
 Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that looks suspicious;
 4 a crawl that read no page; 130 stopped by Ctrl-C.
@@ -38,7 +42,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name.replace("map", "site_map"))
+        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), _FUNCTIONS.get(cmd_name, cmd_name))
         assert isinstance(command, click.Command)
         return command
 

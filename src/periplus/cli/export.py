@@ -1,0 +1,78 @@
+"""`periplus export`: whole tables as files, and the pages as an archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.errors import UsageError
+from periplus.present.wording import count_of
+
+TEXT_FORMATS = ("csv", "jsonl")
+FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
+_SENTENCES = {
+    "pages": "URLs that were asked for, with what came of each, its links, rank and score.",
+    "links": "Every link with anchor, position, and what became of its target.",
+    "redirects": "Chains of redirects, one row a hop.",
+    "sites": "Sites with sums over their pages.",
+    "runs": "Runs with their settings.",
+    "urls": "Every URL that was ever seen, fetched or not.",
+    "hosts": "Every host that was met.",
+    "visits": "Every attempt to fetch a URL.",
+}
+
+
+@click.group()
+def export() -> None:
+    """Write tables for other programs, or the pages as a WARC archive.
+
+    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand.
+    """
+
+
+def _table_command(name: str) -> click.Command:
+    def write(collection: Path | None, format: str | None, output: Path | None, **flags: Any) -> None:
+        export_table(found_collection(collection), name, format or _format_of(output), output, ranks=not flags.get("no_rank", False))
+
+    options = [click.option("-f", "--format", type=click.Choice(FORMATS), default=None, help="By default as the output's name ends, else csv.")]
+    if name == "pages":
+        options.append(click.option("--no-rank", is_flag=True, help="Without final_url, inlinks, outlinks, pagerank and link_score: faster."))
+    for option in options:
+        write = option(write)
+    return click.command(name, help=_SENTENCES[name])(collection_option(output_option(write)))
+
+
+def _format_of(output: Path | None) -> str:
+    ending = output.suffix.removeprefix(".").lower() if output else ""
+    return ending if ending in FORMATS else "csv"
+
+
+def export_table(folder: Path, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
+    """Writes one table to a file or, as text, to stdout. Raises UsageError."""
+    from periplus.api.exporting import table
+    from periplus.present.tables import write_table
+
+    if format not in TEXT_FORMATS and output is None:
+        raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
+    with table(folder, name, ranks=ranks) as found:
+        if output is None or format in TEXT_FORMATS:
+            with opened(output, exact=True) as out:
+                write_table([column.name for column in found.columns], found.rows, format, out)
+            return
+        from periplus.present.table_files import write_parquet, write_xlsx
+
+        try:
+            if format == "parquet":
+                written = count_of(write_parquet(found.columns, found.rows, output), "row")
+            else:
+                written = count_of(write_xlsx(name, found.columns, found.rows, output), "sheet")
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
+    click.echo(f"Written to {output}: {written}", err=True)
+
+
+for _name in _SENTENCES:
+    export.add_command(_table_command(_name))

@@ -1,0 +1,110 @@
+"""`periplus sql`: any question, no harm, and an end in time."""
+
+import sqlite3
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from periplus.api.asking import asked
+from periplus.cli.main import main
+from periplus.errors import StoreError, UsageError
+from periplus.store.sqlite import schema
+from stored import page, stored
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    site = {"https://e.org/": page("Home", "/a", "/b"), "https://e.org/a": 404, "https://e.org/b": page("=1+1", "/")}
+    return stored(tmp_path_factory.mktemp("sql") / "c", site, ["https://e.org/"])
+
+
+def answers(folder, question, **limits):
+    with asked(folder, question, **limits) as answer:
+        return list(answer.columns), list(answer.rows)
+
+
+def test_a_question_is_answered(folder):
+    columns, rows = answers(folder, "SELECT status, count(*) AS n FROM pages GROUP BY status ORDER BY status")
+    assert columns == ["status", "n"] and rows == [(200, 2), (404, 1)]
+
+
+def test_questions_may_join_recur_and_look_into_the_schema(folder):
+    assert answers(folder, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT sum(i) FROM n")[1] == [(15,)]
+    assert ("url",) in answers(folder, "SELECT name FROM pragma_table_info('pages')")[1]
+    assert answers(folder, "SELECT x'00ff' AS b")[1] == [("00ff",)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM url",
+        "UPDATE url SET reason = 'ok'",
+        "DROP TABLE url",
+        "CREATE TABLE t (a)",
+        "CREATE TEMP TABLE t (a)",
+        "ATTACH '/etc/passwd' AS p",
+        "ATTACH 'new.db' AS p",
+        "PRAGMA query_only = OFF",
+        "PRAGMA journal_mode = DELETE",
+        "BEGIN",
+        "VACUUM INTO 'copy.db'",
+        "SELECT load_extension('x')",
+        "SELECT matches(url, '(a+)+$') FROM urls",
+        "SELECT 1; DELETE FROM url",
+        "SELECT nothing FROM urls",
+        "SELECT",
+        "",
+        "SELECT zeroblob(1000000000)",
+    ],
+)
+def test_what_does_more_than_read_is_refused(folder, statement, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((UsageError, StoreError)):
+        answers(folder, statement)
+    assert not list(tmp_path.iterdir())
+    with sqlite3.connect(folder / schema.DATABASE) as connection:
+        assert connection.execute("SELECT count(*) FROM url").fetchone() == (3,)
+    connection.close()
+
+
+def test_a_question_that_takes_too_long_is_stopped(folder):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(StoreError, match=r"longer than 0\.05 s"):
+        answers(folder, endless, time_limit_s=0.05)
+    with pytest.raises(StoreError, match=r"longer than 0\.05 s"):  # also while its rows are read
+        answers(folder, endless.replace("count(*)", "i"), time_limit_s=0.05)
+
+
+def test_rows_may_be_limited(folder):
+    assert len(answers(folder, "SELECT * FROM urls", most=2)[1]) == 2
+    assert answers(folder, "SELECT * FROM urls", most=0)[1] == []
+
+
+def test_the_command_writes_tables_csv_and_json_lines(folder, tmp_path):
+    run = CliRunner().invoke
+    question = "SELECT url, title FROM pages WHERE title LIKE '=%'"
+    shown = run(main, ["sql", question, "-c", str(folder)])
+    assert shown.exit_code == 0 and "https://e.org/b" in shown.stdout
+    assert run(main, ["sql", question, "-c", str(folder), "-f", "csv"]).stdout == "url,title\nhttps://e.org/b,'=1+1\n"
+    assert run(main, ["sql", question, "-c", str(folder), "-f", "jsonl"]).stdout == '{"url": "https://e.org/b", "title": "=1+1"}\n'
+    assert run(main, ["sql", "SELECT nothing FROM urls", "-c", str(folder)]).exit_code == 2
+
+
+def test_a_crawl_may_write_meanwhile(folder):
+    """A reader never blocks the writer."""
+    with asked(folder, "SELECT * FROM urls") as answer:
+        next(answer.rows)
+        done = threading.Event()
+
+        def write():
+            connection = sqlite3.connect(folder / schema.DATABASE, timeout=1)
+            with connection:
+                connection.execute("UPDATE meta SET value = value WHERE name = 'seq'")
+            connection.close()
+            done.set()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join(5)
+        assert done.is_set()
