@@ -1,0 +1,171 @@
+"""What came, went, changed and moved between two views of a site? Pure; columns are compared as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted
+from periplus.model.audit import Issue
+from periplus.model.comparison import BranchChange, ChangedPage, Comparison, FieldChange, IssueChanges, LinkNote, Move, PageNote, RunView, Side
+from periplus.model.graph import LinkRows
+from periplus.model.results import SiteMap
+from periplus.model.web import Url
+
+Indices = NDArray[np.int64]
+Texts = NDArray[np.object_]
+
+
+def compare(before: RunView, after: RunView, texts: Mapping[int, Url]) -> Comparison:
+    """Everything that differs. texts: the URL of each id that `changed_links` names. O((pages + links) log)."""
+    old, new = _common(before.graph.pages, after.graph.pages)
+    both = before.graph.indexed[old] & after.graph.indexed[new]
+    changed = _changed(before, after, old[both], new[both])
+    came, went = changed_links(before.links, after.links)
+    moves = _moves(before, after, old, new)
+    return Comparison(
+        before=side(before),
+        after=side(after),
+        added=_only(after, before, new[both]),
+        removed=_only(before, after, old[both]),
+        changed=changed,
+        unchanged=int(both.sum()) - len(changed),
+        links_added=_notes(came, texts),
+        links_removed=_notes(went, texts),
+        moves=moves,
+        branches=_branches(before, after, old, new),
+        issues=issue_changes(before.issues, after.issues),
+    )
+
+
+def side(view: RunView) -> Side:
+    depth = view.site_map.depth if view.site_map else -1
+    return Side(view.name, view.started, view.state, int(view.graph.indexed.sum()), len(view.links.sources), depth)
+
+
+def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChanges:
+    """By `Issue.key`: another wording or grade makes no issue new."""
+    was = {issue.key: issue for issue in before}
+    now = {issue.key: issue for issue in after}
+    new = tuple(issue for key, issue in sorted(now.items()) if key not in was)
+    gone = tuple(issue for key, issue in sorted(was.items()) if key not in now)
+    return IssueChanges(new, gone, tuple(issue for key, issue in sorted(now.items()) if key in was))
+
+
+def changed_links(before: LinkRows, after: LinkRows) -> tuple[LinkRows, LinkRows]:
+    """(links that came, links that went), by source and target."""
+    ids = distinct_sorted(np.concatenate([before.sources, before.targets, after.sources, after.targets]))
+    count = max(len(ids), 1)
+    was, now = (distinct_sorted(places_in_sorted(ids, rows.sources) * count + places_in_sorted(ids, rows.targets)) for rows in (before, after))
+    came, went = now[places_in_sorted(was, now) < 0], was[places_in_sorted(now, was) < 0]
+    return LinkRows(ids[came // count], ids[came % count]), LinkRows(ids[went // count], ids[went % count])
+
+
+def _notes(rows: LinkRows, texts: Mapping[int, Url]) -> tuple[LinkNote, ...]:
+    pairs = zip(rows.sources.tolist(), rows.targets.tolist(), strict=True)
+    found = [LinkNote(texts[source], texts[target]) for source, target in pairs]
+    return tuple(sorted(found, key=lambda note: (note.source, note.target)))
+
+
+def _common(before: Sequence[Url], after: Sequence[Url]) -> tuple[Indices, Indices]:
+    """(places in before, places in after) of the pages in both."""
+    place = {url: at for at, url in enumerate(before)}
+    pairs = [(place[url], at) for at, url in enumerate(after) if url in place]
+    found = np.array(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _column(values: Sequence[object]) -> Texts:
+    column = np.empty(len(values), np.object_)
+    column[:] = values
+    return column
+
+
+def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...]:
+    """Pages that view fetched and other did not; shared: places of those that both did."""
+    alone = view.graph.indexed.copy()
+    alone[shared] = False
+    titles, layers = view.fields["title"], view.site_map.layer if view.site_map else np.full(len(alone), -1)
+    return tuple(
+        PageNote(view.graph.pages[at], str(titles[at]), int(layers[at]), other.reasons.get(view.graph.pages[at], "")) for at in np.flatnonzero(alone).tolist()
+    )
+
+
+def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[ChangedPage, ...]:
+    """Pages fetched by both whose fields differ. The fields that both views have are compared."""
+    found: dict[int, list[FieldChange]] = {}
+    for field in before.fields:
+        if field not in after.fields:
+            continue
+        was, now = _column(before.fields[field])[old], _column(after.fields[field])[new]
+        for at in np.flatnonzero(was != now).tolist():
+            found.setdefault(at, []).append(FieldChange(field, str(was[at]), str(now[at])))
+    titles = after.fields["title"]
+    return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(changes)) for at, changes in sorted(found.items()))
+
+
+def branch_of(site_map: SiteMap) -> Indices:
+    """int64[n]: the page of layer 1 above each page, or itself; the home page for itself; -1 where no link leads."""
+    order = site_map.order.astype(np.int64)
+    begins = np.flatnonzero(site_map.layer[order] <= 1)  # depth first: a branch follows its page at once
+    heads = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
+    branch = np.full(len(site_map.layer), -1, np.int64)
+    branch[order] = heads
+    return branch
+
+
+def _in_both_maps(before: SiteMap, after: SiteMap, old: Indices, new: Indices) -> tuple[Indices, Indices]:
+    """The common pages below both home pages."""
+    placed = (before.layer[old] > 0) & (after.layer[new] > 0)
+    return old[placed], new[placed]
+
+
+def _moves(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[Move, ...]:
+    if before.site_map is None or after.site_map is None:
+        return ()
+    first, second = before.site_map, after.site_map
+    old, new = _in_both_maps(first, second, old, new)
+    was, now = _column(before.graph.pages), _column(after.graph.pages)
+    above, above_now = was[first.parent[old]], now[second.parent[new]]
+    branch, branch_now = was[branch_of(first)[old]], now[branch_of(second)[new]]
+    found = [
+        Move(
+            now[new[at]], above[at], above_now[at], int(first.layer[old[at]]), int(second.layer[new[at]]),
+            branch[at], branch_now[at], int(second.below[new[at]]) + 1,
+        )
+        for at in np.flatnonzero(above != above_now).tolist()
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda move: (-move.pages, move.url)))
+
+
+def _branches(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[BranchChange, ...]:
+    """The branches whose pages are not the same, by URL. Pages that came or went as a whole count in before and after only."""
+    if before.site_map is None or after.site_map is None:
+        return ()
+    was, now = _column(before.graph.pages), _column(after.graph.pages)
+    home = {before.graph.pages[before.site_map.home], after.graph.pages[after.site_map.home]}
+    totals = [_sizes(view.site_map, view.graph.pages) for view in (before, after) if view.site_map]
+    common = _in_both_maps(before.site_map, after.site_map, old, new)
+    one, other = was[branch_of(before.site_map)[common[0]]], now[branch_of(after.site_map)[common[1]]]
+    moved = one != other
+    left, came = _counted(one[moved]), _counted(other[moved])
+    found = [
+        BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came.get(url, 0), left.get(url, 0))
+        for url in sorted((totals[0].keys() | totals[1].keys()) - home)
+    ]
+    return tuple(branch for branch in found if branch.before != branch.after or branch.came or branch.left)
+
+
+def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:
+    """Pages of each branch, its head among them."""
+    heads = np.flatnonzero(site_map.layer == 1).tolist()
+    return {pages[head]: int(site_map.below[head]) + 1 for head in heads}
+
+
+def _counted(values: Texts) -> dict[Url, int]:
+    counts: dict[Url, int] = {}
+    for value in values.tolist():
+        counts[value] = counts.get(value, 0) + 1
+    return counts

@@ -1,0 +1,154 @@
+"""How do two runs differ, of one collection or of two? Reads both as they ended, and has them compared."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.comparison import changed_links, compare
+from periplus.analyse.hierarchy import hierarchical_map
+from periplus.analyse.linkgraph import FETCHED, distinct_sorted, link_graph, places, places_in_sorted, resolved
+from periplus.analyse.pagerank import pagerank
+from periplus.api.facts import chosen_start, run_name, starts_of
+from periplus.errors import UsageError
+from periplus.model.audit import Grade, Issue
+from periplus.model.comparison import FIELDS, Comparison, RunView
+from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
+from periplus.model.results import SiteMap
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.web import Url
+from periplus.store.sqlite import past_rows, reading, runs
+from periplus.store.sqlite.past_rows import Moment, PastUrls
+from periplus.urls.canonical import url_id
+
+Ids = NDArray[np.int64]
+_DEAD = [reason for reason in Reason if STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE)]  # those are our doing
+_LAST = re.compile(r"last(?:-([0-9]{1,6}))?")
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}  # issues that a page's own fields tell
+
+
+@dataclass(frozen=True, slots=True)
+class RunChoice:
+    """A run of a collection. run: its number, `last`, or `last-N`."""
+
+    folder: Path
+    run: str
+
+
+def compare_runs(before: RunChoice, after: RunChoice, site: str = "") -> Comparison:
+    """What is different after. site: its key, where there are several. Raises NoCollection, StoreError, UsageError."""
+    with _opened(before.folder) as first, _opened(after.folder) as second, reading.reading():
+        one, other = _view(first, before, site), _view(second, after, site)
+        came, went = changed_links(one.links, other.links)
+        wanted = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
+        texts: dict[int, Url] = {identity: url for connection in (first, second) for identity, url in past_rows.texts_of(connection, wanted)}
+        return compare(one, other, texts)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[reading.Connection]:
+    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+        yield connection
+
+
+def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
+    """The run that a user names. Raises UsageError, naming those there are."""
+    known = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1" if records else "the collection has no run yet"
+    match = _LAST.fullmatch(text)
+    if match:
+        back = int(match[1] or 0)
+        if back < len(records):
+            return records[-1 - back]
+    for record in records:
+        if str(record.id) == text:
+            return record
+    raise UsageError(f"there is no run {text!r}: {known}")
+
+
+def _view(connection: reading.Connection, choice: RunChoice, site: str) -> RunView:
+    """The site as the run left it."""
+    records = runs.run_records(connection)
+    record = chosen_run(records, choice.run)
+    moment = Moment.after(connection, record.id)
+    past = past_rows.url_past(connection, moment)
+    moved = past_rows.redirects(connection, moment, past)
+    start = chosen_start(starts_of(records, connection, moved), site)
+    urls = past_rows.site_urls(connection, start.site, moment, past)
+    links = _from_fetched(past_rows.page_links(connection, start.site, moment), urls.rows)
+    graph = link_graph(urls.rows, links, moved)
+    site_map = _map(graph, start.home_id)
+    fields, kinds = _fields(graph, site_map, urls, past_rows.site_pages(connection, start.site, moment))
+    dead = past_rows.ids_at(connection, _DEAD, past)
+    issues = [*_absent(graph, fields, kinds), *_broken(links, moved, dead, dict(past_rows.texts_of(connection, _ends(links, moved, dead))))]
+    reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
+    return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
+
+
+def _from_fetched(links: LinkRows, urls: UrlRows) -> LinkRows:
+    """Each pair once, of pages that were fetched."""
+    fetched = np.sort(urls.ids[np.isin(urls.reasons, [REASONS.index(reason) for reason in FETCHED])])
+    kept = places_in_sorted(fetched, links.sources) >= 0
+    sources, targets = links.sources[kept], links.targets[kept]
+    order = np.lexsort((targets, sources))
+    sources, targets = sources[order], targets[order]
+    first = np.ones(len(sources), np.bool_)
+    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    return LinkRows(sources[first], targets[first])
+
+
+def _map(graph: LinkGraph, home_id: int) -> SiteMap | None:
+    ids = np.fromiter(map(url_id, graph.pages), np.int64, len(graph.pages))
+    home = int(places(ids, np.array([home_id], np.int64))[0])
+    return hierarchical_map(graph, home, pagerank(graph).scores) if home >= 0 and graph.indexed[home] else None
+
+
+def _fields(graph: LinkGraph, site_map: SiteMap | None, urls: PastUrls, pages: dict[int, tuple[object, ...]]) -> tuple[dict[str, list[object]], list[bool]]:
+    """(FIELDS of the graph's pages, whether each is HTML)."""
+    ids = [url_id(url) for url in graph.pages]
+    place = places(urls.rows.ids, np.array(ids, np.int64))
+    blank = ("", "", 0, 0, b"") + ("",) * (len(past_rows.PAST_FIELDS) - 5)
+    found = [dict(zip(past_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
+    columns: dict[str, list[object]] = {name: [page[name] for page in found] for name in FIELDS if name in past_rows.PAST_FIELDS}
+    columns["type"] = [page["media_type"] for page in found]
+    columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in found]  # type: ignore[call-overload]
+    columns["status"] = urls.statuses[place].tolist()
+    columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
+    if site_map is not None:
+        columns["layer"] = site_map.layer.tolist()
+    return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in found]
+
+
+def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool]) -> Iterator[Issue]:
+    """Pages that say nothing where search engines look."""
+    asked = np.array(html, np.bool_) & graph.indexed & np.array([reason != Reason.NOINDEX for reason in fields["reason"]], np.bool_)
+    for code, field in _ABSENT.items():
+        for at in np.flatnonzero(asked).tolist():
+            if not fields[field][at]:
+                yield Issue(code, Grade.WARNING, graph.pages[at])
+
+
+def _ends(links: LinkRows, moved: LinkRows, dead: Ids) -> list[int]:
+    """The URLs that broken links name."""
+    hit = _is_broken(links, moved, dead)
+    found: list[int] = distinct_sorted(np.concatenate([links.sources[hit], links.targets[hit]])).tolist()
+    return found
+
+
+def _is_broken(links: LinkRows, moved: LinkRows, dead: Ids) -> NDArray[np.bool_]:
+    ends, known = resolved(links.targets, moved)
+    broken: NDArray[np.bool_] = ~known | (places_in_sorted(dead, ends) >= 0)
+    return broken
+
+
+def _broken(links: LinkRows, moved: LinkRows, dead: Ids, texts: dict[int, Url]) -> Iterator[Issue]:
+    """Links that lead nowhere, at once or by redirects."""
+    hit = _is_broken(links, moved, dead)
+    for source, target in zip(links.sources[hit].tolist(), links.targets[hit].tolist(), strict=True):
+        yield Issue("broken-link", Grade.ERROR, texts[source], related=texts[target])
