@@ -22,6 +22,7 @@ def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[Pa
     """Why each seems to be one, by id: of the site's pages, of what leads to its home page, and of others that checks looked at."""
     looks = checks.looks(connection)
     habits = _habits(connection, seen, looks, pages)
+    own = {page.url_id for page in pages}
     found = {}
     for page in pages:
         look = _own_look(connection, seen, page, habits)
@@ -29,9 +30,8 @@ def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[Pa
             found[page.url_id] = why
     for url, seen_there in looks.items():
         number = url_id(url)
-        if seen.place(number) < 0 or number not in {page.url_id for page in pages}:
-            if PROBE_WORDS not in url and (why := looks_missing(_look(url, url, seen_there), HostHabits())):
-                found[number] = why
+        if number not in own and PROBE_WORDS not in url and (why := looks_missing(_look(url, url, seen_there), HostHabits())):
+            found[number] = why
     return found | _sent_home(seen, habits)
 
 

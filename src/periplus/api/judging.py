@@ -107,9 +107,12 @@ class Seen:
 
     def reason(self, url: int) -> Reason:
         """As the crawl left it, or as a check found that it may not be asked for."""
-        trace, place = self._traces.get(url), self.place(url)
-        if trace is not None and trace.skipped is not None:
-            return trace.skipped
+        trace = self._traces.get(url)
+        return trace.skipped if trace is not None and trace.skipped is not None else self.crawled_as(url)
+
+    def crawled_as(self, url: int) -> Reason:
+        """As the crawl left it; SCOPE for what it did not meet."""
+        place = self.place(url)
         return REASONS[int(self._urls.reasons[place])] if place >= 0 else Reason.SCOPE
 
     def asked_at(self, url: int, *, by_get: bool) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import Look
-from periplus.model.web import Url, UrlId
+from periplus.model.web import SiteKey, Url, UrlId
 
 TABLES = """
 CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
@@ -116,23 +116,16 @@ def visited_at(connection: sqlite3.Connection, url_id: int) -> float:
     return float(row[0] or 0.0) if row else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PageTraits:
-    """What an audit asks of a page beside what readers see. translations: (hreflang, URL)."""
-
-    h1s: int
-    images_without_alt: int
-    other_charset: str
-    translations: tuple[tuple[str, Url], ...]
+def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, str, str]]:
+    """(source, target, kind, position, fragments parted by blanks) of every link of a reader's that names a place, by target."""
+    yield from connection.execute("SELECT source, target, kind, position, fragments FROM link WHERE fragments <> '' AND kind IN ('a', 'area') ORDER BY target")
 
 
-def page_traits(connection: sqlite3.Connection) -> dict[int, PageTraits]:
-    """By id, of those pages only that differ from the usual: one main heading, no image without a text, one charset, no translations."""
+def targets(connection: sqlite3.Connection, site: SiteKey) -> set[int]:
+    """What the site's pages link to, whatever for; not what forms send to, nor what is only cited."""
     find = (
-        "SELECT url_id, h1s, images_without_alt, other_charset, translations FROM page"
-        " WHERE h1s <> 1 OR images_without_alt > 0 OR other_charset <> '' OR translations <> ''"
+        "SELECT DISTINCT l.target FROM url u CROSS JOIN link l ON l.source = u.id"
+        " WHERE u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule') AND l.kind NOT IN ('form', 'cite', 'sitemap')"
     )
-    return {
-        number: PageTraits(h1s, images, charset, tuple((language, Url(url)) for language, url in json.loads(translations or "[]")))
-        for number, h1s, images, charset, translations in connection.execute(find)
-    }
+    return {url_id for (url_id,) in connection.execute(find, (site,))}

@@ -1,0 +1,192 @@
+"""How are a collection's links checked, from the order to the list of issues? docs/decisions/0004.
+
+A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the same worker asks for it
+under the same politeness. Then everything that was seen is judged; what failed once is asked again, spaced, and judged anew. A check that
+was interrupted goes on: what was asked for since it began is not asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from periplus.acquire.checking import check_errand
+from periplus.acquire.clock import SystemClock
+from periplus.analyse.soft404 import probe_url
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, work, workable
+from periplus.api.judging import FAILED, Seen
+from periplus.model.frontier import Errand
+from periplus.model.graph import REASONS
+from periplus.model.visit import Purpose, Reason, Request
+from periplus.model.web import HostKey, Url
+from periplus.store.sqlite import checks, graph_rows, reading, runs, schema, site_rows
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.canonical import canonical, url_id
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import SiteScope, site_key, site_scope
+
+ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
+FRAGMENTS_MOST = 500  # of one target that are looked for
+UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH})  # seen in links, and not asked for by the crawl
+CHECK = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOrder:
+    """What to check. crawl: the site, which is crawled first unless that is done."""
+
+    crawl: CrawlOrder
+    external: bool = True  # other sites' URLs too
+    fragments: bool = True  # and the places that links name on them
+    head: bool = True  # HEAD first, where nobody needs the page
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEnd:
+    """How a check ended. state and note: as in CrawlEnd; crawl: the crawl that went before, if one was needed."""
+
+    run_id: int
+    state: str
+    note: str
+    asked: int  # requests of the check
+    crawl: CrawlEnd | None
+
+
+def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
+    """Crawls where that is not done, then asks for what links lead to until everything is settled or watch returns True.
+
+    Raises UsageError and StoreError.
+    """
+    crawled = None if _is_crawled(order.crawl.folder) else crawl(order.crawl, watch)
+    if crawled is not None and (crawled.state == "failed" or (crawled.state == "stopped" and crawled.note == "stopped by the user")):
+        return CheckEnd(0, crawled.state, crawled.note, 0, crawled)
+    with runs.only_crawl(order.crawl.folder):
+        return dataclasses.replace(_check_alone(order, watch), crawl=crawled)
+
+
+def _is_crawled(folder: Path) -> bool:
+    """Whether the last crawl or refresh of the collection came to its end."""
+    if not schema.exists(folder):
+        return False
+    with contextlib.closing(reading.connect(folder)) as connection:
+        crawls = [record for record in runs.run_records(connection) if record.kind != CHECK]
+    return bool(crawls) and crawls[-1].state in ("done", "suspicious")
+
+
+def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
+    clock = SystemClock()
+    settings = workable(order.crawl.settings)
+    settings = dataclasses.replace(settings, scope=dataclasses.replace(settings.scope, sitemaps=False))  # these are the crawl's business
+    crawl_order = dataclasses.replace(order.crawl, settings=settings)
+    run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, settings, clock.now())
+    since = _begun(order.crawl.folder, clock.now())
+    store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.keeping)
+    stop_note = ""
+    try:
+        for _ in range(ROUNDS_MOST):
+            wishes = planned(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
+            if not wishes and store.idle(clock.now()):
+                break
+            store.offer((), wishes, clock.now())
+            stop_note, _ = work(store, crawl_order, run_id, watch)
+            if stop_note or not store.idle(clock.now()):
+                stop_note = stop_note or "work is left"
+                break
+        counts = store.counts()
+    finally:
+        store.close()
+    state = "stopped" if stop_note else "done"
+    if not stop_note:
+        _ended(order.crawl.folder)
+    runs.end_run(order.crawl.folder, run_id, state, stop_note, clock.now())
+    return CheckEnd(run_id, state, stop_note, counts.fetched, None)
+
+
+def _begun(folder: Path, now: float) -> float:
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+        return checks.begin(connection, now)
+
+
+def _ended(folder: Path) -> None:
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+        checks.end(connection)
+
+
+def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
+    """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed, when its time comes."""
+    with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
+        urls = site_rows.all_urls(connection)
+        plan = _Plan(order, Seen(connection, urls, order.crawl.settings.manners.recheck_wait_s), since, now)
+        fragments = _fragments(connection) if order.fragments else {}
+        targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
+        targets |= {place for place in graph_rows.redirects(connection).targets.tolist()}
+        targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILED)}
+        for url in sorted(targets):
+            plan.add(url, fragments.get(url, ()))
+        for host in sorted({host_key(urls.texts[place]) for place in _places_of(urls, (Reason.OK, Reason.NOINDEX))}):
+            plan.add_probe(host)
+        return plan.errands
+
+
+def _places_of(urls: site_rows.AllUrls, reasons: Iterable[Reason]) -> Iterator[int]:
+    codes = [REASONS.index(reason) for reason in reasons]
+    return iter(np.flatnonzero(np.isin(urls.reasons, codes)).tolist())
+
+
+def _fragments(connection: reading.Connection) -> dict[int, tuple[str, ...]]:
+    """The places that links name on each target."""
+    found: dict[int, dict[str, None]] = {}
+    for _, target, _, _, fragments in checks.fragments(connection):
+        found.setdefault(target, {}).update(dict.fromkeys(fragments.split()))
+    return {target: tuple(names)[:FRAGMENTS_MOST] for target, names in found.items()}
+
+
+class _Plan:
+    """Gathers what is to be asked. `add` may be called for any URL that links lead to."""
+
+    def __init__(self, order: CheckOrder, seen: Seen, since: float, now: float) -> None:
+        self._order, self._seen, self._since, self._now = order, seen, since, now
+        self.scope: SiteScope = site_scope(order.crawl.starts, order.crawl.settings.scope)
+        self.errands: list[Errand] = []
+        self._ends: set[int] = set()  # that are asked again: many links may lead to one
+
+    def add(self, url: int, fragments: Sequence[str]) -> None:
+        """A first look at what was not asked for yet; another at what failed and is not settled."""
+        text, reason = self._seen.text(url), self._seen.reason(url)
+        if not text or not self._is_wanted(text):
+            return
+        if self._seen.place(url) >= 0 and self._seen.crawled_as(url) in UNASKED and self._seen.asked_at(url, by_get=bool(fragments)) < self._since:
+            if reason is not Reason.ROBOTS or not self._seen.asked_at(url, by_get=False) >= self._since:
+                by_get = bool(fragments) or not self._order.head
+                request = Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments))
+                self.errands.append(check_errand(request))
+                return
+        judgement = self._seen.judgement(url, {})
+        end = self._seen.way(url).end
+        if judgement.ask_again_at and end not in self._ends:
+            self._ends.add(end)
+            request = Request(self._seen.text(end), Purpose.CHECK, about=" ".join(fragments))
+            self.errands.append(check_errand(request, max(0.0, judgement.ask_again_at - self._now)))
+
+    def add_probe(self, host: HostKey) -> None:
+        """One URL of each own host that cannot exist, to know how it says so."""
+        for start in self.scope.starts:
+            if host_key(start) == host:
+                url = canonical(probe_url(start, f"{int(self._since * 1000):x}"))
+                if self._seen.asked_at(url_id(url), by_get=True) < self._since:
+                    self.errands.append(check_errand(Request(url, Purpose.CHECK)))
+                return
+
+    def _is_wanted(self, url: Url) -> bool:
+        """Neither left out by the user's expressions, nor of another site where those are not to be asked."""
+        own, rules = site_key(url) in self.scope.sites, self._order.crawl.settings.scope
+        if not own and not self._order.external:
+            return False
+        if len(url) > rules.url_bytes or any(pattern.search(url) for pattern in self.scope.exclude):
+            return False
+        return not (own and self.scope.include) or any(pattern.search(url) for pattern in self.scope.include)
