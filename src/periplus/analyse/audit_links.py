@@ -13,7 +13,7 @@ from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.page import LinkKind
 
 # What has checks of its own, or is no invitation to follow: a form's target expects what is typed, a citation is a name.
-_NOT_FOLLOWED = frozenset({LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP})
+NOT_FOLLOWED = frozenset({LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP})
 _PARTS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
 _WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})  # by which a reader comes to a page
 _BLOCKED = _PARTS - {LinkKind.ICON}  # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
@@ -40,7 +40,7 @@ def _of_links(known: AuditInput, code: str, rows: Places) -> Finding:
 def _targets(known: AuditInput) -> Iterator[Finding]:
     """Links of own pages by what is thought of their targets."""
     urls, links = known.urls, known.links
-    asked = urls.own[links.source] & ~_is_kind(known, _NOT_FOLLOWED)
+    asked = urls.own[links.source] & ~_is_kind(known, NOT_FOLLOWED)
     verdict = urls.verdict[links.target]
     judged_apart = np.isin(verdict, [VERDICTS.index(name) for name, _ in _OF_VERDICT])
     broken, parts = asked & dead(known)[links.target] & ~judged_apart, _is_kind(known, _PARTS)
@@ -87,7 +87,7 @@ def _redirects(known: AuditInput) -> Iterator[Finding]:
         yield Finding(code, redirects.sources[rows], ends.ends[rows], ends.hops[rows].astype(np.float64))
     # Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good.
     moved = (redirecting(known) & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))
-    asked = urls.own[links.source] & moved[links.target] & ~_is_kind(known, _NOT_FOLLOWED)
+    asked = urls.own[links.source] & moved[links.target] & ~_is_kind(known, NOT_FOLLOWED)
     yield _of_links(known, "link-to-redirect", np.flatnonzero(asked))
 
 

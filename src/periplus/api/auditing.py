@@ -1,184 +1,283 @@
-"""What is wrong with a site: the audit's input from what is stored, and its issues in words. One function for the check and the report."""
+"""What does the store know of a site, in the form in which it is audited?"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import audit
-from periplus.analyse.audit_input import AuditInput, Finding, LinkFacts, Mask, PageTraits, Places, Remarks, UrlFacts, text_keys
-from periplus.analyse.audit_issues import AuditRules, Lookups, issues
-from periplus.analyse.linkgraph import places_in_sorted
+from periplus.analyse.audit_input import AuditInput, AuditLimits, LinkFacts, PageTraits, Places, Remarks, UrlFacts, text_keys
+from periplus.analyse.audit_links import NOT_FOLLOWED
+from periplus.analyse.linkgraph import places_in_sorted, resolved
+from periplus.analyse.nearness import NearGroup, near_groups, shingles, sketches, template_blocks
 from periplus.analyse.redirects import RedirectColumns
-from periplus.analyse.sizes import SizeInput, media_places, weights
-from periplus.analyse.verdicts import Judgement
-from periplus.api.error_pages import missing_pages
-from periplus.api.facts import Start
-from periplus.api.judging import SETTLED, Seen
-from periplus.api.places_on_pages import FragmentOrder, broken_fragments, near_pages
-from periplus.model.audit import VERDICTS, Issue, Verdict
-from periplus.model.graph import REASONS
+from periplus.analyse.sizes import SizeInput, Weights, media_places, weights
+from periplus.analyse.soft404 import TEXT_CHARS, HostHabits, PageLook, looks_missing
+from periplus.document.anchors import anchors_of, fragment_verdict
+from periplus.document.decode import decode
+from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
+from periplus.model.graph import REASONS, LinkRows
 from periplus.model.visit import Reason
-from periplus.model.web import Url
-from periplus.store.sqlite import checks, graph_rows, reading, site_rows
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.sqlite import graph_rows, reading, site_rows
+from periplus.store.sqlite.contents import Contents
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
 
-_SETTLED = np.array([reason in SETTLED for reason in REASONS])
+NEAR_PAGES = 20_000  # texts compared unasked: 0.3 ms each, and 1 kB of memory
+FRAGMENT_PAGES = 5_000  # targets of links with a fragment whose bodies are looked at: about 1 ms each
+SOFT_404_PAGES = 200_000  # short pages whose title and heading are asked for the words of an error page: 25 us each
+TEMPLATE_SAMPLE = 500
+_NO_HASHES = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A site ready for its audit, and what a report shows of it besides."""
+
+    known: AuditInput
+    ids: NDArray[np.int64]  # of the URLs, by place
+    statuses: NDArray[np.int16]  # by place; 0: no answer
+    sites: NDArray[np.int32]  # by place: numbers of sites
+    sizes: SizeInput
+    weights: Weights
+    followed: NDArray[np.bool_]  # by link: it is to be followed, or part of the page
+    notes: tuple[str, ...]  # what was not looked at, and why
 
 
 @dataclass(frozen=True, slots=True)
 class AuditOrder:
-    """How a site is audited. spacing_s: between two failures that make a link broken."""
+    """What is audited, and how closely."""
 
-    spacing_s: float = 30.0
-    fragments: bool = True  # whether places on pages are looked for
-    near: bool = True  # whether pages of nearly one text are
+    site: SiteKey
+    starts: tuple[UrlId, ...]  # given by the user, and where they lead
+    near: bool | None = None  # compare texts; None: where there are at most NEAR_PAGES
+    limits: AuditLimits = AuditLimits()  # noqa: RUF009  # a frozen value
 
 
 @dataclass(frozen=True, slots=True)
-class SiteAudit:
-    """A site with all that was found. whys: why a URL has its verdict, by place."""
+class _Urls:
+    """All URLs by place, and how ids become places."""
 
-    known: AuditInput
-    findings: Sequence[Finding]
-    judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
-    ids: Places  # of the URLs, by place
-
-    def issues(self, connection: reading.Connection, rules: AuditRules | None = None) -> Iterator[Issue]:
-        """The findings one by one, in words. Bounded memory."""
-
-        def anchors(links: Places) -> Iterable[str]:
-            pairs = zip(self.ids[self.known.links.source[links]].tolist(), self.ids[self.known.links.target[links]].tolist(), strict=True)
-            return site_rows.anchors_of(connection, pairs)
-
-        def whys(places: Places) -> Iterable[str]:
-            return (self.judgements[place].why if place in self.judgements else "" for place in places.tolist())
-
-        return issues(self.findings, self.known, rules, Lookups(anchors, whys))
-
-
-def audited(connection: reading.Connection, start: Start, order: AuditOrder | None = None) -> SiteAudit:
-    """Everything that is wrong with a site, by what is stored of it; within a snapshot."""
-    order = order or AuditOrder()
-    urls = site_rows.all_urls(connection)
-    seen = Seen(connection, urls, order.spacing_s)
-    pages = list(site_rows.page_texts(connection, start.site))
-    missing = missing_pages(connection, seen, pages)
-    columns = _Columns(connection, urls, seen, start)
-    links = columns.links(site_rows.site_links(connection, start.site))
-    facts, judgements = columns.facts(links, missing)
-    fragments = broken_fragments(connection, seen, FragmentOrder(start.site, columns.ids, links)) if order.fragments else []
-    traits = checks.page_traits(connection)
-    remarks = dataclasses.replace(_remarks(connection, columns, traits), fragments=fragments, near=near_pages(connection, columns, pages) if order.near else ())
-    known = AuditInput(facts, columns.pages(pages, traits, links), links, columns.redirects(), remarks)
-    return SiteAudit(known, audit(known), judgements, columns.ids)
-
-
-class _Columns:
-    """The collection's URLs in the order of their text, and the way from ids to places."""
-
-    def __init__(self, connection: reading.Connection, urls: site_rows.AllUrls, seen: Seen, start: Start) -> None:
-        self._connection, self._urls, self._seen, self._start = connection, urls, seen, start
-        known = set(urls.ids.tolist())
-        further = {number: text for number, text in seen.met().items() if number not in known}  # met by checks only
-        texts = [*urls.texts, *further.values()]
-        self._row = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)  # of each place
-        self.texts = [texts[row] for row in self._row.tolist()]
-        self.ids: Places = np.concatenate((urls.ids, np.array(list(further), np.int64)))[self._row]
-        self._by_id = np.argsort(self.ids, kind="stable")
-        self._sorted_ids = self.ids[self._by_id]
+    rows: site_rows.AllUrls  # by id
+    place_of_row: Places
+    order: NDArray[np.int64]  # the row of each place
+    texts: Sequence[Url]  # by place
 
     def places(self, ids: NDArray[np.int64]) -> Places:
-        """-1: nowhere."""
-        found = places_in_sorted(self._sorted_ids, ids)
-        return np.where(found >= 0, self._by_id[found], -1)
-
-    def place(self, url: int) -> int:
-        return int(self.places(np.array([url], np.int64))[0])
-
-    def _spread(self, column: NDArray[np.generic], otherwise: object) -> NDArray[np.generic]:
-        """A column of the crawl's URLs in the order of places, with another value for URLs that it did not meet."""
-        return np.concatenate((column, np.full(len(self._row) - len(column), otherwise, column.dtype)))[self._row]
-
-    def links(self, rows: site_rows.SiteLinks) -> LinkFacts:
-        return LinkFacts(self.places(rows.sources), self.places(rows.targets), rows.kinds, rows.positions, rows.nofollow)
-
-    def facts(self, links: LinkFacts, missing: Mapping[int, str]) -> tuple[UrlFacts, dict[int, Judgement]]:
-        """The facts of each URL, and the judgements that are worth words."""
-        urls = self._urls
-        reason = self._spread(urls.reasons, REASONS.index(Reason.SCOPE)).astype(np.uint8)
-        number = next((key for key, name in graph_rows.site_names(self._connection).items() if name == self._start.site), -1)
-        own: Mask = self._spread(urls.sites, -1) == number
-        verdict = np.where(_SETTLED[reason], VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
-        asked = np.zeros(len(reason), np.bool_)
-        asked[links.target] = True
-        asked |= own
-        asked[self.redirects().targets] = True
-        asked &= ~_SETTLED[reason] & (reason != REASONS.index(Reason.WAITING))
-        judge = [*np.flatnonzero(asked).tolist(), *(self.place(url) for url in missing)]
-        judgements = {place: self._seen.judgement(int(self.ids[place]), missing) for place in judge if place >= 0}
-        for place, judgement in judgements.items():
-            verdict[place] = VERDICTS.index(judgement.verdict)
-        start = np.zeros(len(reason), np.bool_)
-        start[[place for place in (self.place(self._start.home_id), self.place(url_id(self._start.url))) if place >= 0]] = True
-        layer = self._spread(urls.layers, -1).astype(np.int32)
-        return UrlFacts(self.texts, reason, verdict, layer, own, start, self._spread(urls.in_sitemap, False).astype(np.bool_)), judgements
-
-    def redirects(self) -> RedirectColumns:
-        rows = [(url, *hop) for url in self._seen.redirecting() if (hop := self._seen.hop(url))]
-        sources = self.places(np.array([row[0] for row in rows], np.int64))
-        targets = self.places(np.array([row[2] for row in rows], np.int64))
-        kept = (sources >= 0) & (targets >= 0)
-        return RedirectColumns(sources[kept], targets[kept], np.array([row[1] for row in rows], np.int16)[kept])
-
-    def pages(self, rows: Sequence[site_rows.PageTexts], traits: Mapping[int, checks.PageTraits], links: LinkFacts) -> PageTraits:
-        """One value a page, by place."""
-        place = self.places(np.array([row.url_id for row in rows], np.int64))
-        order = np.argsort(place)
-        rows, place = [rows[at] for at in order.tolist()], place[order]
-        usual = checks.PageTraits(1, 0, "", ())
-        told = [traits.get(row.url_id, usual) for row in rows]
-        canonical = np.array([url_id(Url(row.canonical)) if row.canonical else 0 for row in rows], np.int64)
-        named = np.where([bool(row.canonical) for row in rows], self.places(canonical), -1) if rows else canonical
-        return PageTraits(
-            place=place,
-            title=text_keys(row.title for row in rows),
-            title_chars=np.array([len(row.title) for row in rows], np.int32),
-            description=text_keys(row.description for row in rows),
-            description_chars=np.array([len(row.description) for row in rows], np.int32),
-            text=np.array([int.from_bytes(row.folded_md5[:8], "big") | 1 if row.text_chars else 0 for row in rows], np.uint64),
-            h1s=np.array([one.h1s for one in told], np.int32),
-            canonical=named.astype(np.int64),
-            noindex=np.array(["noindex" in row.robots for row in rows], np.bool_),
-            has_language=np.array([bool(row.language) for row in rows], np.bool_),
-            charset_mismatch=np.array([bool(one.other_charset) for one in told], np.bool_),
-            took_s=np.array([row.took_s for row in rows], np.float64),
-            weight_bytes=self._weights(links)[place],
-            images_without_alt=np.array([one.images_without_alt for one in told], np.int32),
-        )
-
-    def _weights(self, links: LinkFacts) -> NDArray[np.int64]:
-        """Of each URL, with all that it pulls in."""
-        pages = site_rows.any_pages(self._connection)
-        place = self.places(pages.ids)
-        sizes, media = np.zeros(len(self.ids), np.int64), media_places([""] * len(self.ids))
-        sizes[place], media[place] = pages.sizes, media_places(pages.media_types)
-        pulled = weights(SizeInput(sizes, media, links.source, links.target, links.kind)).pulled
-        return np.asarray(pulled.sum(axis=1), np.int64)
+        """-1: not known."""
+        found = places_in_sorted(self.rows.ids, ids)
+        return np.where(found >= 0, self.place_of_row[found], -1) if len(self.rows.ids) else found
 
 
-def _remarks(connection: reading.Connection, columns: _Columns, traits: Mapping[int, checks.PageTraits]) -> Remarks:
-    """What stands at few links only."""
-    mails, malformed = [], []
-    for page, text, why in site_rows.bad_link_rows(connection, columns._start.site):
-        if why == "malformed":
-            malformed.append((columns.place(page), text))
-        elif problem := mailto_problem(text):
-            mails.append((columns.place(page), text, problem))
-    pairs = [(columns.place(page), columns.place(url_id(url)), language) for page, one in traits.items() for language, url in one.translations]
-    return Remarks(mails=mails, malformed=malformed, hreflangs=[pair for pair in pairs if pair[0] >= 0 and pair[1] >= 0])
+def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.SiteLinks, redirects: LinkRows) -> Audited:
+    """Reads what is not in links (the site's, all of them) and redirects (aliases among them). Within a snapshot.
+    A million pages with ten million links: see benchmarks/million.py."""
+    urls = _urls(connection)
+    site = _site_number(connection, order.site)
+    page_of = _pages_of_aliases(urls, redirects)
+    facts = _link_facts(urls, links, page_of)
+    moved = _redirect_columns(urls, redirects, page_of)
+    sizes = _size_input(connection, urls, facts)
+    found = weights(sizes)
+    pages, said = _page_traits(connection, order.site, urls, found)
+    notes: list[str] = []
+    verdicts = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
+    verdicts[_looking_missing(urls, said, notes)] = VERDICTS.index(Verdict.MISSING)
+    own = urls.rows.sites[urls.order] == site
+    start = np.zeros(len(urls.texts), np.bool_)
+    places = urls.places(np.array(order.starts, np.int64))
+    start[places[places >= 0]] = True
+    rows, by = urls.rows, urls.order
+    url_facts = UrlFacts(urls.texts, rows.reasons[by], verdicts, rows.layers[by], own, start, rows.in_sitemap[by])
+    remarks = Remarks(
+        fragments=_broken_fragments(connection, order.site, links, notes),
+        mails=[(page, text, problem) for page, text in _bad(connection, order.site, urls, "mailto") if (problem := mailto_problem(text))],
+        malformed=list(_bad(connection, order.site, urls, "malformed")),
+        hreflangs=list(_hreflangs(urls, said)),
+        near=_near(connection, order, urls, pages, notes),
+    )
+    known = AuditInput(url_facts, pages, facts, moved, remarks, order.limits)
+    return Audited(known, rows.ids[by], rows.statuses[by], rows.sites[by], sizes, found, np.isin(links.kinds, _FOLLOWED), tuple(notes))
+
+
+_FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
+
+
+def _urls(connection: reading.Connection) -> _Urls:
+    rows = site_rows.all_urls(connection)
+    order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
+    place_of_row = np.empty(len(order), np.int64)
+    place_of_row[order] = np.arange(len(order))
+    return _Urls(rows, place_of_row, order, [rows.texts[row] for row in order.tolist()])
+
+
+def _site_number(connection: reading.Connection, site: SiteKey) -> int:
+    return next((number for number, name in graph_rows.site_names(connection).items() if name == site), 0)
+
+
+def _pages_of_aliases(urls: _Urls, redirects: LinkRows) -> Places:
+    """int64[u]: the page that each URL is another address of, by place; itself where it is none."""
+    page_of = np.arange(len(urls.texts))
+    source = urls.places(redirects.sources)
+    reasons = urls.rows.reasons[urls.order]
+    alias = (source >= 0) & (reasons[source] == REASONS.index(Reason.ALIAS)) if len(source) else np.zeros(0, np.bool_)
+    ends, leads = resolved(redirects.targets[alias], LinkRows(redirects.sources[alias], redirects.targets[alias]))
+    target = urls.places(ends)
+    sure = leads & (target >= 0)
+    page_of[source[alias][sure]] = target[sure]
+    return page_of
+
+
+def _link_facts(urls: _Urls, links: site_rows.SiteLinks, page_of: Places) -> LinkFacts:
+    """Links by place; a link to an alias is one to its page. Every target has its row, as the crawl wrote it."""
+    return LinkFacts(urls.places(links.sources), page_of[urls.places(links.targets)], links.kinds, links.positions, links.nofollow)
+
+
+def _redirect_columns(urls: _Urls, redirects: LinkRows, page_of: Places) -> RedirectColumns:
+    """Without aliases: nobody is sent anywhere by them."""
+    source, target = urls.places(redirects.sources), urls.places(redirects.targets)
+    reasons, statuses = urls.rows.reasons[urls.order], urls.rows.statuses[urls.order]
+    kept = (source >= 0) & (target >= 0)
+    kept[kept] = reasons[source[kept]] == REASONS.index(Reason.REDIRECT)
+    return RedirectColumns(source[kept], page_of[target[kept]], statuses[source[kept]])
+
+
+def _size_input(connection: reading.Connection, urls: _Urls, links: LinkFacts) -> SizeInput:
+    pages = site_rows.any_pages(connection)
+    size, media = np.zeros(len(urls.texts), np.int64), np.full(len(urls.texts), media_places([""])[0], np.uint8)
+    place = urls.places(pages.ids)
+    known = place >= 0
+    size[place[known]], media[place[known]] = pages.sizes[known], media_places(pages.media_types)[known]
+    return SizeInput(size, media, links.source, links.target, links.kind)
+
+
+@dataclass(slots=True)
+class _Said:
+    """What pages say, kept for further checks: those that may be error pages, and those with translations."""
+
+    short: list[tuple[int, str, str]]  # (place, title, h1)
+    translated: list[tuple[int, str]]  # (place, JSON)
+
+
+def _page_traits(connection: reading.Connection, site: SiteKey, urls: _Urls, found: Weights) -> tuple[PageTraits, _Said]:
+    """One pass over the pages; long texts become numbers at once."""
+    said = _Said([], [])
+    columns: list[NDArray[np.generic]] = []
+    parts = [_traits_of(urls, block, said) for block in _in_blocks(site_rows.page_texts(connection, site))]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else list(_traits_of(urls, [], said))
+    order = np.argsort(columns[0])
+    (place, title, title_chars, about, about_chars, text, h1s, canonical, noindex, language, charset, took, images) = (column[order] for column in columns)
+    weight = found.pulled[place].sum(axis=1)
+    return PageTraits(place, title, title_chars, about, about_chars, text, h1s, canonical, noindex, language, charset, took, weight, images), said  # type: ignore[arg-type]  # each of its own type
+
+
+def _in_blocks(rows: Iterator[site_rows.PageTexts], size: int = 10_000) -> Iterator[list[site_rows.PageTexts]]:
+    block: list[site_rows.PageTexts] = []
+    for row in rows:
+        block.append(row)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _traits_of(urls: _Urls, block: list[site_rows.PageTexts], said: _Said) -> tuple[NDArray[np.generic], ...]:
+    """A block's columns, in the order of PageTraits without the weight."""
+    place = urls.places(np.array([page.url_id for page in block], np.int64))
+    named = np.array([url_id(Url(page.canonical)) if page.canonical else 0 for page in block], np.int64)
+    canonical = np.where(named != 0, urls.places(named), -1)
+    for where, page in zip(place.tolist(), block, strict=True):
+        if page.text_chars <= TEXT_CHARS and len(said.short) < SOFT_404_PAGES:
+            said.short.append((where, page.title, page.h1))
+        if page.translations:
+            said.translated.append((where, page.translations))
+    return (
+        place,
+        text_keys(page.title for page in block),
+        np.array([len(page.title) for page in block], np.int32),
+        text_keys(page.description for page in block),
+        np.array([len(page.description) for page in block], np.int32),
+        np.array([int.from_bytes(page.folded_md5[:8], "big") if page.text_chars else 0 for page in block], np.uint64),
+        np.array([page.h1s for page in block], np.int32),
+        canonical,
+        np.array(["noindex" in page.robots for page in block], np.bool_),
+        np.array([bool(page.language) for page in block], np.bool_),
+        np.array([bool(page.other_charset) for page in block], np.bool_),
+        np.array([page.took_s for page in block], np.float64),
+        np.array([page.images_without_alt for page in block], np.int32),
+    )
+
+
+def _looking_missing(urls: _Urls, said: _Said, notes: list[str]) -> Places:
+    """Own pages that answer 200 and call themselves error pages, by place."""
+    if len(said.short) == SOFT_404_PAGES:
+        notes.append(f"Only the first {SOFT_404_PAGES:,} short pages were asked whether they are error pages that answer 200.")
+    habits = HostHabits()
+    found = [place for place, title, h1 in said.short if looks_missing(PageLook(urls.texts[place], urls.texts[place], title, h1, "", _NO_HASHES), habits)]
+    return np.array(found, np.int64)
+
+
+def _bad(connection: reading.Connection, site: SiteKey, urls: _Urls, why: str) -> Iterator[tuple[int, str]]:
+    """(place of the page, what stood there) of one kind of what is no link."""
+    for page, text, kind in site_rows.bad_link_rows(connection, site):
+        if kind == why:
+            yield int(urls.places(np.array([page], np.int64))[0]), text
+
+
+def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:
+    for place, written in said.translated:
+        for language, target in json.loads(written):
+            other = int(urls.places(np.array([url_id(Url(target))], np.int64))[0])
+            if other >= 0:
+                yield place, other, language
+
+
+def _broken_fragments(connection: reading.Connection, site: SiteKey, links: site_rows.SiteLinks, notes: list[str]) -> list[tuple[int, str]]:
+    """(index of the link, fragment that its target lacks). Each target's body is read once."""
+    contents = Contents(connection)
+    found, target_now, names, looked = [], None, frozenset[str](), 0
+    for source, target, kind, position, fragments in site_rows.fragment_rows(connection, site):
+        if target != target_now:
+            if looked == FRAGMENT_PAGES:
+                notes.append(f"Places on pages (#fragments) were looked for on the first {FRAGMENT_PAGES:,} pages that such links lead to.")
+                break
+            body, charset = contents.body(UrlId(target)), site_rows.charset_of(connection, target)
+            target_now, looked = target, looked + 1
+            names = anchors_of(decode(body, charset, "text/html")[0]) if body is not None else frozenset()
+        for fragment in fragments.split(" "):
+            if fragment_verdict(fragment, names) is FragmentVerdict.MISSING:
+                found.append((_index_of(links, source, target, kind, position), fragment))
+    return found
+
+
+def _index_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:
+    """Where a link that is there stands."""
+    row = int(np.searchsorted(links.sources, source))
+    wanted = (target, [item.value for item in site_rows.KINDS].index(kind), [item.value for item in site_rows.POSITIONS].index(position))
+    while (links.targets[row], links.kinds[row], links.positions[row]) != wanted:
+        row += 1
+    return row
+
+
+def _near(connection: reading.Connection, order: AuditOrder, urls: _Urls, pages: PageTraits, notes: list[str]) -> list[NearGroup]:
+    """Groups of pages of nearly one text; of pages with exactly one text only the first is compared."""
+    _, first = np.unique(pages.text, return_index=True)
+    rows = np.sort(first[pages.text[first] != 0])
+    if order.near is False or (order.near is None and len(rows) > NEAR_PAGES):
+        notes.append(f"Texts of {len(rows):,} pages were not compared for near duplicates: --near does, at about 0.3 ms a page.")
+        return []
+    places, contents = pages.place[rows], Contents(connection)
+    ids = urls.rows.ids[urls.order[places]].tolist()
+
+    def text(page: int) -> str:
+        return contents.text(UrlId(ids[page])) or ""
+
+    template = template_blocks([text(page) for page in range(0, len(ids), max(1, len(ids) // TEMPLATE_SAMPLE))])
+    shingles_of: Callable[[int], NDArray[np.uint64]] = lambda page: shingles(text(page), template)  # noqa: E731  # one line says it
+    groups = near_groups(sketches(map(text, range(len(ids))), template), shingles_of)
+    return [NearGroup(int(places[group.leader]), tuple(places[list(group.members)].tolist()), group.similarity) for group in groups]

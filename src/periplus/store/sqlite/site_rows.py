@@ -75,6 +75,10 @@ class PageTexts:
     took_s: float
     text_chars: int
     folded_md5: bytes
+    h1s: int
+    images_without_alt: int
+    other_charset: str  # what the page says of itself, where its header says otherwise
+    translations: str  # JSON: [[hreflang, URL], ...]; empty: none
 
 
 def _blocks(cursor: sqlite3.Cursor) -> Iterator[tuple[tuple[object, ...], ...]]:
@@ -134,7 +138,8 @@ def any_pages(connection: sqlite3.Connection) -> AnyPages:
 def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTexts]:
     """The site's HTML pages that answered 200 and were read, ascending by id."""
     find = (
-        "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, p.took_s, p.text_chars, p.folded_md5"
+        "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, p.took_s, p.text_chars, p.folded_md5,"
+        " p.h1s, p.images_without_alt, p.other_charset, p.translations"
         f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'noindex') AND u.status = 200"
         f" AND p.media_type IN {_HTML} ORDER BY u.id"
     )
@@ -149,10 +154,12 @@ def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
 
 
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of the site's links that name a place, by target."""
+    """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages that were kept, by target."""
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" WHERE {SITE_OF_URL} AND l.fragments <> '' AND l.kind IN ('a', 'area') AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY l.target"
+        f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
+        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'noindex') AND p.media_type IN {_HTML}"
+        " AND p.body_id IS NOT NULL ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
 
@@ -172,3 +179,9 @@ def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tu
         f" AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text) AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
+
+
+def charset_of(connection: sqlite3.Connection, url_id: int) -> str:
+    """The charset that a page was read in; empty where it is not known."""
+    found = connection.execute("SELECT charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
+    return str(found[0]) if found else ""
