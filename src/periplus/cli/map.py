@@ -32,6 +32,7 @@ CHART_NODES = 2_000  # of an icicle; what is lower than a pixel is not drawn any
 @click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True, help="Chance of following a link.")
 @click.option("--values", default="", metavar="A,B,...", help="Which values stand beside each page in json, xml, xhtml and pdf.")
 @click.option("--by", type=click.Choice(MEASURES), default=MEASURES[0], show_default=True, help="What a place's height means in svg.")
+@click.option("--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files.")
 def site_map(collection: Path | None, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
 
@@ -63,6 +64,7 @@ def site_map(collection: Path | None, format: str, output: Path | None, max_dept
                 click.echo(path)
             return
         site = opened_collection.map(flags["site"], scale=scale, damping=flags["damping"], rounds=flags["rounds"])
+    site = site.without_run() if flags["no_run"] else site
     if format == "text":
         _write_text(site, output, flags["max_nodes"] or 60, max_depth)
     elif format in ("xhtml", "pdf"):
