@@ -114,6 +114,14 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
+class Auditing:
+    """What the user thinks otherwise of."""
+
+    ignore: tuple[str, ...] = _row((), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes.")
+    grade: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another grade for a kind of issue.")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set, in groups that are handed down apart."""
 
@@ -123,6 +131,7 @@ class Settings:
     scope: Scope = Scope()
     budget: Budget = Budget()
     keeping: Keeping = Keeping()
+    auditing: Auditing = Auditing()
 
 
 @dataclass(frozen=True, slots=True)

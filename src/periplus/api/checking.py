@@ -20,6 +20,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.analyse.soft404 import probe_url
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, work, workable
 from periplus.api.judging import FAILED, Seen
+from periplus.api.site_audit import CHECK
 from periplus.model.frontier import Errand
 from periplus.model.graph import REASONS
 from periplus.model.visit import Purpose, Reason, Request
@@ -33,7 +34,6 @@ from periplus.urls.scope import SiteScope, site_key, site_scope
 ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
 FRAGMENTS_MOST = 500  # of one target that are looked for
 UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH})  # seen in links, and not asked for by the crawl
-CHECK = "check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,27 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
 
     Raises UsageError and StoreError.
     """
-    crawled = None if _is_crawled(order.crawl.folder) else crawl(order.crawl, watch)
+    crawled = None if _is_crawled(order.crawl.folder, order.crawl.starts) else crawl(order.crawl, watch)
     if crawled is not None and (crawled.state == "failed" or (crawled.state == "stopped" and crawled.note == "stopped by the user")):
         return CheckEnd(0, crawled.state, crawled.note, 0, crawled)
     with runs.only_crawl(order.crawl.folder):
         return dataclasses.replace(_check_alone(order, watch), crawl=crawled)
 
 
-def _is_crawled(folder: Path) -> bool:
-    """Whether the last crawl or refresh of the collection came to its end."""
+def starts_known(folder: Path) -> tuple[Url, ...]:
+    """Where the collection's crawls began. Raises NoCollection."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        return tuple(dict.fromkeys(Url(text) for record in runs.run_records(connection) for text in record.starts))
+
+
+def _is_crawled(folder: Path, starts: Iterable[Url]) -> bool:
+    """Whether the last crawl or refresh of the collection came to its end, and began at these starts too."""
     if not schema.exists(folder):
         return False
     with contextlib.closing(reading.connect(folder)) as connection:
         crawls = [record for record in runs.run_records(connection) if record.kind != CHECK]
-    return bool(crawls) and crawls[-1].state in ("done", "suspicious")
+    begun = {text for record in crawls for text in record.starts}
+    return begun.issuperset(starts) and bool(crawls) and crawls[-1].state in ("done", "suspicious")
 
 
 def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
@@ -124,7 +131,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
         plan = _Plan(order, Seen(connection, urls, order.crawl.settings.manners.recheck_wait_s), since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
-        targets |= {place for place in graph_rows.redirects(connection).targets.tolist()}
+        targets |= set(graph_rows.redirects(connection).targets.tolist())
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILED)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
@@ -157,15 +164,13 @@ class _Plan:
 
     def add(self, url: int, fragments: Sequence[str]) -> None:
         """A first look at what was not asked for yet; another at what failed and is not settled."""
-        text, reason = self._seen.text(url), self._seen.reason(url)
+        text, seen = self._seen.text(url), self._seen
         if not text or not self._is_wanted(text):
             return
-        if self._seen.place(url) >= 0 and self._seen.crawled_as(url) in UNASKED and self._seen.asked_at(url, by_get=bool(fragments)) < self._since:
-            if reason is not Reason.ROBOTS or not self._seen.asked_at(url, by_get=False) >= self._since:
-                by_get = bool(fragments) or not self._order.head
-                request = Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments))
-                self.errands.append(check_errand(request))
-                return
+        if seen.crawled_as(url) in UNASKED and seen.asked_at(url, by_get=bool(fragments)) < self._since:
+            by_get = bool(fragments) or not self._order.head
+            self.errands.append(check_errand(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments))))
+            return
         judgement = self._seen.judgement(url, {})
         end = self._seen.way(url).end
         if judgement.ask_again_at and end not in self._ends:

@@ -25,9 +25,11 @@ from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
-from periplus.store.sqlite import checks, graph_rows, reading, site_rows
+from periplus.settings import Manners
+from periplus.store.sqlite import checks, graph_rows, reading, runs, site_rows
 from periplus.urls.canonical import url_id
 
+CHECK = "check"  # the kind of run that checks links
 _SETTLED = np.array([reason in SETTLED for reason in REASONS])
 _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
 _POSITIONS = {position.value: place for place, position in enumerate(Position)}
@@ -60,15 +62,15 @@ class SiteAudit:
             yield issue
 
 
-def audited(connection: reading.Connection, start: Start, *, spacing_s: float = 30.0, near: bool | None = None) -> SiteAudit:
+def audited(connection: reading.Connection, start: Start, *, spacing_s: float | None = None, near: bool | None = None) -> SiteAudit:
     """Everything that is wrong with a site, by what is stored of it; within a snapshot.
 
-    spacing_s: between two failures that make a link broken. near: compare texts; None: where the site is not too large for it.
+    spacing_s: between two failures that make a link broken; None: as the last check had it. near: compare texts; None: where the site is not too large for it.
     """
     links = site_rows.site_links(connection, start.site)
     order = AuditOrder(start.site, (UrlId(start.home_id), url_id(start.url)), near)
     base = stored_audit(connection, order, links, graph_rows.redirects(connection))
-    seen = Seen(connection, site_rows.all_urls(connection), spacing_s)
+    seen = Seen(connection, site_rows.all_urls(connection), _spacing_s(connection) if spacing_s is None else spacing_s)
     missing = missing_pages(connection, seen, list(site_rows.page_texts(connection, start.site)))
     verdict, judgements = _verdicts(base, seen, missing)
     fragments = [*base.known.remarks.fragments, *_looked_for(connection, seen, links)]
@@ -78,6 +80,12 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float = 
         remarks=dataclasses.replace(base.known.remarks, fragments=fragments),
     )
     return SiteAudit(known, audit(known), judgements, base.ids, base.notes)
+
+
+def _spacing_s(connection: reading.Connection) -> float:
+    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
+    value = stored.get("recheck_wait_s")
+    return value if isinstance(value, float) else Manners().recheck_wait_s
 
 
 def _verdicts(base: Audited, seen: Seen, missing: Mapping[int, str]) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:

@@ -14,6 +14,7 @@ from periplus.settings import VERSION
 _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--help` imports nothing
     "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
     "refresh": ("periplus.cli.refresh", "Bring a collection up to date: fetch again only what changed."),
+    "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
     "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
     "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
     "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
@@ -29,7 +30,7 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
 _FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
 _EXIT_CODES = """
 Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that looks suspicious;
-4 a crawl that read no page; 130 stopped by Ctrl-C.
+4 a crawl that read no page; 5 a check in which --fail-on holds; 130 stopped by Ctrl-C.
 """
 
 

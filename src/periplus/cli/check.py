@@ -1,0 +1,166 @@
+"""`periplus check`: finds dead links and other faults of a site, for people and for continuous integration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice, start_urls
+from periplus.cli.options import SUFFIX, found_collection, opened, output_option, setting_options, settings_of
+from periplus.cli.progress import ProgressDisplay, say
+from periplus.errors import NoCollection, UsageError
+from periplus.model.web import Url
+from periplus.present.tables import FORMATS
+from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:
+    from periplus.analyse.gate import Condition
+    from periplus.model.audit import Issue
+
+GATE_FAILED = 5
+_FORMATS = (*FORMATS, "junit", "github")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What is to be made of the issues."""
+
+    conditions: Sequence[Condition]
+    baseline: str
+    format: str
+    output: Path | None
+
+
+@click.command()
+@click.argument("starts", nargs=-1, metavar="[URL]...")
+@click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of pages to check, one a line: only these are read.")
+@click.option(
+    "-c", "--collection", type=click.Path(path_type=Path, file_okay=False), help=f"The collection's folder. By default SITE{SUFFIX}, or the only one here."
+)
+@click.option("--external/--no-external", default=True, show_default=True, help="Ask whether other sites' URLs are there.")
+@click.option("--fragments/--no-fragments", default=True, show_default=True, help="Look for the places (#name) that links lead to.")
+@click.option(
+    "--head/--no-head",
+    default=True,
+    show_default=True,
+    help="Ask by HEAD first where the page is not needed. GET finds soft 404s and cut answers elsewhere too.",
+)
+@click.option("--offline", is_flag=True, help="Ask nobody: list what is wrong by what is stored.")
+@click.option("--site", default="", help="Only of this site, where the collection holds several.")
+@click.option("--near/--no-near", default=None, help="Look for pages of nearly one text. By default on sites of up to 20,000 pages.")
+@click.option(
+    "--fail-on", default="", metavar="NAME>N,...", help="End with exit code 5 when there are more: broken>0,error>5,links. Codes, grades, categories."
+)
+@click.option("--baseline", default="", metavar="RUN", help="List and count only what an earlier check did not find: its number, or `last`.")
+@click.option("-f", "--format", type=click.Choice(_FORMATS), default="table", show_default=True)
+@output_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; only the list.")
+@click.option("--no-progress", is_flag=True, help="No progress.")
+@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@setting_options
+def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, **flags: Any) -> None:
+    """Find dead links and other faults of a site.
+
+    Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called broken that did not fail
+    twice. Lists each kind of fault, and of each dead URL every page that links to it. Ctrl-C and kill lose nothing: the same command goes on.
+    """
+    from periplus.analyse.gate import fail_on
+    from periplus.api.check_results import ResultOrder, baseline_run, check_rules, found_issues, keep_issues
+
+    urls, folder = _places(starts, lists, collection)
+    if lists and not starts and flags["max_depth"] is None:
+        flags["max_depth"] = 0
+    settings = settings_of(flags, folder)
+    check_rules(settings)
+    wish = _Wish(fail_on(flags["fail_on"]), flags["baseline"], flags["format"], flags["output"])
+    order = ResultOrder(flags["site"], flags["fragments"], flags["near"])
+    baseline, quiet = baseline_run(folder, wish.baseline) if wish.baseline else 0, bool(flags["quiet"])
+    if flags["offline"]:
+        sys.exit(_tell(wish, quiet, _since(folder, found_issues(folder, settings, order), baseline), baseline))
+    end, interrupted = _run(folder, urls, settings, flags)
+    if interrupted or not end.run_id:
+        say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
+        sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
+    issues = found_issues(folder, settings, order)
+    keep_issues(folder, end.run_id, issues)
+    if not quiet:
+        say(f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} requests besides the crawl's.")
+    sys.exit(_tell(wish, quiet, _since(folder, issues, baseline), baseline))
+
+
+def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[list[Url], Path]:
+    """(where to begin, the collection's folder)."""
+    lines = [line.strip() for file in lists for line in file if line.strip() and not line.lstrip().startswith("#")]
+    urls = start_urls([*starts, *lines])
+    if urls:
+        return urls, collection or Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX)
+    if lists:
+        raise UsageError("the list names no URL")
+    try:
+        return [], found_collection(collection)
+    except NoCollection as error:
+        raise UsageError(f"no URL to check, and {error}") from None
+
+
+def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) -> tuple[Any, bool]:
+    """(how the check ended, whether by the user)."""
+    from periplus.api.checking import CheckOrder, starts_known
+    from periplus.api.checking import check as run
+    from periplus.api.crawling import CrawlOrder, check_order
+
+    crawl_order = CrawlOrder(folder, tuple(urls) or starts_known(folder), settings)
+    check_order(crawl_order)
+    configure_logs(flags["verbose"])
+    notice(settings)
+    stopping = StopOnSignal()
+    with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
+
+        def watch(progress: Any) -> bool:
+            display.show(progress)
+            return bool(stopping.asked)
+
+        end = run(CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"]), watch)
+    return end, stopping.asked
+
+
+def _since(folder: Path, issues: list[Issue], baseline: int) -> list[Issue]:
+    from periplus.api.check_results import new_since
+
+    return new_since(folder, issues, baseline) if baseline else issues
+
+
+def _tell(wish: _Wish, quiet: bool, issues: list[Issue], baseline: int) -> int:
+    """Writes the issues; the exit code."""
+    from periplus.analyse.audit_issues import counts
+    from periplus.analyse.gate import gate
+
+    with opened(wish.output, exact=wish.format != "table") as out:
+        _write(wish.format, issues, out)
+    counted = counts(issues)
+    said = ", ".join(f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}" for grade in ("error", "warning", "notice"))
+    result = gate(wish.conditions, counted, baseline=f"check {baseline}" if baseline else "")
+    if not quiet:
+        say(f"{said}." + (f" {result.sentence.capitalize()}." if wish.conditions else ""), "red" if result.failed else "")
+    return GATE_FAILED if result.failed else 0
+
+
+def _write(format: str, issues: list[Issue], out: Any) -> None:
+    from periplus.analyse.audit_table import KINDS_OF_ISSUES
+    from periplus.present.github import github
+    from periplus.present.issue_list import COLUMNS, issue_list, issue_row
+    from periplus.present.junit import junit
+    from periplus.present.tables import write_table
+
+    if format == "junit":
+        out.writelines(junit(sorted(issues, key=lambda issue: list(KINDS_OF_ISSUES).index(issue.code)), KINDS_OF_ISSUES))
+    elif format == "github":
+        out.writelines(line + "\n" for line in github(issues, KINDS_OF_ISSUES))
+    elif format == "table":
+        out.writelines(line + "\n" for line in issue_list(issues, KINDS_OF_ISSUES))
+    else:
+        write_table(COLUMNS, map(issue_row, issues), format, out)
