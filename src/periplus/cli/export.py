@@ -9,7 +9,7 @@ import click
 
 from periplus.cli.options import collection_option, found_collection, opened, output_option
 from periplus.errors import UsageError
-from periplus.present.wording import count_of
+from periplus.present.wording import count_of, number
 
 TEXT_FORMATS = ("csv", "jsonl")
 FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
@@ -72,6 +72,26 @@ def export_table(folder: Path, name: str, format: str, output: Path | None, *, r
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
     click.echo(f"Written to {output}: {written}", err=True)
+
+
+@export.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="By default the collection's name with .warc.gz, here.")
+@click.option("--cdxj", is_flag=True, help="Write an index beside it, for pywb: the same name with .cdxj.")
+@click.option("--file-bytes", type=click.IntRange(0), default=1_000_000_000, show_default=True, help="Begin another file at this size; 0: never.")
+@collection_option
+def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: int) -> None:
+    """Everything that was fetched, as WARC 1.1: one gzip member a record.
+
+    Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal bodies are revisit records.
+    """
+    from periplus.api.archiving import export_warc
+
+    folder = found_collection(collection)
+    path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".warc.gz")
+    index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
+    done = export_warc(folder, path, file_bytes=file_bytes, index=index)
+    told = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, {number(done.size_bytes)} bytes"
+    click.echo(f"Written to {', '.join(map(str, done.files))}: {told}", err=True)
 
 
 for _name in _SENTENCES:

@@ -1,10 +1,48 @@
-"""`periplus import`: a collection from an archive, without fetching."""
+"""`periplus import`: a collection of an archive, without fetching."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
+
+from periplus.cli.options import SUFFIX
+from periplus.errors import StoreError
+from periplus.present.wording import count_of
+from periplus.settings import Settings
 
 
 @click.group("import")
 def imports() -> None:
-    """Make a collection of what others archived; nothing is fetched."""
+    """Make a collection of what was archived; nothing is fetched."""
+
+
+@imports.command("warc")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=None, help=f"The new collection. By default SITE{SUFFIX} here.")
+@click.option("--start", "starts", multiple=True, metavar="URL", help="Where the site begins. By default as the archive says, else its first page.")
+@click.option("--scope", type=click.Choice(["site", "domain", "prefix", "any"]), default=None, help="What belongs to the site; see `periplus settings`.")
+def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], scope: str | None) -> None:
+    """Make a collection of WARC files (1.0 and 1.1; gzip, zstd or plain).
+
+    Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and the archive
+    does not hold is registered as not-in-archive. A file that is cut off gives what comes before.
+    """
+    from periplus.api.importing import ImportOrder, import_archives, whole
+    from periplus.settings import settings_from
+    from periplus.urls.canonical import canonical
+    from periplus.urls.scope import site_key
+
+    given = tuple(canonical(text if "://" in text else f"https://{text}") for text in starts)
+    settings: Settings | None = settings_from({"scope": scope}) if scope else None
+    order = whole(ImportOrder(output or Path(), files, given, settings))
+    if output is None:
+        order = ImportOrder(Path(site_key(order.starts[0]).replace(":", "-").strip("[]") + SUFFIX), files, order.starts, order.settings)
+    done = import_archives(order)
+    for damage in done.damages:
+        click.echo(f"periplus: {damage}", err=True)
+    click.echo(f"{order.folder}: {count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, {done.failures} without an answer", err=True)
+    if done.left_out:
+        click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
+    if done.state == "failed":
+        raise StoreError(done.note)

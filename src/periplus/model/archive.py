@@ -1,0 +1,50 @@
+"""What passes between a collection and a web archive: exchanges with their bytes, and what an archive says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from periplus.model.visit import Headers
+from periplus.model.web import Url
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One visit as an archive keeps it. body None: it was not kept."""
+
+    visit_id: int
+    run_id: int
+    url: Url
+    purpose: str
+    started: float  # seconds since the epoch, UTC
+    took_s: float
+    outcome: str  # fetched, redirected, unchanged, failed
+    status: int  # 0: no answer
+    detail: str  # of a failure: `cause: words`
+    address: str
+    headers: Headers
+    body: bytes | None  # content codings removed
+    cut: str  # why it is not the whole body: the value of a Cut
+    body_id: int  # equal for equal bytes, 0 where nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """What an archive says of the run that its records come from."""
+
+    run_id: int
+    began: float
+    user_agent: str
+    starts: tuple[str, ...]
+    settings: str  # JSON
+    obeys_robots: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRecord:
+    """One record of an archive that was read. fields: its named fields, names in lower case; block: its bytes, perhaps cut."""
+
+    kind: str
+    fields: dict[str, str]
+    block: bytes
+    is_cut: bool  # the block was longer than what was read of it
