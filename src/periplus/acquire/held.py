@@ -44,6 +44,7 @@ class HeldHost:
     doubt_round: int = 0  # the layer of the last task that was put off before
     fresh: tuple[bool, bool] = (True, True)  # whether a page brought something new: in this round, in the one before
     down: Reason | None = None
+    leaving: bool = False  # beyond our share: nothing more is started, and its lease ends when it is quiet
     due_at: float | None = None  # its valid entry in the worker's heap
     dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its layer
 

@@ -75,6 +75,7 @@ class Worker:
         self._visits: list[Visit] = []
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
+        self._share = 1  # hosts that this worker should hold, as last reckoned
 
     def run(self, tick: Callable[[], bool]) -> None:
         """tick: called every TICK_S at most; True asks to stop."""
@@ -121,12 +122,11 @@ class Worker:
 
     def _lease_more(self, now: float) -> None:
         wall = self._clock.now()
-        share = MOST_HELD
         if now - self._shared_at >= SHARE_S or not self._held:
             self._shared_at = now
-            share = min(MOST_HELD, self._store.fair_share(wall))
-            self._give_back(len(self._held) - share)
-        room = share - len(self._held)
+            self._share = min(MOST_HELD, self._store.fair_share(wall))
+            self._give_back(len(self._held) - self._share)
+        room = self._share - len(self._held)
         if room <= 0:
             return
         ready = self._store.ready(room * 4, HORIZON_S, wall)
@@ -150,8 +150,9 @@ class Worker:
         heapq.heappush(self._due, (host.due_at, host.lease.host_id))
 
     def _give_back(self, surplus: int) -> None:
-        """Returns quiet hosts: those beyond our share; and, where others need the room, those that must wait long. Of hosts that must
-        wait and are kept, the tasks go back: they count against the budget of pages."""
+        """Returns the hosts beyond our share, quiet ones at once and busy ones when what they have under way is stored; and, where
+        others need the room, those that must wait long. Of hosts that must wait and are kept, the tasks go back: they count
+        against the budget of pages."""
         now = self._clock.monotonic()
         for host in self._held.values():
             if host.pace.not_before - now > HORIZON_S:
@@ -159,6 +160,9 @@ class Worker:
         quiet = sorted((host for host in self._held.values() if host.is_quiet), key=lambda host: -host.pace.not_before)
         full = len(self._held) >= MOST_HELD
         leaving = [host for at, host in enumerate(quiet) if at < surplus or (full and host.pace.not_before - now > HORIZON_S)]
+        for host in [host for host in self._held.values() if not host.is_quiet][: max(0, surplus - len(leaving))]:
+            host.leaving = True
+            host.put_back()
         if leaving:
             self._release(leaving)
 
@@ -196,7 +200,7 @@ class Worker:
     def _serve(self, host: HeldHost, now: float) -> None:
         """One turn of a host that is due: starts one request, or finds out why it cannot."""
         most = self._manners.per_host if host.mine else 1
-        if host.in_flight >= most or host.side_in_flight:
+        if host.leaving or host.in_flight >= most or host.side_in_flight:
             return  # its turn comes when something of it ends
         if now + self._settings.limits.total_timeout_s > self._lease_end:
             self._commit_now = True  # renews the lease
@@ -374,7 +378,7 @@ class Worker:
             if held is not None and held.lease.epoch == completion.lease.epoch:
                 held.in_hand.discard((completion.task.layer, completion.task.seq))
                 held.uncommitted -= 1
-        gone = [host for host in self._held.values() if release or (host.down is not None and host.is_quiet)]
+        gone = [host for host in self._held.values() if release or (host.is_quiet and (host.leaving or host.down is not None))]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
         batch = Batch(tuple(done), states, robots, errands, tuple(visits), self._in_hand(), self._crew.aliases.collect())
         lost = self._store.commit(self._name, batch, self._clock.now())
