@@ -34,7 +34,7 @@ def story(tmp_path_factory):
     home = site.pages[HOME]
     with serve(site) as server:
         url = lambda path: server.url("a.test", path)  # noqa: E731
-        crawled(folder, server, "a.test")
+        crawled(folder, server, "a.test", delay_s=0.0)
         gone, renamed = home.links[0].href, home.links[1].href
         deepest = max(server.truth.layers.items(), key=lambda item: item[1])[0]
         path = urlsplit(deepest).path
@@ -52,7 +52,7 @@ def story(tmp_path_factory):
         server.bump("a.test", renamed)
         refreshed(folder)
         other = folder.with_name("other")
-        crawled(other, server, "a.test")
+        crawled(other, server, "a.test", delay_s=0.0)
     return {"folder": folder, "other": other, "gone": url(gone), "renamed": url(renamed), "new": url("/brand-new.html"), "lifted": deepest, "home": url(HOME)}
 
 

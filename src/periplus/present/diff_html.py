@@ -69,19 +69,22 @@ def _head(found: Comparison) -> Html:
             )
     if found.is_empty:
         lines.append('<p class="notice">Nothing differs.</p>')
-    figures = [
+    figures: list[tuple[str, int | tuple[int, int], str]] = [
         ("pages as before", found.unchanged, ""),
         ("new pages", len(found.added), ""),
         ("pages gone", len(found.removed), "bad"),
         ("pages changed", len(found.changed), ""),
         ("pages moved", len(found.moves), ""),
-        ("links added", len(found.links_added), ""),
-        ("links removed", len(found.links_removed), ""),
-        ("new issues", len(found.issues.new), "bad"),
-        ("issues gone", len(found.issues.gone), ""),
+        ("links", (len(found.links_added), len(found.links_removed)), ""),
+        ("issues", (len(found.issues.new), len(found.issues.gone)), "bad" if found.issues.new else ""),
     ]
-    cells = "".join(f'<div class="{kind if value else ""}"><dt>{name}</dt><dd>{number(value)}</dd></div>' for name, value, kind in figures)
+    cells = "".join(f'<div class="{kind if value else ""}"><dt>{name}</dt><dd>{_figure(value)}</dd></div>' for name, value, kind in figures)
     return "\n".join(lines) + f'\n<dl class="figures">{cells}</dl>'
+
+
+def _figure(value: int | tuple[int, int]) -> Html:
+    """A number, or how many came and went."""
+    return number(value) if isinstance(value, int) else f"+{number(value[0])} −{number(value[1])}"
 
 
 def _side(side: Side) -> Html:

@@ -102,6 +102,7 @@ class Ledger:
         """Enters what a task brought. False: a refresh found everything as it was, of which no visit is kept."""
         task, outcome = completion.task, completion.visit.outcome
         if isinstance(outcome, Unchanged):
+            self._pages.renew_validators(task.url_id, outcome)
             self.history.note(task.url_id, Finding.UNCHANGED, now)
             return False
         before, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (task.url_id,)).fetchone()

@@ -155,6 +155,13 @@ class PageWriter:
         self._connection.executemany("INSERT INTO bad_link VALUES (?, ?, ?, ?, ?, ?)", bad)
         return changed
 
+    def renew_validators(self, url_id: int, unchanged: Unchanged) -> None:
+        """By what the page can be asked for next time: RFC 9110, 15.4.5 has a 304 say what is new of it, and a 200 says all."""
+        said = {"etag": unchanged.headers.get("etag"), "last_modified_field": unchanged.headers.get("last-modified")}
+        for column, value in said.items():
+            if value or unchanged.status == 200:
+                self._connection.execute(f"UPDATE page SET {column} = ? WHERE url_id = ? AND {column} <> ?", (value, url_id, value))
+
     def store_links(self, rows: Sequence[tuple[object, ...]]) -> None:
         whole = len(rows) - len(rows) % LINKS_AT_ONCE
         for start in range(0, whole, LINKS_AT_ONCE):

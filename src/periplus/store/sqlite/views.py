@@ -92,6 +92,7 @@ PAGES = _view(
     ("etag", TEXT, _said("p.etag"), "the ETag as sent"),
     ("in_sitemap", BOOLEAN, "u.in_sitemap", "whether a sitemap names it"),
 )
+_LAST_SEEN = "max(l.last_seen, coalesce((SELECT f.checked FROM freshness f WHERE f.url_id = l.source AND f.gone_since IS NULL), 0))"  # docs/decisions/0003
 LINKS = _view(
     "links",
     "Links; those of one page that agree in target, kind, position and nofollow are one row.",
@@ -112,7 +113,7 @@ LINKS = _view(
     ("fragments", TEXT, _said("l.fragments"), "what stood behind #, separated by blanks"),
     ("times", INTEGER, "l.times", "how many such links the page has"),
     ("first_seen", TIME, _time("l.first_seen"), "when the page first had it"),
-    ("last_seen", TIME, _time("l.last_seen"), "when the page last had it"),
+    ("last_seen", TIME, _time(_LAST_SEEN), "when the page last had it"),
 )
 REDIRECTS = _view(
     "redirects",

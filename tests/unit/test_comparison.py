@@ -1,0 +1,143 @@
+"""Two views of a site compared: arrays against plain sets, and a small site by hand."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.analyse.comparison import branch_of, changed_links, compare, issue_changes
+from periplus.analyse.hierarchy import hierarchical_map
+from periplus.analyse.linkgraph import link_graph
+from periplus.model.audit import Grade, Issue
+from periplus.model.comparison import RunView
+from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.present.diff_html import diff_page
+from periplus.present.diff_text import diff_lines
+
+HOST = "http://a.test"
+Pairs = list[tuple[int, int]]
+
+
+def link_rows(pairs: Pairs) -> LinkRows:
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return LinkRows(table[:, 0], table[:, 1])
+
+
+def view(pages: dict[str, str], pairs: list[tuple[str, str]], name: str = "crawl 1", issues=()) -> RunView:
+    """pages: path -> title; ids are places in the sorted alphabet of all paths, the home page is `/`."""
+    paths = sorted(pages)
+    identity = {path: hash_of(path) for path in paths}
+    urls = UrlRows(
+        np.array([identity[path] for path in paths], np.int64),
+        [Url(HOST + path) for path in paths],
+        np.full(len(paths), REASONS.index(Reason.OK), np.uint8),
+        np.zeros(len(paths), np.int32),
+    )
+    links = link_rows([(hash_of(source), hash_of(target)) for source, target in pairs])
+    graph = link_graph(urls, links, link_rows([]))
+    site_map = hierarchical_map(graph, graph.pages.index(Url(HOST + "/")), np.ones(len(graph.pages)) / len(graph.pages))
+    fields = {"title": [pages[url.removeprefix(HOST)] for url in graph.pages], "reason": ["ok"] * len(paths), "layer": site_map.layer.tolist()}
+    return RunView(name, 0.0, "done", graph, site_map, fields, links, issues, dict.fromkeys(urls.texts, "ok"))
+
+
+def hash_of(path: str) -> int:
+    return sum(ord(sign) * 131**place for place, sign in enumerate(path)) % (1 << 60)
+
+
+def compared(before: RunView, after: RunView):
+    texts = {hash_of(url.removeprefix(HOST)): url for run in (before, after) for url in run.graph.pages}
+    return compare(before, after, texts)
+
+
+BEFORE = view({"/": "Home", "/a": "A", "/b": "B", "/c": "C", "/d": "D"}, [("/", "/a"), ("/", "/b"), ("/a", "/c"), ("/c", "/d")])
+AFTER = view(
+    {"/": "Home", "/a": "A", "/b": "Bee", "/c": "C", "/d": "D", "/e": "E"}, [("/", "/a"), ("/", "/b"), ("/b", "/c"), ("/c", "/d"), ("/", "/e")], "refresh 2"
+)
+
+
+def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
+    found = compared(BEFORE, AFTER)
+    (move,) = found.moves
+    assert (move.url, move.parent_before, move.parent_after) == (HOST + "/c", HOST + "/a", HOST + "/b")
+    assert (move.branch_before, move.branch_after, move.layer_before, move.layer_after, move.pages) == (HOST + "/a", HOST + "/b", 2, 2, 2)
+    assert {(branch.url, branch.before, branch.after, branch.came, branch.left) for branch in found.branches} == {
+        (HOST + "/a", 3, 1, 0, 2),
+        (HOST + "/b", 1, 3, 2, 0),
+        (HOST + "/e", 0, 1, 0, 0),
+    }
+
+
+def test_pages_links_and_fields():
+    found = compared(BEFORE, AFTER)
+    assert [note.url for note in found.added] == [HOST + "/e"]
+    assert found.removed == ()
+    assert [(page.url, [(change.field, change.before, change.after) for change in page.changes]) for page in found.changed] == [
+        (HOST + "/b", [("title", "B", "Bee")])
+    ]
+    assert {(note.source, note.target) for note in found.links_added} == {(HOST + "/", HOST + "/e"), (HOST + "/b", HOST + "/c")}
+    assert {(note.source, note.target) for note in found.links_removed} == {(HOST + "/a", HOST + "/c")}
+    assert found.unchanged == 4
+
+
+def test_the_text_names_what_the_values_hold():
+    said = "\n".join(diff_lines(compared(BEFORE, AFTER), links=True))
+    assert "1 added, 0 removed, 1 changed, 4 as before" in said
+    assert f"> {HOST}/c: from {HOST}/a to {HOST}/b, with 1 page below" in said
+    assert f"+ {HOST}/b -> {HOST}/c" in said
+    assert "title: B -> Bee" in said
+
+
+def test_lists_are_cut_and_say_so():
+    said = "\n".join(diff_lines(compared(view({"/": ""}, []), AFTER), most=2))
+    assert "and 3 more" in said
+
+
+def test_what_came_from_the_web_is_text_in_the_page():
+    page = diff_page(compared(BEFORE, view({"/": "<script>alert(1)</script>", "/a": "\u202eA"}, [("/", "/a")])))
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "\u202e" not in page
+
+
+def test_a_view_does_not_differ_from_itself():
+    found = compared(AFTER, AFTER)
+    assert found.is_empty
+    assert found.branches == ()
+    assert "Nothing differs" in "\n".join(diff_lines(found))
+    assert "Nothing differs" in diff_page(found)
+
+
+def test_issues_are_the_same_by_code_page_and_related_url_not_by_their_words():
+    was = [Issue("broken-link", Grade.ERROR, "p", "404", "q"), Issue("title-missing", Grade.WARNING, "p")]
+    now = [Issue("broken-link", Grade.NOTICE, "p", "410", "q"), Issue("h1-missing", Grade.WARNING, "p")]
+    found = issue_changes(was, now)
+    assert ([issue.code for issue in found.new], [issue.code for issue in found.gone]) == (["h1-missing"], ["title-missing"])
+    assert [issue.detail for issue in found.still] == ["410"]
+
+
+pairs = st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 5), st.integers(0, 5)), max_size=30)
+
+
+@settings(max_examples=60)
+@given(pairs, pairs)
+def test_links_that_came_and_went_are_the_differences_of_two_sets(before, after):
+    came, went = changed_links(link_rows(before), link_rows(after))
+    assert sorted(set(after) - set(before)) == list(zip(came.sources.tolist(), came.targets.tolist(), strict=True))
+    assert sorted(set(before) - set(after)) == list(zip(went.sources.tolist(), went.targets.tolist(), strict=True))
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 12).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=40))))
+def test_a_branch_is_the_ancestor_one_click_from_the_home_page(drawn):
+    count, links = drawn
+    names = {place: "/" if place == 0 else f"/{place:02}" for place in range(count)}
+    run = view(dict.fromkeys(names.values(), ""), [(names[one], names[other]) for one, other in links])
+    layer, parent = run.site_map.layer, run.site_map.parent
+
+    def plain(page: int) -> int:
+        while layer[page] > 1:
+            page = parent[page]
+        return page if layer[page] >= 0 else -1
+
+    assert branch_of(run.site_map).tolist() == [plain(page) for page in range(count)]

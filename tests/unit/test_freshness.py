@@ -1,0 +1,51 @@
+"""When is a page asked for again? Unchanged ones ever more seldom, changed ones more often, within bounds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.model.freshness import ASKED_AGAIN, FIRST_INTERVAL_S, LONGEST_INTERVAL_S, READ, SHORTEST_INTERVAL_S, Finding, finding_of, next_interval_s
+from periplus.model.visit import STATE_OF, Reason, State
+
+
+@given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S), st.sampled_from(Finding))
+def test_an_interval_stays_within_its_bounds(interval_s, finding):
+    assert SHORTEST_INTERVAL_S <= next_interval_s(interval_s, finding) <= LONGEST_INTERVAL_S
+
+
+@given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S))
+def test_unchanged_is_never_sooner_and_anything_else_never_later(interval_s):
+    assert next_interval_s(interval_s, Finding.UNCHANGED) >= interval_s
+    assert all(next_interval_s(interval_s, finding) <= interval_s for finding in Finding if finding is not Finding.UNCHANGED)
+
+
+def test_ours_a_page_that_never_changes_is_asked_for_once_in_thirty_days():
+    interval_s = FIRST_INTERVAL_S
+    for _ in range(9):
+        interval_s = next_interval_s(interval_s, Finding.UNCHANGED)
+    assert interval_s == LONGEST_INTERVAL_S
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed", "finding"),
+    [
+        (Reason.OK, Reason.OK, False, Finding.UNCHANGED),
+        (Reason.OK, Reason.OK, True, Finding.CHANGED),
+        (Reason.OK, Reason.NOINDEX, False, Finding.CHANGED),
+        (Reason.OK, Reason.NOT_FOUND, False, Finding.GONE),
+        (Reason.OK, Reason.REDIRECT, True, Finding.GONE),
+        (Reason.NOT_FOUND, Reason.OK, True, Finding.BACK),
+        (Reason.NOT_FOUND, Reason.NOT_FOUND, False, Finding.UNCHANGED),
+        (Reason.REDIRECT, Reason.REDIRECT, True, Finding.CHANGED),
+        (Reason.NOT_FOUND, Reason.SERVER_ERROR, False, Finding.CHANGED),
+    ],
+)
+def test_what_a_refresh_found(before, after, changed, finding):
+    assert finding_of(before, after, changed) is finding
+
+
+def test_what_was_read_or_could_not_be_is_asked_again_and_what_is_left_aside_is_not():
+    assert READ <= ASKED_AGAIN
+    assert {reason for reason in Reason if STATE_OF[reason] is State.INVALID} <= ASKED_AGAIN
+    assert {reason for reason in ASKED_AGAIN if STATE_OF[reason] is State.IGNORED} == {Reason.REDIRECT}
+    assert not ASKED_AGAIN & {Reason.WAITING, Reason.DEPTH, Reason.TRAP, Reason.RESOURCE, Reason.NOFOLLOW}
