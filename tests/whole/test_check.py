@@ -1,0 +1,297 @@
+"""Checking links, judged by a web that knows its faults and by its server's log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import subprocess
+from collections import Counter
+from xml.etree import ElementTree
+
+import pytest
+from voyage import Collection, command, environment, flags_for, served_apart, settings_for, told, until
+
+from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.api.check_results import ResultOrder, baseline_run, found_issues, keep_issues, new_since
+from periplus.api.checking import CheckOrder, check
+from periplus.api.crawling import CrawlOrder
+from periplus.errors import UsageError
+from periplus.model.audit import Category, Grade
+from periplus.model.visit import Reason
+from periplus.urls.canonical import canonical
+from testweb import Page, Site, Web, faults, read_log, serve
+from testweb.wire import Answer
+
+CONTENT = '<title>Places</title><h1>Places</h1><p id=a>some text</p><a name=old>x</a><p id="café">y</p><p id=b>1</p><p id=c>2</p><p id=d>3</p>'
+PLACES = ("a", "b", "c", "d", "a", "old", "TOP")
+DEFAULTS = {"recheck_wait_s": 0.3}
+
+
+def checked(folder, server, start, *, stop=lambda progress: False, head=True, external=True, fragments=True, **values):
+    """Checks in this process; returns (end, issues)."""
+    settings = settings_for(server, **{**DEFAULTS, **values})
+    order = CrawlOrder(folder, (canonical(server.url(start)),), settings)
+    end = check(CheckOrder(order, external, fragments, head), stop)
+    issues = found_issues(folder, settings, ResultOrder(near=False))
+    if end.run_id:
+        keep_issues(folder, end.run_id, issues)
+    return end, issues
+
+
+def of_links(issues):
+    """(code, target without host) of what is wrong with links."""
+    found = set()
+    for issue in issues:
+        if KINDS_OF_ISSUES[issue.code].category is Category.LINKS and issue.code != "nofollow-inside":
+            what = issue.detail.removeprefix("no ") if issue.code == "broken-fragment" else ""
+            found.add((issue.code, issue.related.partition("test:")[2].partition("/")[2] + what or issue.related or issue.detail.partition(":")[0]))
+    return found
+
+
+def get_only(answer, to_head):
+    return lambda asked: Answer(to_head, b"") if asked.method == "HEAD" else answer
+
+
+def truth_table(home: Site, far: Site) -> None:
+    """The 33 links of the published comparison of link checkers, from home's first page to far. Both may be one."""
+    home.add(Page("/", "Thirty-three links"))
+
+    def link(path: str) -> None:
+        if far is not home:
+            home.link("/", far.url(path), f"to {path}", target=far.url(path.partition("#")[0]))
+        elif path not in {known.href for known in home.pages["/"].links}:  # plants link to themselves
+            home.link("/", path, f"to {path}")
+
+    if far is not home:
+        far.add(Page("/", "Far away"))
+    for code in (404, 410, 403, 500):
+        faults.status(far, f"/status/{code}", code)
+    faults.passing(far, "/once-503")
+    faults.passing(far, "/once-429", 429)
+    page = Answer(200, CONTENT.encode())
+    far.answer("/head-405", get_only(page, 405))
+    far.answer("/head-404", get_only(page, 404))
+    faults.redirect_chain(far, "/twelve", 12, "/plain")
+    faults.redirect_chain(far, "/moved", 1, "/plain", code=301)
+    far.answer("/plain", page)
+    far.answer("/soft", Answer(200, b"<title>404 Not Found</title><h1>404 Not Found</h1><p>It is not here.</p>"))
+    faults.truncated(far, "/truncated")
+    far.answer("/places", page, linked_from=None)
+    far.answer("/single", page, linked_from=None)
+    for path in ("/status/404", "/status/410", "/status/403", "/status/500", "/once-503", "/once-429", "/head-405", "/head-404", "/twelve", "/moved", "/plain"):
+        link(path)
+    link("/soft")
+    link("/truncated")
+    for fragment in ("#top", "#", "#caf%C3%A9", "#old", "#A", "#missing", "#:~:text=some%20text"):
+        link("/single" + fragment)
+    for fragment in (*PLACES, "none"):
+        link("/places#" + fragment)
+    for href in ("mailto:bad@@addr", "mailto:good@addr.example", "http://[::1/", "http://127.0.0.1:1/", "http://nonexistent.invalid/"):
+        home.link("/", href, href, target=href)
+
+
+ALWAYS = {
+    ("broken-link", "status/404"),
+    ("broken-link", "status/410"),
+    ("refused-link", "status/403"),
+    ("server-error", "status/500"),
+    ("broken-fragment", "single#A"),
+    ("broken-fragment", "single#missing"),
+    ("broken-fragment", "places#none"),
+    ("bad-mailto", "mailto"),
+    ("malformed-link", "http"),
+    ("broken-link", "http://127.0.0.1:1/"),
+    ("broken-link", "http://nonexistent.invalid/"),
+}
+BY_GET = {("soft-404", "soft"), ("suspect-link", "truncated")}
+
+
+def test_the_truth_table_holds_on_one_s_own_site(tmp_path):
+    site = Site("a.test")
+    truth_table(site, site)
+    with serve(site) as server:
+        end, issues = checked(tmp_path, server, "a.test")
+        assert (end.state, of_links(issues)) == ("done", ALWAYS | BY_GET)
+        assert server.log.count("/places") == 1
+    assert not Collection(tmp_path).sane()
+
+
+@pytest.mark.parametrize("head", [False, True])
+def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
+    """By HEAD neither an error page that answers 200 nor a cut body can be seen."""
+    near, far = Site("a.test"), Site("b.test")
+    truth_table(near, far)
+    with serve(Web([near, far])) as server:
+        _, issues = checked(tmp_path, server, "a.test", head=head)
+        assert of_links(issues) == (ALWAYS if head else ALWAYS | BY_GET)
+        asked = [(entry.method, entry.target) for entry in server.log.of("b.test")]
+        assert [row for row in asked if row[1] == "/places"] == [("GET", "/places")]
+        assert ("HEAD" in {method for method, _ in asked}) == head
+        assert {moved.detail.partition("test:")[2].partition("/")[2] for moved in issues if moved.code == "link-to-redirect"} == {"plain"}
+    assert not Collection(tmp_path).sane()
+    assert {row.reason for url, row in Collection(tmp_path).urls.items() if "b.test" in url} == {Reason.SCOPE}  # the map stays as it was
+
+
+CODE_OF = {
+    Reason.NOT_FOUND: "broken-link",
+    Reason.CLIENT_ERROR: "broken-link",
+    Reason.SERVER_ERROR: "server-error",
+    Reason.REFUSED: "refused-link",
+    Reason.UNREACHABLE: "server-error",
+    Reason.TRUNCATED: "suspect-link",
+}
+
+
+def test_every_planted_fault_is_found_and_nothing_else(tmp_path):
+    site = faults.faulty_site("a.test")
+    with serve(site) as server:
+        truth, (_, issues) = server.truth, checked(tmp_path, server, "a.test")
+        expected = {(CODE_OF[reason], url) for url, reason in truth.reasons.items() if reason in CODE_OF}
+        expected |= {("server-error", server.url("a.test", path)) for path in ("/not-http", "/long-header")}
+        expected |= {("broken-link", server.url("a.test", path)) for path in ("/loop", "/self", "/nowhere")}
+        expected |= {("suspect-link", server.url("a.test", "/wrong-encoding"))}
+        found = {(issue.code, issue.related) for issue in issues if KINDS_OF_ISSUES[issue.code].category is Category.LINKS}
+        assert found == expected
+        assert {issue.url for issue in issues if issue.code == "redirect-loop"} == {server.url("a.test", path) for path in ("/loop", "/loop/1")}
+        held = {issue.related: (issue.url, issue.anchor, issue.position) for issue in issues if issue.code == "broken-link"}
+        assert held[server.url("a.test", "/status/404")] == (server.url("a.test", "/"), "The page /status/404", "main")
+
+
+def three_sites(pages=12):
+    """One site with links to two others, the second of which forbids some."""
+    near, far, strict = Site("a.test"), Site("b.test"), Site("c.test")
+    near.add(Page("/", "Home"))
+    for site in (far, strict):
+        for number in range(pages):
+            site.answer(f"/{number}", Answer(200, b"<title>t</title>"), linked_from=None)
+            near.link("/", site.url(f"/{number}"), "there", target=site.url(f"/{number}"))
+    strict.answer("/robots.txt", Answer(200, b"User-agent: *\nDisallow: /1\n", "text/plain"), linked_from=None)
+    return Web([near, far, strict])
+
+
+def test_other_sites_are_asked_politely_and_their_robots_obeyed(tmp_path):
+    with serve(three_sites(6)) as server:
+        _, issues = checked(tmp_path, server, "a.test", delay_s=0.1)
+        for host in ("b.test", "c.test"):
+            assert min(server.log.gaps(host)) >= 0.095
+            assert server.log.max_at_once(host) == 1
+        assert "/1" not in server.log.targets("c.test")
+        assert of_links(issues) == {("refused-link", "1")}
+        assert Counter(server.log.targets("b.test")) == Counter(["/robots.txt", *(f"/{number}" for number in range(6))])
+
+
+def test_a_check_that_was_stopped_goes_on(tmp_path):
+    with serve(three_sites()) as server:
+        first, _ = checked(tmp_path, server, "a.test", delay_s=0.05, stop=lambda progress: progress.counts.fetched >= 6 and server.log.count("/2") > 0)
+        asked = len(server.log)
+        second, issues = checked(tmp_path, server, "a.test", delay_s=0.05)
+        assert (first.state, second.state) == ("stopped", "done")
+        assert asked < len(server.log)
+        repeated = [target for host in ("b.test", "c.test") for target, times in Counter(server.log.targets(host)).items() if times > 1]
+        assert set(repeated) <= {"/robots.txt"}
+        assert {code for code, _ in of_links(issues)} == {"refused-link"}
+
+
+def test_a_check_that_was_killed_loses_nothing(tmp_path):
+    with served_apart("linked seed=3 sites=3 pages=25 links_between=12", tmp_path) as served:
+        flags = flags_for(served.resolve, ("a.test", "b.test", "c.test"), delay_s=0.03, recheck_wait_s=0.2)
+        words = command("check", served.url("a.test"), "-c", tmp_path / "kept", "-q", *flags)
+        before = served.lines()
+        child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+        until(lambda: any(entry.method == "HEAD" for entry in read_log(served.log_file)) or child.poll() is not None, "nothing is checked")
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        assert served.lines() > before
+        done = told("check", served.url("a.test"), "-c", tmp_path / "kept", "--fail-on", "broken", *flags, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        heads = Counter((entry.host, entry.target) for entry in read_log(served.log_file) if entry.method == "HEAD")
+        targets = {row[0] for row in Collection(tmp_path / "kept").ask("SELECT text FROM url WHERE reason = 'scope'")}
+        assert {f"http://{host}:{served.port}{target}" for host, target in heads} == targets
+        assert sum(heads.values()) <= len(heads) + 2  # what was in hand, one a host
+        assert not Collection(tmp_path / "kept").sane()
+
+
+def going():
+    """Answers once, and is gone from then on."""
+    return lambda asked: Answer(200, b"x") if not asked.times else Answer(404, b"gone")
+
+
+def test_only_what_is_new_counts_against_a_baseline(tmp_path):
+    near, far = Site("a.test"), Site("b.test")
+    near.add(Page("/", "Home"))
+    for path, reply in (("/old", Answer(404, b"gone")), ("/going", going())):
+        far.answer(path, reply, linked_from=None)
+        near.link("/", far.url(path), path, target=far.url(path))
+    with serve(Web([near, far])) as server:
+        first, before = checked(tmp_path, server, "a.test")
+        assert of_links(before) == {("broken-link", "old")}
+        second, after = checked(tmp_path, server, "a.test")
+        assert of_links(after) == {("broken-link", "old"), ("broken-link", "going")}
+        assert second.crawl is None
+        assert of_links(new_since(tmp_path, after, baseline_run(tmp_path, str(first.run_id)))) == {("broken-link", "going")}
+        assert baseline_run(tmp_path, "last") == second.run_id
+        with pytest.raises(UsageError, match="runs 2, 3"):
+            baseline_run(tmp_path, "99")
+
+
+def test_grades_and_ignored_issues_are_settings(tmp_path):
+    site = faults.faulty_site("a.test")
+    with serve(site) as server:
+        ignore = ("broken-link /status/4", "suspect-*")
+        _, issues = checked(tmp_path, server, "a.test", ignore=ignore, grade=("server-error=error", "refused-link=off"))
+        codes = Counter(issue.code for issue in issues)
+        assert codes["broken-link"] == 3
+        assert not codes["suspect-link"]
+        assert not codes["refused-link"]
+        assert {issue.grade for issue in issues if issue.code == "server-error"} == {Grade.ERROR}
+
+
+def test_links_to_other_sites_are_not_asked_for_unless_wanted(tmp_path):
+    with serve(three_sites(2)) as server:
+        _, issues = checked(tmp_path, server, "a.test", external=False)
+        assert server.log.hosts() == {"a.test"}
+        assert not of_links(issues)
+
+
+def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
+    site = faults.faulty_site("a.test")
+    with serve(site) as server:
+        flags = [*flags_for(server.resolve, ("a.test",), recheck_wait_s=0.2), "--no-near"]
+        done = told("check", server.url("a.test"), "-c", "kept", "-f", "csv", "--fail-on", "broken>2", *flags, cwd=tmp_path)
+        assert done.returncode == 5, done.stderr
+        assert "broken-link, at most 2 allowed" in done.stderr
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        assert {row["code"] for row in rows} >= {"broken-link", "server-error", "refused-link"}
+        asked = len(server.log)
+
+        def offline(*words):
+            return told("check", "-c", "kept", "--offline", *words, cwd=tmp_path)
+
+        assert offline("--fail-on", "broken>99").returncode == 0
+        assert offline("--fail-on", "nonsense>1").returncode == 2
+        assert offline("--baseline", "last", "--fail-on", "notices").returncode == 0
+        suites = ElementTree.fromstring(offline("-f", "junit").stdout)
+        assert len(suites) == len(KINDS_OF_ISSUES)
+        assert offline("-f", "github").stdout.startswith("::error title=Broken links (broken-link)")
+        table = offline("--ignore", "* .*", "--no-near")
+        assert (table.stdout, table.returncode) == ("", 0)
+        assert f'{server.url("a.test", "/status/404")}  it answers 404\n      on {server.url("a.test")}  main  "The page /status/404"' in offline().stdout
+        assert len(server.log) == asked
+
+
+def test_a_list_of_pages_is_read_and_no_more(tmp_path):
+    site = Site("a.test")
+    for path in ("/", "/one", "/two"):
+        site.add(Page(path, path))
+    site.link("/one", "/two", "two")
+    site.link("/two", "/", "home")
+    faults.status(site, "/dead", 404)
+    site.link("/one", "/dead", "dead")
+    with serve(site) as server:
+        (tmp_path / "pages.txt").write_text(f"# the pages\n{server.url('a.test', '/one')}\n")
+        done = told("check", "-i", "pages.txt", "-c", "kept", *flags_for(server.resolve, ("a.test",), recheck_wait_s=0.2), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert ("GET", "/two") not in {(entry.method, entry.target) for entry in server.log.of("a.test")}
+        assert "/dead  it answers 404" in done.stdout
