@@ -147,7 +147,7 @@ def test_the_report_finds_what_is_wrong(collection):
         ("https://e.org/moved", Reason.NOT_FOUND, [HOME]),  # as the page writes it; it redirects to what is gone
     ]
     assert data.dead[0].holders[0].anchor == "to gone"
-    assert [(item.source, item.target, item.links) for item in data.redirects] == [
+    assert [(item.source, item.target, item.links) for item in data.chains] == [
         ("https://e.org/moved", "https://e.org/lost", 1), ("https://e.org/old", "https://e.org/a", 1),
     ]  # fmt: skip
     assert [(tally.name, tally.pages) for tally in data.external] == [("other.org", 3), ("third.org", 2)]

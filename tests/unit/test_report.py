@@ -1,27 +1,21 @@
 """The report that a site's owner reads."""
 
+import base64
+import hashlib
+import json
 import re
 
 import numpy as np
-import pytest
 from lxml import html
 
-from periplus.model.results import (
-    OTHERS,
-    About,
-    DeadLink,
-    Duplicates,
-    Holder,
-    LayerTally,
-    MapNode,
-    PageColumns,
-    Redirect,
-    ReportData,
-    StateTally,
-    Tally,
-)
+from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.model.audit import Issue
+from periplus.model.media import MediaClass
+from periplus.model.report import ClassSize, ExternalSite, IssueGroup, NearPages, PageWeight, RedirectChain, ReportData
+from periplus.model.results import OTHERS, About, DeadLink, Duplicates, Holder, LayerTally, MapNode, PageColumns, StateTally, Tally
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.report import HOLDERS_SHOWN, SHOWN, site_report
+from periplus.present import paged
+from periplus.present.report import DEAD_IN_FULL, SHOWN, site_report
 
 HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
 HOME, PAGE = "https://e.org/", 'https://e.org/a"><script>'
@@ -35,7 +29,9 @@ def data_of(**changes):
     )
     tree = MapNode(0, 5, 3, 0, 1.0, (MapNode(1, 1, 1, 0, 0.2), MapNode(OTHERS, 3, 1, 0, 0.3)))
     counts = tuple(StateTally(STATE_OF[reason], reason, 7) for reason in (Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND))
-    dead = (DeadLink("https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", ""))),)
+    dead = (DeadLink("https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", "")), 2),)
+    kind = KINDS_OF_ISSUES["broken-link"]
+    issue = Issue("broken-link", kind.grade, HOME, HOSTILE, PAGE, HOSTILE, "main")
     values = {
         "about": About("run " + HOSTILE, HOME, 0.0, 0.85, 42, parameters=(("include", HOSTILE),)),
         "finished": 0.0,
@@ -43,15 +39,21 @@ def data_of(**changes):
         "pages": pages,
         "tree": tree,
         "layers": (LayerTally(0, 1, 0), LayerTally(1, 2, 2)),
-        "top": (pages.page(0), pages.page(1)),
+        "ranked": (0, 1),
+        "groups": (IssueGroup(kind, kind.grade, 1, 1, (issue,)),),
         "dead": dead,
-        "redirects": (Redirect(PAGE, HOME, 301, 4),),
+        "dead_urls": 1,
+        "chains": (RedirectChain(PAGE, HOME, HOME, 301, 1, False, 4),),
+        "sizes": (ClassSize(MediaClass.PAGES, 100, 2, 0),),
+        "heaviest": (PageWeight(HOME, HOSTILE, (100, 0, 0, 0, 0, 0, 0), 0, 5),),
         "hosts": (Tally("e.org", 2, 100),),
-        "external": (Tally(HOSTILE, 5),),
+        "external": (ExternalSite(HOSTILE, 5, 6, 7),),
         "media": (Tally(HOSTILE, 2, 100),),
         "charsets": (Tally("utf-8", 2),),
         "languages": (Tally("", 2),),
         "duplicates": (Duplicates((HOME, PAGE), 1234),),
+        "near": (NearPages((HOME, PAGE), 0.9),),
+        "notes": (HOSTILE,),
     }
     return ReportData(**(values | changes))
 
@@ -84,7 +86,7 @@ def test_crawled_text_stays_text():
 
 
 def test_only_web_addresses_become_links():
-    page = read(redirects=(Redirect("javascript:alert(1)", "data:text/html,x", 302, 1),))
+    page = read(chains=(RedirectChain("javascript:alert(1)", "data:text/html,x", "data:text/html,x", 302, 1, False, 1),))
     assert all(re.match("https?://|#", target) for target in page.xpath("//@href"))
     assert "javascript:alert(1)" in words(page.xpath("//section[@id='redirects']")[0])
 
@@ -92,7 +94,7 @@ def test_only_web_addresses_become_links():
 def test_every_link_of_the_contents_leads_to_a_section():
     page = read()
     assert page.xpath("//nav/a/@href") == [f"#{name}" for name in page.xpath("//section/@id")]
-    assert len(page.xpath("//section")) == 9
+    assert len(page.xpath("//section")) == 12
 
 
 def test_the_map_is_a_tree_with_totals():
@@ -109,22 +111,52 @@ def test_a_dead_link_names_its_pages_and_words():
     assert section.xpath(".//li//q")[0].text.startswith("</style>")
 
 
-@pytest.mark.parametrize("name", ["dead", "redirects", "duplicates"])
-def test_a_list_that_is_cut_says_what_is_missing(name):
-    entries = getattr(data_of(), name) * (SHOWN + 3)
-    assert "And 3 more" in words(read(**{name: entries}).xpath(f"//section[@id='{name}']")[0])
+def test_a_list_that_is_cut_says_what_is_missing():
+    assert "And 3 more groups" in words(read(duplicates=data_of().duplicates * (SHOWN + 3)).xpath("//section[@id='duplicates']")[0])
 
 
 def test_a_dead_link_of_every_page_is_folded_and_counted():
-    holders = (Holder(HOME, "Home", "words"),) * (HOLDERS_SHOWN + 10)
-    [section] = read(dead=(DeadLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders),)).xpath("//section[@id='dead']")
-    assert len(section.xpath(".//li")) == HOLDERS_SHOWN
-    assert f"{HOLDERS_SHOWN + 5} more pages with this link" in words(section)
+    holders = (Holder(HOME, "Home", "words"),) * 50
+    [section] = read(dead=(DeadLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders, 60),)).xpath("//section[@id='dead']")
+    assert len(section.xpath(".//li")) == 50
+    assert "55 more pages with this link" in words(section)
     assert "And 10 more pages." in words(section)
 
 
+def test_many_dead_urls_are_rows_of_a_table():
+    dead = tuple(DeadLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1) for n in range(DEAD_IN_FULL + 1))
+    [section] = read(dead=dead, dead_urls=5_000).xpath("//section[@id='dead']")
+    assert len(section.xpath(".//tbody/tr")) == DEAD_IN_FULL + 1
+    assert "of 5,000" in words(section)
+
+
+def test_what_to_repair_first_says_what_why_and_what_to_do():
+    [action] = read().xpath("//section[@id='repair']//li[@class='error']")
+    assert words(action).startswith("Broken links 1")
+    assert "Correct the link or take it away." in words(action)
+    assert action.xpath(".//h3/a/@href") == ["#issue-broken-link"]
+    assert read().xpath("//details[@id='issue-broken-link']")
+
+
+def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup():
+    """Rows beyond the first page, `</script>` among them, and the one script that the policy lets run."""
+    chains = tuple(RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(paged.SHOWN + 50))
+    source = site_report(data_of(chains=chains))
+    page = html.document_fromstring(source.encode())
+    [data] = page.xpath("//script[@data-table='redirect-rows']")
+    rows = json.loads(data.text)
+    assert len(page.xpath("//table[@id='redirect-rows']/tbody/tr")) == paged.SHOWN
+    assert len(rows) == int(data.get("data-rows")) == paged.SHOWN + 50
+    assert rows[-1][0][0] == f"https://e.org/{paged.SHOWN + 49}</script><b>"
+    assert page.xpath("//script/@src") == []
+    [ours] = page.xpath("//script[not(@type)]")
+    digest = base64.b64encode(hashlib.sha256(ours.text.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page.xpath("//meta[@http-equiv]/@content")[0]
+    assert "The first 200 of 250." in words(page.xpath("//section[@id='redirects']")[0])
+
+
 def test_a_crawl_that_fetched_nothing_says_so_first():
-    page = read(counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, top=(), layers=())
+    page = read(counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, ranked=(), layers=())
     assert "No page was fetched" in words(page.xpath("//header")[0])
     assert "there is no map" in words(page.xpath("//section[@id='map']")[0])
 
@@ -135,12 +167,13 @@ def test_a_run_under_way_is_called_so():
 
 
 def test_sections_without_content_are_left_out():
-    page = read(counts=(), dead=(), tree=None, layers=(), top=(), redirects=(), hosts=(), external=(), media=(), charsets=(), languages=(), duplicates=())
-    assert page.xpath("//section/@id") == ["dead", "map"]
+    nothing = ("counts", "dead", "layers", "ranked", "groups", "chains", "sizes", "heaviest", "hosts", "external", "media", "charsets", "languages")
+    page = read(**dict.fromkeys((*nothing, "duplicates", "near", "notes"), ()), dead_urls=0, tree=None)
+    assert page.xpath("//section/@id") == ["repair", "map", "dead"]
 
 
 def test_a_very_deep_map_is_written_without_recursion():
     tree = MapNode(0, 1, 1, 0, 0.1)
     for _ in range(3000):
         tree = MapNode(0, tree.pages + 1, 1, 0, 0.1, (tree,))
-    assert site_report(data_of(tree=tree)).count("<details") == 3000
+    assert site_report(data_of(tree=tree, groups=())).count("<details") == 3000

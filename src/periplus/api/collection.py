@@ -142,14 +142,17 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return written_sitemaps(self._connection, site, Path(folder))
 
-    def report(self, path: Path | str | None = None, site: str = "") -> Path:
-        """Writes the report as one HTML file, by default report.html in the collection's folder; says where."""
+    def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
+        """Writes the report as one HTML file, by default report.html in the collection's folder; says where.
+
+        near: compare texts for near duplicates; None: where there are not too many pages.
+        """
         from periplus.api.facts import RankOrder
         from periplus.api.findings import report_data
         from periplus.present.report import site_report
 
         with reading.limited(self._connection, self._limit_s):
-            data = report_data(self._connection, site, RankOrder(), self._clock.now())
+            data = report_data(self._connection, site, RankOrder(), self._clock.now(), near)
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         target.write_text(site_report(data), "utf-8", errors="replace")
         return target

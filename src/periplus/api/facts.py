@@ -95,8 +95,9 @@ def chosen_start(starts: Sequence[Start], site: str) -> Start:
     raise UsageError(f"the collection has no start on the site {site!r}: choose among {names}")
 
 
-def read_site(connection: reading.Connection, site: str, now: float) -> SiteRows:
-    """Everything that the analyses of a site need; within a snapshot. Raises UsageError for a site that is not there."""
+def read_site(connection: reading.Connection, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
+    """Everything that the analyses of a site need; within a snapshot. links: to pages, where they are read already.
+    Raises UsageError for a site that is not there."""
     run_records = runs.run_records(connection)
     redirects = graph_rows.redirects(connection)
     start = chosen_start(starts_of(run_records, connection, redirects), site)
@@ -106,7 +107,7 @@ def read_site(connection: reading.Connection, site: str, now: float) -> SiteRows
         run=run_records[-1],
         running=reading.is_being_crawled(connection, now),
         urls=graph_rows.site_urls(connection, start.site),
-        links=graph_rows.page_links(connection, start.site),
+        links=graph_rows.page_links(connection, start.site) if links is None else links,
         redirects=redirects,
         pages=graph_rows.site_pages(connection, start.site),
         statuses=graph_rows.statuses(connection, start.site),

@@ -1,54 +1,136 @@
-"""What does a site's owner want to know: dead links, redirects, other sites, duplicates, tallies? Gathered for the report."""
+"""What does a site's owner want to know: what to repair first, dead links, redirects, weights, other sites? Gathered for the report."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.analyse.audit import audit
+from periplus.analyse.audit_input import AuditInput, Finding, Places, dead
+from periplus.analyse.audit_issues import AuditRules
+from periplus.analyse.audit_links import NOT_FOLLOWED, redirect_ends
+from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.analyse.external import LinksOfDomains, external_domains
 from periplus.analyse.hierarchy import map_tree
-from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted, resolved
-from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, read_site, starts_of
+from periplus.analyse.linkgraph import FETCHED, places_in_sorted
+from periplus.analyse.redirects import chain_ends
+from periplus.analyse.sizes import SizeInput, media_places, site_sizes, weights
+from periplus.analyse.verdicts import Judgement
+from periplus.api.auditing import AuditOrder
+from periplus.api.auditing import audited as stored_audit
+from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, read_site, starts_of
+from periplus.api.site_audit import SiteAudit, audited
+from periplus.model.audit import VERDICTS, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
-from periplus.model.results import DeadLink, Duplicates, Holder, LayerTally, PageFacts, Redirect, ReportData, SiteMap, StateTally, Tally
+from periplus.model.media import MediaClass
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.report import ClassSize, ExternalSite, IssueGroup, NearPages, PageWeight, RedirectChain, ReportData
+from periplus.model.results import DeadLink, Duplicates, Holder, LayerTally, SiteMap, StateTally
 from periplus.model.visit import Reason, State
-from periplus.model.web import Url
-from periplus.present.wording import without_site_name
-from periplus.store.sqlite import graph_rows, reading, runs
+from periplus.model.web import Url, UrlId
+from periplus.present.wording import REASON_WORDS, without_site_name
+from periplus.store.sqlite import graph_rows, reading, runs, site_rows
 from periplus.store.sqlite.listing import reasons_of
+from periplus.urls.canonical import url_id
 
-TOP_PAGES = 200  # as many as the report shows
-DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]  # those are our doing
 MAP_NODES = 400  # of the report's map: it opens branch by branch
+DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
+HOLDERS_NAMED = 50  # pages named with one dead URL: a dead link in a menu stands on every page
+ISSUES_NAMED = 1_000  # of one kind; all of them are the audit's own business
+CHAINS_NAMED = 100_000
+HEAVIEST = 50
+CHECK = "check"  # the kind of a run that asked for what links lead to
+DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]  # those are our doing
+_GRADES = list(Grade)
+_FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
 
 
-def report_data(connection: reading.Connection, site: str, order: RankOrder, now: float) -> ReportData:
-    """Everything that the report of a site shows. Raises UsageError for a site that is not there."""
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A site's audit, and which of its links are to be followed or part of a page."""
+
+    audit: SiteAudit
+    followed: NDArray[np.bool_]  # by link
+
+    @property
+    def known(self) -> AuditInput:
+        return self.audit.known
+
+    @property
+    def ids(self) -> Places:
+        return self.audit.ids
+
+
+def report_data(connection: reading.Connection, site: str, order: RankOrder, now: float, near: bool | None = None) -> ReportData:
+    """Everything that the report of a site shows. near: compare texts for near duplicates; None: where the site is small.
+    Raises UsageError for a site that is not there."""
     with reading.snapshot(connection):
-        rows = read_site(connection, site, now)
+        records = runs.run_records(connection)
+        chosen = chosen_start(starts_of(records, connection, graph_rows.redirects(connection)), site)
+        links = site_rows.site_links(connection, chosen.site)
+        rows = read_site(connection, site, now, _to_pages(links))
         found = _with_short_titles(analysed(rows, order))
-        links = _from_fetched(rows)
-        ended = rows.run.ended if not rows.running else None
-        return ReportData(
-            about=about(rows, found.ranking, now),
-            finished=ended or 0.0,
-            counts=_counts(connection, rows),
-            pages=found.facts,
-            tree=map_tree(found.site_map, found.facts.rank, found.facts.size_bytes, found.graph.indexed, max_nodes=MAP_NODES) if found.site_map else None,
-            layers=layer_tallies(found.site_map, found.graph.indexed) if found.site_map else (),
-            top=_top(found),
-            dead=dead_links(connection, rows, links),
-            redirects=_redirects(connection, rows, links),
-            hosts=graph_rows.tallies(connection, rows.start.site, "host"),
-            external=external_sites(connection, rows, links),
-            media=graph_rows.tallies(connection, rows.start.site, "media_type"),
-            charsets=graph_rows.tallies(connection, rows.start.site, "charset"),
-            languages=graph_rows.tallies(connection, rows.start.site, "language"),
-            duplicates=_duplicates(connection, rows),
-        )
+        rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))  # 160 MB less for ten million links
+        checked = any(record.kind == CHECK for record in records)
+        looked = audited(connection, chosen, near=near) if checked else _unchecked(connection, chosen, links, near)
+        return _gathered(connection, rows, found, _Looked(looked, np.isin(looked.known.links.kind, _FOLLOWED)), now)
+
+
+def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
+    """The links of the kinds that lead to pages, each pair once; as `graph_rows.page_links` reads them."""
+    kept = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in FOLLOWED_KINDS])
+    sources, targets = links.sources[kept], links.targets[kept]
+    first = np.ones(len(sources), np.bool_)
+    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    return LinkRows(sources[first], targets[first])
+
+
+def _unchecked(connection: reading.Connection, start: Start, links: site_rows.SiteLinks, near: bool | None) -> SiteAudit:
+    """The audit where no check was made: what the crawl saw once is taken as it was."""
+    order = AuditOrder(start.site, (UrlId(start.home_id), url_id(start.url)), near)
+    base = stored_audit(connection, order, links, graph_rows.redirects(connection))
+    urls, missing = base.known.urls, VERDICTS.index(Verdict.MISSING)
+    judgements = {}
+    for place in np.flatnonzero(dead(base.known)).tolist():
+        gone = urls.verdict[place] != missing
+        words = REASON_WORDS[REASONS[urls.reason[place]]] if gone else "calls itself an error page"
+        status = f", status {base.statuses[place]}" if base.statuses[place] else ""
+        judgements[place] = Judgement(Verdict.BROKEN if gone else Verdict.MISSING, words + status)
+    return SiteAudit(base.known, audit(base.known), judgements, base.ids, base.notes)
+
+
+def _gathered(connection: reading.Connection, rows: SiteRows, found: SiteAnalysis, looked: _Looked, now: float) -> ReportData:
+    ended = rows.run.ended if not rows.running else None
+    facts, site = found.facts, rows.start.site
+    sizes, heaviest = _weights(connection, looked)
+    dead_named, dead_urls = dead_links(connection, looked)
+    return ReportData(
+        about=about(rows, found.ranking, now),
+        finished=ended or 0.0,
+        counts=_counts(connection, rows),
+        pages=facts,
+        ranked=_ranked(found),
+        tree=map_tree(found.site_map, facts.rank, facts.size_bytes, found.graph.indexed, max_nodes=MAP_NODES) if found.site_map else None,
+        layers=layer_tallies(found.site_map, found.graph.indexed) if found.site_map else (),
+        groups=issue_groups(connection, looked.audit),
+        dead=dead_named,
+        dead_urls=dead_urls,
+        chains=redirect_chains(looked),
+        sizes=sizes,
+        heaviest=heaviest,
+        hosts=graph_rows.tallies(connection, site, "host"),
+        external=external_sites(connection, looked),
+        media=graph_rows.tallies(connection, site, "media_type"),
+        charsets=graph_rows.tallies(connection, site, "charset"),
+        languages=graph_rows.tallies(connection, site, "language"),
+        duplicates=_duplicates(connection, rows),
+        near=_near(looked),
+        notes=looked.audit.notes,
+    )
 
 
 def _with_short_titles(found: SiteAnalysis) -> SiteAnalysis:
@@ -61,13 +143,6 @@ def _counts(connection: reading.Connection, rows: SiteRows) -> tuple[StateTally,
     return tuple(reading.counts(connection, None if alone else rows.start.site))
 
 
-def _from_fetched(rows: SiteRows) -> LinkRows:
-    """The links of the pages that are fetched now: not those of a page that is gone since."""
-    fetched = np.isin(rows.urls.reasons, [REASONS.index(reason) for reason in FETCHED])
-    kept = places_in_sorted(np.sort(rows.urls.ids[fetched]), rows.links.sources) >= 0
-    return LinkRows(rows.links.sources[kept], rows.links.targets[kept])
-
-
 def layer_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[LayerTally, ...]:
     """How many pages each layer holds."""
     reached = site_map.layer >= 0
@@ -76,74 +151,143 @@ def layer_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[LayerT
     return tuple(LayerTally(layer, own, pages - own) for layer, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True)))
 
 
-def _top(found: SiteAnalysis) -> tuple[PageFacts, ...]:
+def _ranked(found: SiteAnalysis) -> tuple[int, ...]:
+    """Fetched pages, greatest rank first."""
     fetched = np.flatnonzero(found.graph.indexed)
-    best = fetched[np.argsort(-found.facts.rank[fetched], kind="stable")][:TOP_PAGES]
-    return tuple(map(found.facts.page, best.tolist()))
+    return tuple(fetched[np.argsort(-found.facts.rank[fetched], kind="stable")].tolist())
 
 
-def dead_links(connection: reading.Connection, rows: SiteRows, links: LinkRows) -> tuple[DeadLink, ...]:
-    """URLs that lead nowhere, at once or by redirects, with the pages that link to them; most pages first.
+def issue_groups(connection: reading.Connection, looked: SiteAudit, rules: AuditRules | None = None) -> tuple[IssueGroup, ...]:
+    """The audit's findings by kind, gravest first; of each kind the first ISSUES_NAMED in words."""
+    rules = rules or AuditRules()
+    groups = []
+    for finding in looked.findings:
+        if finding.code in rules.off:
+            continue
+        some = tuple(replace(looked, findings=[_first(finding, ISSUES_NAMED)]).issues(connection, rules))
+        pages = len(np.unique(finding.subjects))
+        groups.append(IssueGroup(KINDS_OF_ISSUES[finding.code], rules.grade(finding.code), len(finding), pages, some))
+    return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
+
+
+def _first(finding: Finding, most: int) -> Finding:
+    columns = {name: getattr(finding, name) for name in ("related", "numbers", "links", "words")}
+    return Finding(finding.code, finding.subjects[:most], **{name: None if column is None else column[:most] for name, column in columns.items()})
+
+
+def dead_links(connection: reading.Connection, looked: _Looked) -> tuple[tuple[DeadLink, ...], int]:
+    """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first; how many there are).
 
     Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without any
     link (from a sitemap, or a start) stand last.
     """
-    dead = graph_rows.url_ids(connection, DEAD)
-    ends, known = resolved(links.targets, rows.redirects)
-    hit = ~known | (places_in_sorted(dead, ends) >= 0)
-    holders: dict[int, list[int]] = defaultdict(list)
-    end_of: dict[int, int] = {}
-    for source, target, end, leads in zip(links.sources[hit].tolist(), links.targets[hit].tolist(), ends[hit].tolist(), known[hit].tolist(), strict=True):
-        holders[target].append(source)
-        end_of[target] = end if leads else target
-    behind = {end for target, end in end_of.items() if end != target}
-    for url_id in graph_rows.url_ids(connection, DEAD, rows.start.site).tolist():
-        if url_id not in behind:
-            holders.setdefault(url_id, [])
-            end_of.setdefault(url_id, url_id)
-    found = [_dead_link(connection, target, end_of[target], sources) for target, sources in holders.items()]
-    return tuple(sorted(found, key=lambda link: (-len(link.holders), link.target)))
+    known = looked.known
+    gone, ends = _gone(known), redirect_ends(known)
+    rows = np.flatnonzero(looked.followed & gone[known.links.target])
+    pairs = np.unique(known.links.target[rows] * len(gone) + known.links.source[rows])
+    targets, starts, counts = np.unique(pairs // max(len(gone), 1), return_index=True, return_counts=True)
+    direct = np.zeros(len(gone), np.bool_)
+    direct[targets] = True
+    behind = np.zeros(len(gone), np.bool_)
+    behind[ends[targets][ends[targets] != targets]] = True
+    behind[known.redirects.sources] = True  # told by their ends, or by what leads into their circle
+    unlinked = np.flatnonzero(gone & known.urls.own & ~direct & ~behind)
+    order = np.lexsort((targets, -counts))[:DEAD_NAMED]
+    found = []
+    for target, start, pages in zip(targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True):
+        sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % len(gone)).tolist()
+        found.append(_dead_link(connection, looked, (target, int(ends[target])), sources, pages))
+    found += [_dead_link(connection, looked, (target, target), [], 0) for target in unlinked[: DEAD_NAMED - len(found)].tolist()]
+    return tuple(found), len(targets) + len(unlinked)
 
 
-def _dead_link(connection: reading.Connection, target: int, end: int, sources: list[int]) -> DeadLink:
-    what, last = _known(connection, target), _known(connection, end)
-    held = [
-        Holder(_known(connection, source).url, graph_rows.title_of(connection, source), graph_rows.anchor_of(connection, source, target)) for source in sources
-    ]
-    reason = Reason.BAD_ANSWER if last.reason is Reason.REDIRECT else last.reason  # a circle of redirects
-    return DeadLink(what.url, reason, last.status, tuple(sorted(held, key=lambda holder: holder.url)))
+def _gone(known: AuditInput) -> NDArray[np.bool_]:
+    """bool[u]: whoever follows finds nothing. Pages that only look missing are not among them; what a check has in doubt
+    counts as the crawl saw it."""
+    ends = chain_ends(known.redirects)
+    seen = np.isin(known.urls.reason, [REASONS.index(reason) for reason in DEAD]) & (known.urls.verdict == VERDICTS.index(Verdict.SUSPECT))
+    lost: NDArray[np.bool_] = seen | (dead(known) & (known.urls.verdict != VERDICTS.index(Verdict.MISSING)))
+    lost[known.redirects.sources] = lost[ends.ends] | ends.loops
+    return lost
 
 
-def _known(connection: reading.Connection, url_id: int) -> graph_rows.UrlFacts:
-    """What is known of a URL that a link names; each has its row."""
-    return graph_rows.url_facts(connection, url_id) or graph_rows.UrlFacts(Url("?"), Reason.BUG, 0, "")
+def _dead_link(connection: reading.Connection, looked: _Looked, way: tuple[int, int], sources: list[int], pages: int) -> DeadLink:
+    """way: places of the URL as written, and of its end."""
+    urls, (target, end) = looked.known.urls, way
+    anchors = site_rows.anchors_of(connection, ((int(looked.ids[source]), int(looked.ids[target])) for source in sources))
+    held = [Holder(urls.url[source], graph_rows.title_of(connection, int(looked.ids[source])), anchor) for source, anchor in zip(sources, anchors, strict=True)]
+    reason = REASONS[urls.reason[end]]
+    circle = reason is Reason.REDIRECT
+    seen = graph_rows.url_facts(connection, int(looked.ids[end]))
+    return DeadLink(urls.url[target], Reason.BAD_ANSWER if circle else reason, seen.status if seen else 0, tuple(held), pages)
 
 
-def _redirects(connection: reading.Connection, rows: SiteRows, links: LinkRows) -> tuple[Redirect, ...]:
-    """The site's URLs that redirect, those with most pages still linking there first."""
-    moved = graph_rows.url_ids(connection, [Reason.REDIRECT], rows.start.site)
-    place = places_in_sorted(moved, links.targets)
-    counts = np.bincount(place[place >= 0], minlength=len(moved)).tolist()
-    known = [_known(connection, url_id) for url_id in moved.tolist()]
-    found = [Redirect(facts.url, Url(facts.rule), facts.status, count) for facts, count in zip(known, counts, strict=True)]
-    return tuple(sorted(found, key=lambda redirect: (-redirect.links, redirect.source)))
+def redirect_chains(looked: _Looked) -> tuple[RedirectChain, ...]:
+    """The site's URLs that redirect: loops, then long chains, then those with most pages still linking there."""
+    known = looked.known
+    redirects, ends, links = known.redirects, chain_ends(known.redirects), known.links
+    own = np.flatnonzero(known.urls.own[redirects.sources])
+    linking = np.unique(links.target[looked.followed] * len(looked.ids) + links.source[looked.followed]) // max(len(looked.ids), 1)
+    count = np.bincount(linking, minlength=len(looked.ids))[redirects.sources]
+    order = own[np.lexsort((redirects.sources[own], -count[own], -ends.hops[own], ~ends.loops[own]))][:CHAINS_NAMED]
+    url = known.urls.url
+    return tuple(
+        RedirectChain(url[source], url[target], url[end], status, hops, loop, pages)
+        for source, target, end, status, hops, loop, pages in zip(
+            redirects.sources[order].tolist(), redirects.targets[order].tolist(), ends.ends[order].tolist(), redirects.statuses[order].tolist(),
+            ends.hops[order].tolist(), ends.loops[order].tolist(), count[order].tolist(), strict=True,
+        )
+    )  # fmt: skip
 
 
-def external_sites(connection: reading.Connection, rows: SiteRows, links: LinkRows) -> tuple[Tally, ...]:
-    """Other sites that pages link to, most pages first. What is known to be dead is an error of the site, not a link out (SPEC A7)."""
-    ids, sites = graph_rows.sites_of_urls(connection)
+def external_sites(connection: reading.Connection, looked: _Looked) -> tuple[ExternalSite, ...]:
+    """Other sites that pages link to, most pages first. What is dead is an error of the site, not a link out (SPEC A7)."""
+    known, names = looked.known, graph_rows.site_names(connection)
+    fetched = np.isin(known.urls.reason, [REASONS.index(reason) for reason in FETCHED])
+    links = known.links
+    ends = redirect_ends(known)[links.target[looked.followed]]
+    ids, numbers = graph_rows.sites_of_urls(connection)
     order = np.argsort(ids)
-    ids, sites = ids[order], sites[order]
-    ends, known = resolved(links.targets, rows.redirects)
-    place = places_in_sorted(ids, ends)
-    leads = known & (place >= 0) & (places_in_sorted(graph_rows.url_ids(connection, DEAD), ends) < 0)
-    names = graph_rows.site_names(connection)
-    own = next((number for number, name in names.items() if name == rows.start.site), 0)
-    leads[leads] = sites[place[leads]] != own
-    pairs = distinct_sorted(sites[place[leads]] * len(ids) + places_in_sorted(ids, links.sources[leads]))  # one for a site and a page
-    numbers, pages = np.unique(pairs // max(len(ids), 1), return_counts=True)
-    found = [Tally(names[number], count) for number, count in zip(numbers.tolist(), pages.tolist(), strict=True)]
-    return tuple(sorted(found, key=lambda tally: (-tally.pages, tally.name)))
+    row = places_in_sorted(ids[order], looked.ids)
+    site = np.where(row >= 0, numbers[order][row], 0)  # met by checks only: of no site
+    found = external_domains(LinksOfDomains(site, fetched, _gone(known), links.source[looked.followed], ends))
+    columns = (found.domain.tolist(), found.pages.tolist(), found.links.tolist(), found.targets.tolist())
+    sites = [ExternalSite(names[number], pages, lines, targets) for number, pages, lines, targets in zip(*columns, strict=True) if number]
+    return tuple(sorted(sites, key=lambda site: (-site.pages, site.name)))
+
+
+def _weights(connection: reading.Connection, looked: _Looked) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
+    """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
+    known = looked.known
+    sizes = _size_input(connection, looked)
+    own = np.zeros(len(looked.ids), np.bool_)
+    own[known.pages.place] = True
+    whole = site_sizes(sizes, own)
+    columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
+    classes = tuple(ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row))
+    found = weights(sizes)
+    order = known.pages.place[np.lexsort((known.pages.place, -found.pulled[known.pages.place].sum(axis=1)))[:HEAVIEST]]
+    heaviest = tuple(
+        PageWeight(
+            known.urls.url[place],
+            graph_rows.title_of(connection, int(looked.ids[place])),
+            tuple(found.pulled[place].tolist()),
+            int(found.pulled_unsized[place].sum()),
+            int(found.linked[place].sum()),
+        )
+        for place in order.tolist()
+    )
+    return classes, heaviest
+
+
+def _size_input(connection: reading.Connection, looked: _Looked) -> SizeInput:
+    links, pages = looked.known.links, site_rows.any_pages(connection)
+    size, media = np.zeros(len(looked.ids), np.int64), np.full(len(looked.ids), media_places([""])[0], np.uint8)
+    order = np.argsort(looked.ids)
+    row = places_in_sorted(looked.ids[order], pages.ids)
+    place, known = order[row], row >= 0
+    size[place[known]], media[place[known]] = pages.sizes[known], media_places(pages.media_types)[known]
+    return SizeInput(size, media, links.source, links.target, links.kind)
 
 
 def _duplicates(connection: reading.Connection, rows: SiteRows) -> tuple[Duplicates, ...]:
@@ -151,3 +295,9 @@ def _duplicates(connection: reading.Connection, rows: SiteRows) -> tuple[Duplica
     groups = groupby(graph_rows.shared_bodies(connection, rows.start.site), key=lambda row: row[:2])
     found = [Duplicates(tuple(url for _, _, url in group), size) for (_, size), group in groups]
     return tuple(sorted(found, key=lambda one: (-len(one.urls), one.urls[0])))
+
+
+def _near(looked: _Looked) -> tuple[NearPages, ...]:
+    urls: Sequence[Url] = looked.known.urls.url
+    groups = looked.known.remarks.near
+    return tuple(NearPages((urls[group.leader], *(urls[page] for page in group.members)), min(group.similarity)) for group in groups)

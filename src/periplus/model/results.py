@@ -190,17 +190,8 @@ class DeadLink:
     target: Url
     reason: Reason
     status: int
-    holders: tuple[Holder, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """A URL that leads to another; links: pages that still link to the old one."""
-
-    source: Url
-    target: Url
-    status: int
-    links: int
+    holders: tuple[Holder, ...]  # the first of them, by URL
+    pages: int  # that link to it, in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,24 +200,3 @@ class Duplicates:
 
     urls: tuple[Url, ...]
     size_bytes: int  # of one of them
-
-
-@dataclass(frozen=True, slots=True)
-class ReportData:
-    """Everything that a site's report shows. Lists stand in the order in which they are shown."""
-
-    about: About
-    finished: float  # seconds since the epoch, UTC; 0.0 while the run goes on
-    counts: tuple[StateTally, ...]
-    pages: PageColumns
-    tree: MapNode | None  # None: the home page was not fetched, so there is no map
-    layers: tuple[LayerTally, ...]
-    top: tuple[PageFacts, ...]  # greatest rank first
-    dead: tuple[DeadLink, ...]
-    redirects: tuple[Redirect, ...]
-    hosts: tuple[Tally, ...]
-    external: tuple[Tally, ...]  # other sites; pages: pages here that link there
-    media: tuple[Tally, ...]
-    charsets: tuple[Tally, ...]
-    languages: tuple[Tally, ...]
-    duplicates: tuple[Duplicates, ...]

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from urllib.parse import urlsplit
 
-from periplus.model.results import OTHERS, DeadLink, Holder, MapNode, PageColumns, PageFacts, ReportData, Tally
+from periplus.model.audit import Grade
+from periplus.model.media import MediaClass
+from periplus.model.report import ReportData
+from periplus.model.results import OTHERS, DeadLink, Holder, MapNode, PageColumns, PageFacts, Tally
 from periplus.model.visit import Reason, State
+from periplus.present import paged as tables
 from periplus.present.markup import Html, bar, left_out, link, table, text
-from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, labels, number, short, size, utc
+from periplus.present.paged import Column, PagedTable, named, paged
+from periplus.present.report_issues import GRADE_WORDS, all_issues, repair_first
+from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, labels, number, size, utc
 
-SHOWN = 200  # entries of a list: about ten printed pages; whole lists are for the tables
-HOLDERS_SHOWN = 50  # pages named with one dead link: a dead link in a menu stands on every page
-HOLDERS_OPEN = 5  # of them seen at once
+SHOWN = 200  # entries of a list that has no pages to turn
+DEAD_IN_FULL = 50  # dead URLs with every page that links there; beyond, they are rows of a table
+HOLDERS_OPEN = 5  # pages with one dead link that are seen at once
 LAYERS_SHOWN = 30
 STATES = (State.INDEXED, State.REGISTERED, State.IGNORED, State.INVALID)
 
 
 def site_report(data: ReportData) -> str:
-    """The report as one HTML page: no script, nothing loaded from anywhere, light and dark, fit for paper.
+    """The report as one HTML page: nothing loaded from anywhere, no script but our own for long tables, light and dark, fit for paper.
 
-    Lists are shown in data's order and cut at SHOWN, which is said. All text that came from the web is escaped.
+    Lists are shown in data's order; what is cut says so. All text that came from the web is escaped.
     """
     sections = [section for section in _sections(data) if section[2]]
     host = text(urlsplit(data.about.start).netloc or data.about.start)
     nav = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
     body = "\n".join(f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections)
     style = files("periplus.present").joinpath("report.css").read_text("utf-8")
+    script = f"<script>{tables.script()}</script>" if "data-table=" in body else ""
+    may_run = f"; script-src {tables.script_source()}" if script else ""
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'{may_run}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex"><title>{host}: what the crawl found</title>
 <style>
@@ -42,27 +50,39 @@ def site_report(data: ReportData) -> str:
 {body}
 </main>
 {_footer(data)}
-</body></html>
+{script}</body></html>
 """
 
 
 def _sections(data: ReportData) -> list[tuple[str, str, Html]]:
     """(id, heading, content); what has no content is left out by the caller."""
     return [
+        ("repair", "What to repair first", repair_first(data.groups, _origin(data))),
+        ("issues", "Everything that was found", all_issues(data.groups, _origin(data))),
         ("urls", "What became of every URL", _counts(data)),
-        ("dead", "Dead links", _dead(data.dead)),
-        ("map", "The map", _map(data.tree, data.pages)),
-        ("layers", "Clicks from the home page", _layers(data)),
-        ("top", "Pages that count most", _top(data.top)),
+        ("map", "Structure", _map(data.tree, data.pages)),
+        ("dead", "Dead links", _dead(data)),
         ("redirects", "Redirects", _redirects(data)),
-        ("duplicates", "Pages of one content", _duplicates(data)),
-        ("sites", "Other sites linked to", _tallies([("", "site", data.external)], "pages with a link")),
+        ("duplicates", "Duplicates", _duplicates(data)),
+        ("sizes", "Sizes", _sizes(data)),
+        ("layers", "Depth: clicks from the home page", _layers(data)),
+        ("sites", "Other sites linked to", _external(data)),
+        ("pages", "Pages that count most", _pages(data)),
         ("kinds", "Kinds of pages", _kinds(data)),
     ]
 
 
+def _origin(data: ReportData) -> str:
+    """scheme://host of the site itself."""
+    return data.about.start.partition("://")[0] + "://" + urlsplit(data.about.start).netloc
+
+
 def _urls(data: ReportData, *states: State) -> int:
     return sum(count.urls for count in data.counts if count.state in states)
+
+
+def _found(data: ReportData, grade: Grade) -> int:
+    return sum(group.total for group in data.groups if group.grade is grade)
 
 
 def _head(data: ReportData) -> Html:
@@ -74,10 +94,8 @@ def _head(data: ReportData) -> Html:
     figures = [
         ("pages fetched", number(fetched), ""),
         ("not fetched", number(_urls(data, State.REGISTERED)), ""),
-        ("dead URLs", number(_urls(data, State.INVALID)), "bad" if _urls(data, State.INVALID) else ""),
-        ("redirects", number(len(data.redirects)), ""),
+        *((GRADE_WORDS[grade], number(_found(data, grade)), "bad" if grade is Grade.ERROR and _found(data, grade) else "") for grade in Grade),
         ("layers", number(len(data.layers)), ""),
-        ("other sites", number(len(data.external)), ""),
     ]
     cells = "".join(f'<div class="{kind}"><dt>{name}</dt><dd>{value}</dd></div>' for name, value, kind in figures)
     return "\n".join(lines) + f'\n<dl class="figures">{cells}</dl>'
@@ -96,22 +114,34 @@ def _counts(data: ReportData) -> Html:
     return note + whole + table(["state", "why", "URLs"], rows, ["w", "", "n"]) if rows else ""
 
 
-def _dead(dead: Sequence[DeadLink]) -> Html:
-    if not dead:
+def _dead(data: ReportData) -> Html:
+    if not data.dead:
         return '<p class="soft">None was found.</p>'
     note = '<p class="note">URLs that lead nowhere, each with the pages that link to it and the words of the link.</p>'
-    return note + "\n".join(map(_dead_link, dead[:SHOWN])) + left_out(len(dead), SHOWN, "dead URL")
+    blocks = "\n".join(map(_dead_link, data.dead[:DEAD_IN_FULL]))
+    if data.dead_urls <= DEAD_IN_FULL:
+        return note + blocks
+    columns = [Column("dead URL", "link"), Column("what"), Column("pages", "n"), Column("one of them", "link", wide=True), Column("words", wide=True)]
+    rows = (
+        ((dead.target, ""), _what(dead), dead.pages, (dead.holders[0].url, "") if dead.holders else "", dead.holders[0].anchor if dead.holders else "")
+        for dead in data.dead
+    )
+    rest = paged(PagedTable("dead-rows", columns, rows, data.dead_urls, _origin(data), "`periplus links --broken` lists all."))
+    return f"{note}{blocks}<h3>All dead URLs, those of most pages first</h3>{rest}"
+
+
+def _what(dead: DeadLink) -> str:
+    return REASON_WORDS[dead.reason] + (f", status {dead.status}" if dead.status else "")
 
 
 def _dead_link(dead: DeadLink) -> Html:
-    what = REASON_WORDS[dead.reason] + (f", status {dead.status}" if dead.status else "")
-    rows = list(map(_holder, dead.holders[:HOLDERS_SHOWN]))
+    rows = list(map(_holder, dead.holders))
     holders = f'<ul class="holders">{"".join(rows[:HOLDERS_OPEN])}</ul>'
     if rows[HOLDERS_OPEN:]:
-        summary = f"<summary>{count_of(len(dead.holders) - HOLDERS_OPEN, 'more page')} with this link</summary>"
-        rest = left_out(len(dead.holders), HOLDERS_SHOWN, "page")
+        summary = f"<summary>{count_of(dead.pages - HOLDERS_OPEN, 'more page')} with this link</summary>"
+        rest = left_out(dead.pages, len(dead.holders), "page")
         holders += f'<details class="holders">{summary}<ul class="holders">{"".join(rows[HOLDERS_OPEN:])}</ul>{rest}</details>'
-    return f'<div class="deadlink"><p>{link(dead.target)} <span class="chip dead">{what}</span></p>{holders}</div>'
+    return f'<div class="deadlink"><p>{link(dead.target)} <span class="chip dead">{_what(dead)}</span></p>{holders}</div>'
 
 
 def _holder(holder: Holder) -> Html:
@@ -180,39 +210,82 @@ def _layers(data: ReportData) -> Html:
     return table(["clicks", "", "fetched", "not fetched"], rows, ["n", "chart", "n", "n"]) + rest
 
 
-def _top(top: Sequence[PageFacts]) -> Html:
-    rows = [
+def _pages(data: ReportData) -> Html:
+    pages = data.pages
+    rows = (
         (
-            f"{link(page.url, page.title or short(page.url))}{_chip(page)}<br><small>{text(page.url)}</small>",
-            number(page.links_in),
-            number(page.links_out),
-            size(page.size_bytes),
-            number(page.score),
+            named(pages.url[page], pages.title[page]),
+            int(pages.layer[page]) if pages.layer[page] >= 0 else "–",
+            int(pages.links_in[page]),
+            int(pages.links_out[page]),
+            int(pages.size_bytes[page]),
+            int(pages.score[page]),
         )
-        for page in top[:SHOWN]
-    ]
-    note = '<p class="note">By PageRank within the site. The link score is its logarithm, from 0 (least) to 100 (most).</p>'
-    heads = ["page", "links in", "links out", "size", "score"]
-    return note + table(heads, rows, ["", "n", "n wide", "n wide", "n"]) if rows else ""
+        for page in data.ranked
+    )
+    note = '<p class="note">By PageRank within the site. The score is its logarithm, from 0 (least) to 100 (most).</p>'
+    columns = [Column("page", "link"), Column("clicks", "n", wide=True), Column("links in", "n"), Column("links out", "n", wide=True)]
+    columns += [Column("size", "bytes", wide=True), Column("score", "n")]
+    found = paged(PagedTable("page-rows", columns, rows, len(data.ranked), _origin(data), "`periplus pages` lists all."))
+    return note + found if found else ""
 
 
 def _redirects(data: ReportData) -> Html:
-    rows = [(link(item.source), link(item.target), str(item.status or ""), number(item.links)) for item in data.redirects[:SHOWN]]
-    rest = left_out(len(data.redirects), SHOWN, "redirect")
-    return table(["from", "to", "status", "pages linking"], rows, ["", "", "n", "n"]) + rest if rows else ""
+    rows = (
+        (
+            (chain.source, ""),
+            "a circle" if chain.loop else count_of(chain.hops, "hop"),
+            (chain.end, ""),
+            str(chain.status or ""),
+            chain.links,
+        )
+        for chain in data.chains
+    )
+    columns = [Column("from", "link"), Column("way"), Column("to", "link"), Column("status", "n", wide=True), Column("pages linking", "n")]
+    return paged(PagedTable("redirect-rows", columns, rows, len(data.chains), _origin(data), "`periplus pages --reason redirect` lists all."))
 
 
 def _duplicates(data: ReportData) -> Html:
+    same = [(_urls_of(group.urls), number(len(group.urls)), size(group.size_bytes)) for group in data.duplicates[:SHOWN]]
+    near = [(_urls_of(group.urls), number(len(group.urls)), f"{100 * group.similarity:.0f} %") for group in data.near[:SHOWN]]
+    out = ""
+    if same:
+        out += table(["same content", "URLs", "size of one"], same, ["", "n", "n"]) + left_out(len(data.duplicates), SHOWN, "group")
+    if near:
+        out += f"<h3>Nearly one text</h3>{table(['pages', 'URLs', 'alike'], near, ['', 'n', 'n'])}" + left_out(len(data.near), SHOWN, "group")
+    return out + "".join(f'<p class="note">{text(note)}</p>' for note in data.notes)
+
+
+def _urls_of(urls: Sequence[str]) -> Html:
+    most = 20  # of one group: a text that a hundred URLs share is told by some of them
+    return "<br>".join(link(url) for url in urls[:most]) + left_out(len(urls), most, "URL")
+
+
+def _sizes(data: ReportData) -> Html:
+    """The whole site by class, then the heaviest pages."""
+    whole = sum(part.size_bytes for part in data.sizes)
+    if not whole:
+        return ""
     rows = [
-        (
-            "<br>".join(link(url) for url in group.urls[:HOLDERS_SHOWN]) + left_out(len(group.urls), HOLDERS_SHOWN, "URL"),
-            number(len(group.urls)),
-            size(group.size_bytes),
-        )
-        for group in data.duplicates[:SHOWN]
+        (part.kind.value, bar([(f"class-{part.kind.value}", part.size_bytes)], whole), number(part.urls), number(part.unsized), size(part.size_bytes))
+        for part in data.sizes
     ]
-    rest = left_out(len(data.duplicates), SHOWN, "group")
-    return table(["same content", "URLs", "size of one"], rows, ["", "n", "n"]) + rest if rows else ""
+    note = f'<p class="note">{size(whole)} in all: the pages and what they show or link to, each URL once. Images, styles and scripts that were '
+    note += "not fetched have no known size.</p>"
+    columns = [Column("page", "link"), Column("with its parts", "bytes"), Column("of it images", "bytes", wide=True)]
+    columns += [Column("parts of unknown size", "n", wide=True), Column("behind its links", "bytes", wide=True)]
+    images = list(MediaClass).index(MediaClass.IMAGES)
+    heavy = (
+        (named(page.url, page.title), sum(page.pulled), page.pulled[images], page.unsized, page.linked_bytes) for page in data.heaviest if sum(page.pulled)
+    )
+    heading = f"<h3>Heaviest pages</h3>{paged(PagedTable('weight-rows', columns, heavy, len(data.heaviest), _origin(data)))}"
+    return note + table(["kind", "", "URLs", "of unknown size", "size"], rows, ["w", "chart", "n", "n wide", "n"]) + heading
+
+
+def _external(data: ReportData) -> Html:
+    rows: Iterator[tuple[str | int, ...]] = ((site.name, site.pages, site.links, site.targets) for site in data.external)
+    columns = [Column("site"), Column("pages with a link", "n"), Column("links", "n", wide=True), Column("URLs there", "n")]
+    return paged(PagedTable("site-rows", columns, rows, len(data.external), elsewhere="`periplus links --external` lists every link."))
 
 
 def _kinds(data: ReportData) -> Html:
