@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from voyage import crawled, environment, told
 
+from periplus.api.collection import open_collection
 from periplus.api.comparison import RunChoice, compare_runs
 from periplus.api.refreshing import refresh, refresh_order
 from periplus.errors import UsageError
@@ -127,6 +128,12 @@ def test_the_command_in_three_formats(story, tmp_path):
     assert told("diff", "1", "2", "-c", story["folder"], "--exit-code", cwd=tmp_path).returncode == 5
     assert told("diff", "--other", story["other"], "-c", story["folder"], "--exit-code", cwd=tmp_path).returncode == 0
     assert environment()
+
+
+def test_from_python(story):
+    with open_collection(story["folder"]) as collection:
+        assert collection.diff("1", "2") == diff(story["folder"], "1", "2")
+        assert collection.diff("last", "last", other=story["other"]).is_empty
 
 
 def test_a_run_that_is_not_there_is_refused_with_those_there_are(story):

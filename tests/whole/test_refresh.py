@@ -188,6 +188,7 @@ def test_a_server_that_is_away_takes_nothing_from_the_collection(tmp_path):
         left, first = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
     end = refreshed(left.folder, retries=0, host_strikes=2, connect_timeout_s=0.5)
     assert end.end.state == "failed"
+    assert found(end) == {"unreached": first.counts.fetched}  # robots.txt was asked for first, and no page after it
     kept = left.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0]
     assert kept >= first.counts.fetched - 2  # those that were asked for before the host was given up
     assert left.sane() == []

@@ -22,6 +22,7 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.model.comparison import Comparison
     from periplus.api.site import Site
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
@@ -156,6 +157,12 @@ class Collection:
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         target.write_text(site_report(data), "utf-8", errors="replace")
         return target
+
+    def diff(self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = "") -> Comparison:
+        """What is different in one run, seen from another: each a number, `last`, `last-1`, ... other: take `after` from this collection."""
+        from periplus.api.comparison import RunChoice, compare_runs
+
+        return compare_runs(RunChoice(self.folder, before), RunChoice(Path(other) if other else self.folder, after), site)
 
     def _streamed(self, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         with reading.limited(self._connection, self._limit_s):

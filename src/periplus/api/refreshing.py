@@ -28,7 +28,7 @@ class RefreshEnd:
 
     @property
     def checked(self) -> int:
-        return sum(count for finding, count in self.found.items() if finding is not Finding.NEW)
+        return sum(count for finding, count in self.found.items() if finding not in (Finding.NEW, Finding.UNREACHED))
 
 
 def refresh_order(folder: Path, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
@@ -63,7 +63,10 @@ def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock |
     end = crawl(order, watch)
     found = rechecks.findings(order.folder, end.run_id)
     answered = sum(found[finding] for finding in (Finding.NEW, Finding.UNCHANGED, Finding.CHANGED, Finding.BACK))
-    if end.state == "done" and not answered:
-        end = replace(end, state="failed", note="no page was read again; what was known before is kept")
+    unreached = found[Finding.UNREACHED]
+    if end.state == "done" and (unreached or not answered):
+        state = "suspicious" if answered else "failed"
+        note = f"{unreached} URLs were not asked for, because their hosts were given up" if answered else "no page was read again"
+        end = replace(end, state=state, note=f"{note}; what was known of them is kept")
         runs.end_run(order.folder, end.run_id, end.state, end.note, (clock or SystemClock()).now())
     return RefreshEnd(end, found)

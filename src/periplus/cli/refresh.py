@@ -16,6 +16,7 @@ from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, 
 from periplus.cli.options import collection_option, found_collection, setting_options
 from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.errors import PeriplusError, UsageError
+from periplus.present.wording import utc
 from periplus.settings import rows
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -65,7 +66,8 @@ def refresh(collection: Path | None, everything: bool, every: float | None, **fl
     notice(order.settings)
     stopping = StopOnSignal()
 
-    def once() -> str:
+    def once(every_s: float = 0.0) -> str:
+        next_at = time.time() + every_s
         with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
 
             def watch(progress: Any) -> bool:
@@ -74,12 +76,14 @@ def refresh(collection: Path | None, everything: bool, every: float | None, **fl
 
             done = run(order, watch)
         _summary(done, folder)
+        if every_s and not stopping.asked:
+            say(f"The next begins {utc(max(next_at, time.time()))}; Ctrl-C ends it.")
         return str(done.end.state)
 
     if every is None:
         state = once()
     else:
-        state = repeat(lambda: _unless_busy(once), every, lambda: stopping.asked, (time.time, time.sleep))
+        state = repeat(lambda: _unless_busy(lambda: once(every)), every, lambda: stopping.asked, (time.time, time.sleep))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[state])
 
 

@@ -22,6 +22,7 @@ class Finding(StrEnum):
     CHANGED = "changed"
     GONE = "gone"  # was fetched before, and cannot be now
     BACK = "back"  # the other way round
+    UNREACHED = "unreached"  # not asked for: its host was given up before its turn
 
 
 READ = frozenset({Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX})

@@ -50,7 +50,7 @@ class History:
 
     def close(self) -> None:
         upsert = "INSERT INTO run_count VALUES (?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE SET value = value + excluded.value"
-        self._many(upsert, [(self._run_id, finding.value, count) for finding, count in self._found.items()])
+        self._many(upsert, [(self._run_id, finding.value, count) for finding, count in self._found.items() if count])
 
     def page(self, url_id: int) -> tuple[object, ...] | None:
         """The page as it stands, for `replaced`; None: there is none."""
@@ -79,6 +79,9 @@ class History:
     def opened_links(self, source: int, now: float) -> int:
         """How many links of the page were first seen at `now`."""
         return int(self._run("SELECT count(*) FROM link WHERE source = ? AND first_seen = ?", (source, now)).fetchone()[0])
+
+    def unreached(self, count: int) -> None:
+        self._found[Finding.UNREACHED] += count
 
     def note(self, url_id: int, finding: Finding, now: float) -> None:
         """Counts what was found, and books when the URL should be asked for again."""

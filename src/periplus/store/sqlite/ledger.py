@@ -271,6 +271,7 @@ class Ledger:
         self._tallies["reason:waiting"] -= dropped
         self._tallies["reason:" + outcome.reason.value] += dropped
         self._skip_checks(host_id, outcome, now)
+        self.history.unreached(run("SELECT count(*) FROM queue WHERE host_id = ? AND purpose = ?", (host_id, RECHECK)).fetchone()[0])
         self._pending[host_id] -= run("DELETE FROM queue WHERE host_id = ?", (host_id,)).rowcount
 
     def _skip_checks(self, host_id: int, outcome: Skipped, now: float) -> None:
