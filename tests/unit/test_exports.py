@@ -66,6 +66,11 @@ def test_redirects_are_told_hop_by_hop(folder):
     assert any(chain[-1][3] == "loop" for chain in chains.values())
 
 
+def test_issues_name_the_page_to_mend(folder):
+    broken = [row for row in rows_of(folder, "issues") if row["related_url"] == "https://e.org/a"]
+    assert broken and all(row["url"] == "https://e.org/" and row["severity"] and row["message"] and row["category"] == "links" for row in broken)
+
+
 def test_csv_and_json_lines_hold_the_same_rows(folder):
     run = CliRunner().invoke
     lines = run(main, ["export", "links", "-c", str(folder), "-f", "jsonl"]).stdout.splitlines()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from periplus.api.facts import Start
 
-TABLES = tuple(VIEWS)
+TABLES = (*VIEWS, "issues")
 RANKED = (
     Column("final_url", ColumnKind.TEXT, "where the redirects end that begin here; the URL itself where there are none; none for a loop"),
     Column("inlinks", ColumnKind.INTEGER, "pages of the site that link to it, each counted once, redirects followed"),
@@ -146,7 +146,14 @@ class _Ranks:
 
 def _issues(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
     """Of every site of a start."""
-    raise UsageError("issues cannot be exported yet")
+    from periplus.analyse.audit_table import KINDS_OF_ISSUES
+    from periplus.api.site_audit import audited
+
+    for start in _starts(connection):
+        for issue in audited(connection, start).issues(connection):
+            kind = KINDS_OF_ISSUES[issue.code]
+            row = (issue.url, issue.grade.value, kind.category.value, issue.code, kind.title, issue.detail)
+            yield (*row, issue.related or None, issue.anchor or None, issue.position or None)
 
 
 def _starts(connection: reading.Connection) -> list[Start]:

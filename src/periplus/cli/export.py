@@ -17,6 +17,7 @@ _SENTENCES = {
     "pages": "URLs that were asked for, with what came of each, its links, rank and score.",
     "links": "Every link with anchor, position, and what became of its target.",
     "redirects": "Chains of redirects, one row a hop.",
+    "issues": "What is wrong, page by page.",
     "sites": "Sites with sums over their pages.",
     "runs": "Runs with their settings.",
     "urls": "Every URL that was ever seen, fetched or not.",

@@ -1,4 +1,4 @@
-"""What do the commands and settings say of themselves? Writes docs/cli.md and docs/settings.md from the code.
+"""What do the commands and settings say of themselves? Writes the references in docs from the code.
 
 python -m periplus.cli.reference [--check] [--into docs]
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from periplus.cli.table_reference import exports_reference, sql_reference
 from periplus.settings import Row, Settings, rows
 
 HELP_COLUMNS = 110  # fixed, so that the reference does not depend on the terminal
@@ -80,7 +81,12 @@ def settings_reference() -> str:
 
 
 def _pages(folder: Path, command: click.Command) -> dict[Path, str]:
-    return {folder / "cli.md": cli_reference(command), folder / "settings.md": settings_reference()}
+    return {
+        folder / "cli.md": cli_reference(command),
+        folder / "settings.md": settings_reference(),
+        folder / "sql.md": NOTICE + "\n" + sql_reference(),
+        folder / "exports.md": NOTICE + "\n" + exports_reference(),
+    }
 
 
 def stale(folder: Path, command: click.Command) -> list[Path]:
@@ -89,7 +95,7 @@ def stale(folder: Path, command: click.Command) -> list[Path]:
 
 
 def write(folder: Path, command: click.Command) -> None:
-    """Writes both references into folder, which must exist."""
+    """Writes the references into folder, which must exist."""
     for path, text in _pages(folder, command).items():
         path.write_text(text, "utf-8")
 
@@ -98,7 +104,7 @@ def write(folder: Path, command: click.Command) -> None:
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when a reference is stale.")
 @click.option("--into", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("docs"), help="The folder of the references.")
 def main(check: bool, into: Path) -> None:
-    """Write docs/cli.md and docs/settings.md anew from the code."""
+    """Write the references in docs anew from the code."""
     from periplus.cli.main import main as periplus  # here, so that other groups can be described without it
 
     if not check:
