@@ -11,6 +11,7 @@ import contextlib
 import shutil
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -102,10 +103,8 @@ def generate(folder: Path, pages: int, links: int) -> None:
         connection.executemany("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", link_rows(pages, links, others))
         moved = [(url_id(url), url_id(page_url(n)), NOW) for n, (url, reason, _) in enumerate(others) if reason is Reason.REDIRECT]
         connection.executemany("INSERT INTO link VALUES (?, ?, 'redirect', 'head', 0, '', '', 1, ?3, ?3)", moved)
-        tallies = [
-            ("reason:ok", pages),
-            *((f"reason:{name}", sum(reason.value == name for _, reason, _ in others)) for name in {r.value for _, r, _ in others}),
-        ]
+        named = Counter(reason.value for _, reason, _ in others)
+        tallies = [("reason:ok", pages), *((f"reason:{name}", count) for name, count in named.items())]
         connection.executemany("INSERT OR REPLACE INTO tally VALUES (?, ?)", tallies)
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -136,10 +135,8 @@ def main() -> None:
         ("report, audit within", ["report", "-o", str(out / "report.html")]),
     ):
         cost = run([sys.executable, "-m", "periplus.cli", *words, "-c", str(folder)], core=None, cwd=out)
-        written = Path(words[words.index("-o") + 1])
-        rows.append(
-            (what, f"{cost.wall_s:.1f}", f"{cost.cpu_s:.1f}", f"{cost.rss_bytes / MIB:,.0f}", f"{written.stat().st_size / MIB:,.1f}", str(cost.exit_code))
-        )
+        mib = f"{Path(words[words.index('-o') + 1]).stat().st_size / MIB:,.1f}"
+        rows.append((what, f"{cost.wall_s:.1f}", f"{cost.cpu_s:.1f}", f"{cost.rss_bytes / MIB:,.0f}", mib, str(cost.exit_code)))
     print(table(("what", "wall s", "CPU s", "peak MiB", "file MiB", "exit"), rows))
 
 

@@ -16,7 +16,7 @@ from periplus.analyse.audit_links import NOT_FOLLOWED, redirect_ends
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.analyse.external import LinksOfDomains, external_domains
 from periplus.analyse.hierarchy import map_tree
-from periplus.analyse.linkgraph import FETCHED, places_in_sorted
+from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted
 from periplus.analyse.redirects import chain_ends
 from periplus.analyse.sizes import SizeInput, media_places, site_sizes, weights
 from periplus.analyse.verdicts import Judgement
@@ -165,7 +165,7 @@ def issue_groups(connection: reading.Connection, looked: SiteAudit, rules: Audit
         if finding.code in rules.off:
             continue
         some = tuple(replace(looked, findings=[_first(finding, ISSUES_NAMED)]).issues(connection, rules))
-        pages = len(np.unique(finding.subjects))
+        pages = int(np.count_nonzero(np.bincount(finding.subjects)))
         groups.append(IssueGroup(KINDS_OF_ISSUES[finding.code], rules.grade(finding.code), len(finding), pages, some))
     return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
 
@@ -184,7 +184,7 @@ def dead_links(connection: reading.Connection, looked: _Looked) -> tuple[tuple[D
     known = looked.known
     gone, ends = _gone(known), redirect_ends(known)
     rows = np.flatnonzero(looked.followed & gone[known.links.target])
-    pairs = np.unique(known.links.target[rows] * len(gone) + known.links.source[rows])
+    pairs = distinct_sorted(known.links.target[rows] * len(gone) + known.links.source[rows])
     targets, starts, counts = np.unique(pairs // max(len(gone), 1), return_index=True, return_counts=True)
     direct = np.zeros(len(gone), np.bool_)
     direct[targets] = True
@@ -227,8 +227,11 @@ def redirect_chains(looked: _Looked) -> tuple[RedirectChain, ...]:
     known = looked.known
     redirects, ends, links = known.redirects, chain_ends(known.redirects), known.links
     own = np.flatnonzero(known.urls.own[redirects.sources])
-    linking = np.unique(links.target[looked.followed] * len(looked.ids) + links.source[looked.followed]) // max(len(looked.ids), 1)
-    count = np.bincount(linking, minlength=len(looked.ids))[redirects.sources]
+    moved = np.zeros(len(looked.ids), np.bool_)
+    moved[redirects.sources] = True
+    there = np.flatnonzero(looked.followed & moved[links.target])
+    linking = distinct_sorted(links.target[there] * len(moved) + links.source[there]) // max(len(moved), 1)
+    count = np.bincount(linking, minlength=len(moved))[redirects.sources]
     order = own[np.lexsort((redirects.sources[own], -count[own], -ends.hops[own], ~ends.loops[own]))][:CHAINS_NAMED]
     url = known.urls.url
     return tuple(
