@@ -94,7 +94,8 @@ def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...
 
 
 def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[ChangedPage, ...]:
-    """Pages fetched by both whose fields differ. The fields that both views have are compared."""
+    """Pages fetched by both whose fields differ. The fields that both views have are compared.
+    By URL, those that only stand in another layer last: one link can lift a thousand pages."""
     found: dict[int, list[FieldChange]] = {}
     for field in before.fields:
         if field not in after.fields:
@@ -103,7 +104,8 @@ def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tup
         for at in np.flatnonzero(was != now).tolist():
             found.setdefault(at, []).append(FieldChange(field, str(was[at]), str(now[at])))
     titles = after.fields["title"]
-    return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(changes)) for at, changes in sorted(found.items()))
+    order = sorted(found, key=lambda at: (all(change.field == "layer" for change in found[at]), at))
+    return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(found[at])) for at in order)
 
 
 def branch_of(site_map: SiteMap) -> Indices:

@@ -22,8 +22,8 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.model.comparison import Comparison
     from periplus.api.site import Site
+    from periplus.model.comparison import Comparison
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
 

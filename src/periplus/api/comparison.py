@@ -45,7 +45,7 @@ class RunChoice:
 def compare_runs(before: RunChoice, after: RunChoice, site: str = "") -> Comparison:
     """What is different after. site: its key, where there are several. Raises NoCollection, StoreError, UsageError."""
     with _opened(before.folder) as first, _opened(after.folder) as second, reading.reading():
-        one, other = _view(first, before, site), _view(second, after, site)
+        one, other = run_view(first, before, site), run_view(second, after, site)
         came, went = changed_links(one.links, other.links)
         wanted = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
         texts: dict[int, Url] = {identity: url for connection in (first, second) for identity, url in past_rows.texts_of(connection, wanted)}
@@ -72,7 +72,7 @@ def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
     raise UsageError(f"there is no run {text!r}: {known}")
 
 
-def _view(connection: reading.Connection, choice: RunChoice, site: str) -> RunView:
+def run_view(connection: reading.Connection, choice: RunChoice, site: str) -> RunView:
     """The site as the run left it."""
     records = runs.run_records(connection)
     record = chosen_run(records, choice.run)

@@ -113,7 +113,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is different after, seen from before. Lists by URL; moves: most pages first."""
+    """What is different after, seen from before. Lists by URL; changed: other layers alone last; moves: most pages first."""
 
     before: Side
     after: Side
