@@ -18,7 +18,7 @@ from periplus.analyse.external import LinksOfDomains, external_domains
 from periplus.analyse.hierarchy import map_tree
 from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted
 from periplus.analyse.redirects import chain_ends
-from periplus.analyse.sizes import SizeInput, media_places, site_sizes, weights
+from periplus.analyse.sizes import SizeInput, Weights, media_places, site_sizes, weights
 from periplus.analyse.verdicts import Judgement
 from periplus.api.auditing import AuditOrder
 from periplus.api.auditing import audited as stored_audit
@@ -55,6 +55,8 @@ class _Looked:
 
     audit: SiteAudit
     followed: NDArray[np.bool_]  # by link
+    sizes: SizeInput
+    weights: Weights
 
     @property
     def known(self) -> AuditInput:
@@ -76,8 +78,9 @@ def report_data(connection: reading.Connection, site: str, order: RankOrder, now
         found = _with_short_titles(analysed(rows, order))
         rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))  # 160 MB less for ten million links
         checked = any(record.kind == CHECK for record in records)
-        looked = audited(connection, chosen, near=near) if checked else _unchecked(connection, chosen, links, near)
-        return _gathered(connection, rows, found, _Looked(looked, np.isin(looked.known.links.kind, _FOLLOWED)), now)
+        looked = _checked(connection, chosen, near) if checked else _unchecked(connection, chosen, links, near)
+        del links  # as much again
+        return _gathered(connection, rows, found, looked, now)
 
 
 def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
@@ -89,7 +92,14 @@ def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
     return LinkRows(sources[first], targets[first])
 
 
-def _unchecked(connection: reading.Connection, start: Start, links: site_rows.SiteLinks, near: bool | None) -> SiteAudit:
+def _checked(connection: reading.Connection, start: Start, near: bool | None) -> _Looked:
+    """The audit by crawl and checks together."""
+    found = audited(connection, start, near=near)
+    sizes = _size_input(connection, found)
+    return _Looked(found, np.isin(found.known.links.kind, _FOLLOWED), sizes, weights(sizes))
+
+
+def _unchecked(connection: reading.Connection, start: Start, links: site_rows.SiteLinks, near: bool | None) -> _Looked:
     """The audit where no check was made: what the crawl saw once is taken as it was."""
     order = AuditOrder(start.site, (UrlId(start.home_id), url_id(start.url)), near)
     base = stored_audit(connection, order, links, graph_rows.redirects(connection))
@@ -100,7 +110,8 @@ def _unchecked(connection: reading.Connection, start: Start, links: site_rows.Si
         words = REASON_WORDS[REASONS[urls.reason[place]]] if gone else "calls itself an error page"
         status = f", status {base.statuses[place]}" if base.statuses[place] else ""
         judgements[place] = Judgement(Verdict.BROKEN if gone else Verdict.MISSING, words + status)
-    return SiteAudit(base.known, audit(base.known), judgements, base.ids, base.notes)
+    found = SiteAudit(base.known, audit(base.known), judgements, base.ids, base.notes)
+    return _Looked(found, base.followed, base.sizes, base.weights)
 
 
 def _gathered(connection: reading.Connection, rows: SiteRows, found: SiteAnalysis, looked: _Looked, now: float) -> ReportData:
@@ -261,14 +272,12 @@ def external_sites(connection: reading.Connection, looked: _Looked) -> tuple[Ext
 
 def _weights(connection: reading.Connection, looked: _Looked) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
     """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
-    known = looked.known
-    sizes = _size_input(connection, looked)
+    known, sizes, found = looked.known, looked.sizes, looked.weights
     own = np.zeros(len(looked.ids), np.bool_)
     own[known.pages.place] = True
     whole = site_sizes(sizes, own)
     columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
     classes = tuple(ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row))
-    found = weights(sizes)
     order = known.pages.place[np.lexsort((known.pages.place, -found.pulled[known.pages.place].sum(axis=1)))[:HEAVIEST]]
     heaviest = tuple(
         PageWeight(
@@ -283,7 +292,7 @@ def _weights(connection: reading.Connection, looked: _Looked) -> tuple[tuple[Cla
     return classes, heaviest
 
 
-def _size_input(connection: reading.Connection, looked: _Looked) -> SizeInput:
+def _size_input(connection: reading.Connection, looked: SiteAudit) -> SizeInput:
     links, pages = looked.known.links, site_rows.any_pages(connection)
     size, media = np.zeros(len(looked.ids), np.int64), np.full(len(looked.ids), media_places([""])[0], np.uint8)
     order = np.argsort(looked.ids)

@@ -267,7 +267,13 @@ def _sizes(data: ReportData) -> Html:
     if not whole:
         return ""
     rows = [
-        (part.kind.value, bar([(f"class-{part.kind.value}", part.size_bytes)], whole), number(part.urls), number(part.unsized), size(part.size_bytes))
+        (
+            part.kind.value,
+            bar([(f"class-{part.kind.value}", part.size_bytes)], whole),
+            number(part.urls),
+            number(part.unsized),
+            size(part.size_bytes) if part.urls else "–",
+        )
         for part in data.sizes
     ]
     note = f'<p class="note">{size(whole)} in all: the pages and what they show or link to, each URL once. Images, styles and scripts that were '
