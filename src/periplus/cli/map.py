@@ -23,7 +23,7 @@ CHART_NODES = 2_000  # of an icicle; what is lower than a pixel is not drawn any
 @click.command("map")
 @collection_option
 @click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts: `example.org`, `localhost:8000`.")
-@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="A tree to read, or a file; see below.")
+@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="A tree to read, or a file; see above.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="The file to write instead of stdout; for sitemap, a folder.")
 @click.option("--max-nodes", type=click.IntRange(1), help="Pages named in text (60) and svg (2000); the others are counted where they belong.")
 @click.option("--max-depth", type=click.IntRange(0), help="Last layer shown. By default all; while a crawl goes on, the last complete one.")
