@@ -206,6 +206,11 @@ def test_redirects_chains_loops_and_links_to_them():
     assert "leads to https://h/a" in {issue.detail for issue in issues(audit(known), known)}
 
 
+def test_a_start_that_is_not_there_is_told_though_no_link_leads_to_it():
+    site = SmallSite(pages={"home": {"start": True}}, others={"gone": {"start": True, "reason": Reason.NOT_FOUND}})
+    assert ("dead-start", "gone", "") in site.found()
+
+
 def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
     moved = {"reason": Reason.REDIRECT}
     lonely = SmallSite(

@@ -281,6 +281,51 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         assert len(server.log) == asked
 
 
+def hard_to_ask():
+    """Other sites that redirect without end, whose robots.txt fails, that ask to wait, and that speak no HTTP."""
+    near, endless, failing, busy = Site("a.test"), Site("b.test"), Site("c.test"), Site("d.test")
+    near.add(Page("/", "Home"))
+    for site in (endless, busy):
+        site.add(Page("/", "Far"))
+    failing.answer("/robots.txt", Answer(500, b""), linked_from=None)
+    failing.answer("/x", Answer(200, b"x"), linked_from=None)
+    faults.redirect_without_end(endless)
+    faults.passing(busy, "/wait", 429, times=2, retry_after="1")
+    for url in (endless.url("/r"), failing.url("/x"), busy.url("/wait")):
+        near.link("/", url, "there", target=url)
+    return Web([near, endless, failing, busy])
+
+
+def test_what_is_hard_to_ask_ends_and_is_not_slandered(tmp_path):
+    with serve(hard_to_ask()) as server:
+        end, issues = checked(tmp_path, server, "a.test", redirect_hops=6, host_strikes=2)
+        assert (end.state, of_links(issues)) == ("done", {("broken-link", "r")})
+        assert len(server.log.targets("b.test")) <= 1 + 2 * (1 + 6)  # robots.txt, and the whole way twice
+        assert set(server.log.targets("c.test")) == {"/robots.txt"}
+        assert server.log.count("/wait") == 3  # HEAD, the GET that had to wait, the one that was answered
+
+
+def test_a_check_leaves_the_map_to_the_crawl_before_it(tmp_path):
+    with serve(three_sites(2)) as server:
+        checked(tmp_path, server, "a.test")
+        kept = Collection(tmp_path)
+        assert [row[0] for row in kept.ask("SELECT kind FROM run ORDER BY id")] == ["crawl", "check"]
+        assert told("map", "-c", tmp_path, cwd=tmp_path).stdout.splitlines()[1].startswith("Crawl 1")
+
+
+def test_a_start_that_is_not_there_is_told(tmp_path):
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    faults.status(site, "/dead", 404)
+    site.pages["/"].links.clear()
+    with serve(site) as server:
+        settings = settings_for(server, max_depth=0, **DEFAULTS)
+        starts = tuple(canonical(server.url("a.test", path)) for path in ("/", "/dead"))
+        check(CheckOrder(CrawlOrder(tmp_path, starts, settings)), lambda progress: False)
+        issues = found_issues(tmp_path, settings, ResultOrder())
+        assert [issue.url for issue in issues if issue.code == "dead-start"] == [starts[1]]
+
+
 def test_a_list_of_pages_is_read_and_no_more(tmp_path):
     site = Site("a.test")
     for path in ("/", "/one", "/two"):

@@ -50,6 +50,11 @@ def _targets(known: AuditInput) -> Iterator[Finding]:
         yield _of_links(known, code, np.flatnonzero(asked & (verdict == VERDICTS.index(name))))
 
 
+def _starts(known: AuditInput) -> Iterator[Finding]:
+    """What the user gave as a start, and is not there: perhaps no link leads to it."""
+    yield Finding("dead-start", np.flatnonzero(known.urls.start & dead(known)))
+
+
 def _remarks(known: AuditInput) -> Iterator[Finding]:
     """What was found at single links."""
     urls, remarks = known.urls, known.remarks
@@ -127,4 +132,4 @@ def no_redirects() -> RedirectColumns:
     return RedirectColumns(none, none, none.astype(np.int16))
 
 
-CHECKS: tuple[Callable[[AuditInput], Iterator[Finding]], ...] = (_targets, _remarks, _nofollow, _redirects, _orphans, _security)
+CHECKS: tuple[Callable[[AuditInput], Iterator[Finding]], ...] = (_targets, _starts, _remarks, _nofollow, _redirects, _orphans, _security)

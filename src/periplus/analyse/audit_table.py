@@ -30,6 +30,7 @@ _ROWS = (
     ("suspect-link", _N, _C.LINKS, "Links in doubt", "The answer was cut short, or its certificate fails.", "Look at it in a browser.", "{words}"),
     ("refused-link", _N, _C.LINKS, "Links refused to us", "The server turns programs away; readers may get through.", "Look at it in a browser.", "{words}"),
     ("nofollow-inside", _N, _C.LINKS, "Own pages linked with nofollow", "Search engines may not follow it.", "Take nofollow away.", "{number:.0f} links"),
+    ("dead-start", _E, _C.LINKS, "Starts that are not there", "What you gave to be read cannot be read.", "Correct the address.", ""),
     # redirects
     (
         "link-to-redirect",

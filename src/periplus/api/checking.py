@@ -90,7 +90,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     settings = workable(order.crawl.settings)
     settings = dataclasses.replace(settings, scope=dataclasses.replace(settings.scope, sitemaps=False))  # these are the crawl's business
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
-    run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, settings, clock.now())
+    run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     since = _begun(order.crawl.folder, clock.now())
     store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.keeping)
     stop_note = ""
@@ -127,8 +127,8 @@ def _ended(folder: Path) -> None:
 def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
     """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed, when its time comes."""
     with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
-        urls = site_rows.all_urls(connection)
-        plan = _Plan(order, Seen(connection, urls, order.crawl.settings.manners.recheck_wait_s), since, now)
+        urls, settings = site_rows.all_urls(connection), order.crawl.settings
+        plan = _Plan(order, Seen(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops), since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
         targets |= set(graph_rows.redirects(connection).targets.tolist())

@@ -104,7 +104,7 @@ def read_site(connection: reading.Connection, site: str, now: float, links: Link
     return SiteRows(
         start=start,
         home=graph_rows.url_facts(connection, start.home_id),
-        run=run_records[-1],
+        run=next((run for run in reversed(run_records) if run.kind != "check"), run_records[-1]),  # a check changes no map
         running=reading.is_being_crawled(connection, now),
         urls=graph_rows.site_urls(connection, start.site),
         links=graph_rows.page_links(connection, start.site) if links is None else links,

@@ -34,7 +34,7 @@ class Way:
 
     end: int  # id of the last URL; in a circle of the first
     hops: tuple[Hop, ...]
-    circle: bool  # or without end, as far as anybody went
+    circle: bool  # or longer than anybody follows
 
 
 @dataclass(slots=True)
@@ -72,8 +72,9 @@ def _attempt(row: checks.Asked) -> Attempt:
 class Seen:
     """Everything that was seen of the collection's URLs, as it stands at one moment."""
 
-    def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float) -> None:
-        """urls: all of the collection's. spacing_s: between two failures that make a verdict."""
+    def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float, most_hops: int) -> None:
+        """urls: all of the collection's. spacing_s: between two failures that make a verdict. most_hops: redirects that checks follow."""
+        self._most_hops = most_hops
         self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
         self._traces: dict[int, _Trace] = {}
         for row in checks.asked(connection):
@@ -151,22 +152,16 @@ class Seen:
             if end in met:
                 return Way(url, tuple(hops), True)
             met.add(end)
+        if len(hops) > self._most_hops and self.place(end) < 0 and end not in self._traces:
+            return Way(url, tuple(hops), True)
         return Way(end, tuple(hops), False)
 
     def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
         """looks_missing: why pages that answered 200 seem error pages, by id."""
         way = self.way(url)
-        attempts = self._attempts(way.end)
-        if way.hops and not attempts and self.reason(way.end) not in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN):
-            way = Way(url, way.hops, True) if len(way.hops) > 1 and self._ended_unasked(way) else way
-            attempts = self._attempts(way.end)
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
-        evidence = Evidence(self.reason(way.end), attempts, way.hops, way.circle, missing)
+        evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
         return judged(evidence, spacing_s=self._spacing_s)
-
-    def _ended_unasked(self, way: Way) -> bool:
-        """Whether redirects went on until somebody had enough: their last target was never asked for."""
-        return self.place(way.end) < 0 and way.end not in self._traces
 
     def _attempts(self, url: int) -> list[Attempt]:
         """The attempts at one URL, those at its host when that was why it was not asked for."""

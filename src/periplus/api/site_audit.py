@@ -25,7 +25,7 @@ from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
-from periplus.settings import Manners
+from periplus.settings import FetchLimits, Manners
 from periplus.store.sqlite import checks, graph_rows, reading, runs, site_rows
 from periplus.urls.canonical import url_id
 
@@ -68,9 +68,10 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float | 
     spacing_s: between two failures that make a link broken; None: as the last check had it. near: compare texts; None: where the site is not too large for it.
     """
     links = site_rows.site_links(connection, start.site)
-    order = AuditOrder(start.site, (UrlId(start.home_id), url_id(start.url)), near)
+    begun = [url_id(Url(text)) for run in runs.run_records(connection) for text in run.starts]
+    order = AuditOrder(start.site, (UrlId(start.home_id), *dict.fromkeys(begun)), near)
     base = stored_audit(connection, order, links, graph_rows.redirects(connection))
-    seen = Seen(connection, site_rows.all_urls(connection), _spacing_s(connection) if spacing_s is None else spacing_s)
+    seen = Seen(connection, site_rows.all_urls(connection), *_check_settings(connection, spacing_s))
     missing = missing_pages(connection, seen, list(site_rows.page_texts(connection, start.site)))
     verdict, judgements = _verdicts(base, seen, missing)
     fragments = [*base.known.remarks.fragments, *_looked_for(connection, seen, links)]
@@ -82,10 +83,12 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float | 
     return SiteAudit(known, audit(known), judgements, base.ids, base.notes)
 
 
-def _spacing_s(connection: reading.Connection) -> float:
+def _check_settings(connection: reading.Connection, spacing_s: float | None) -> tuple[float, int]:
+    """(seconds between two failures, redirects that are followed) of the last check."""
     stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
-    value = stored.get("recheck_wait_s")
-    return value if isinstance(value, float) else Manners().recheck_wait_s
+    wait, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
+    usual = wait if isinstance(wait, float) else Manners().recheck_wait_s
+    return usual if spacing_s is None else spacing_s, hops if isinstance(hops, int) else FetchLimits().redirect_hops
 
 
 def _verdicts(base: Audited, seen: Seen, missing: Mapping[int, str]) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:

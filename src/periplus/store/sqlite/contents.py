@@ -25,13 +25,6 @@ class Contents:
         row = self._row(url_id, "b.text")
         return self.codec.unpack(row[0], None).decode() if row and row[0] is not None else None
 
-    def markup(self, url_id: UrlId) -> tuple[bytes, str] | None:
-        """(bytes, charset) of an HTML page that was kept whole."""
-        of_page = "SELECT charset FROM page WHERE url_id = ? AND cut = '' AND media_type IN ('text/html', 'application/xhtml+xml')"
-        found = self._connection.execute(of_page, (url_id,)).fetchone()
-        body = self.body(url_id) if found else None
-        return (body, found[0]) if body is not None else None
-
     def _row(self, url_id: UrlId, columns: str) -> tuple[bytes, int | None] | None:
         find = f"SELECT {columns} FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
         row: tuple[bytes, int | None] | None = self._connection.execute(find, (url_id,)).fetchone()
