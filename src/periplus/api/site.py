@@ -86,7 +86,7 @@ class Site:
         yield f"{run_name(self.run).capitalize()}, {utc(self.run.started)}: {self._state()}"
         unreached = len(self.facts.url) - pages
         if unreached:
-            yield f"Not in the map: {count_of(unreached, 'page')} that no link reaches from the home page (from sitemaps or earlier runs)"
+            yield f"Not in the map: {count_of(unreached, 'page')} that no link reaches (from sitemaps or earlier runs)"
 
     def _state(self) -> str:
         layer = self.complete_to
