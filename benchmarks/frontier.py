@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import tempfile
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
 from lxml import html as lxml_html
@@ -14,10 +17,17 @@ from measure import load, median, table
 from selectolax.lexbor import LexborHTMLParser
 from sites import DOC
 
-from periplus.model.visit import Fetched, Headers
-from periplus.model.web import Url
+from periplus.model.frontier import Batch, Candidate, Completion
+from periplus.model.visit import Fetched, Headers, Reason, Skipped, Visit
+from periplus.model.web import SiteKey, Url
+from periplus.settings import Budget, Keeping, Settings
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.runs import begin_run
 from periplus.urls.canonical import canonical, resolve, url_id
+from periplus.urls.hosts import host_key
 
+MOVE_TURNS = 50  # commits of 400 URLs each
 ROOT = DOC / "python3.11/html"
 BASE = Url("http://python.test/library/index.html")
 
@@ -84,11 +94,46 @@ def links_by_lxml(url: Url, body: bytes) -> tuple[str | None, list[str]]:
     return tree.findtext(".//title"), [urldefrag(urljoin(url, href)).url for href in tree.xpath("//a/@href")]  # type: ignore[union-attr]  # a list, for this expression
 
 
+def offered(number: int) -> Candidate:
+    """The number-th URL of a made web of 1,000 hosts, waiting to be fetched."""
+    url = Url(f"http://h{number % 1000:03}.test/section-{number % 37}/page-{number}.html")
+    host = host_key(url)
+    return Candidate(url, url_id(url), host, SiteKey(host), Reason.WAITING, 1)
+
+
+def frontier_rows(known: int) -> list[tuple[str, int, float]]:
+    """URLs offered, and URLs given out and done, each per CPU second. A done URL is one skipped: no page is stored."""
+    with tempfile.TemporaryDirectory(prefix="periplus-bench-") as temp:
+        folder = Path(temp)
+        schema.create(folder)
+        run_id = begin_run(folder, "crawl", (), Settings(), 0.0)
+        store = SqliteCrawlStore(folder, run_id, Budget(), Keeping())
+        begun = time.process_time()
+        for start in range(0, known, 5000):
+            store.offer(map(offered, range(start, start + 5000)), (), 1.0)
+        offering = time.process_time() - begun
+        worker = store.join(os.getpid(), 1.0)
+        begun, done = time.process_time(), 0
+        leases = store.lease(worker, [host.host_id for host in store.ready(200, 1.0, 1.0)], 1.0)
+        for turn in range(MOVE_TURNS):
+            completions = [
+                Completion(lease, task, Visit(task.request, 1.0, 0.0, Skipped(Reason.ROBOTS)), Reason.ROBOTS)
+                for lease in leases[turn % 5 :: 5]
+                for task in store.take(lease, 10, frozenset(), 1.0)[0]
+            ]
+            store.commit(worker, Batch(tuple(completions)), 1.0)
+            done += len(completions)
+        moving = time.process_time() - begun
+        store.close()
+    return [("offered, all of them new", known, known / offering), ("given out and done", done, done / moving)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--known", type=int, default=1_000_000, help="URLs in the frontier; a multiple of 5,000")
     options = parser.parse_args()
     pages = sample(options.pages, options.seed)
     hrefs = hrefs_of(pages)
@@ -96,7 +141,7 @@ def main() -> None:
     print(f"{len(pages)} pages of {mean / 1000:.0f} KB, {len(hrefs):,} distinct hrefs ({load()})")
     rows = [*url_rows(hrefs, options.rounds), *page_rows(pages, options.rounds)]
     print(table(("what", "of", "per CPU second", "against the baseline"), rows))
-    print("frontier moves: not yet measured (the store's frontier is not there yet)")
+    print(table(("frontier, of a million URLs on 1,000 hosts", "URLs", "per CPU second"), frontier_rows(options.known)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from measure import load
 
 HERE = Path(__file__).parent
 SHORT = (
-    ("addresses and pages a second", "frontier.py", "--pages", "60"),
+    ("addresses, pages and moves of the frontier a second", "frontier.py", "--pages", "60", "--known", "200000"),
     ("graph of a million pages", "graph.py"),
     ("the truth about the manuals", "sites.py"),
     ("cost of a page beside the peers", "beside_peers.py", "--rounds", "1"),
