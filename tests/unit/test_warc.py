@@ -237,6 +237,16 @@ def test_the_start_is_the_first_page_unless_it_is_named(tmp_path):
     assert done.starts == ("http://e.org/b",) and rows["/b"].layer == 0
 
 
+def test_settings_in_an_archive_cannot_harm_its_reader():
+    from periplus.api.importing import _settings
+    from periplus.settings import Settings
+
+    found = _settings('{"scope": "domain", "max_depth": 3, "body_bytes": 4294967296, "include": ["(a+)+$"], "mine": ["e.org"], "unheard": 1}')
+    assert (found.scope.scope, found.scope.max_depth, found.scope.include) == ("domain", 3, ()) and found.limits == Settings().limits
+    for text in ("", "[]", "{", '"x"', '{"scope": 7}', '{"max_depth": "x"}', "null"):
+        assert _settings(text) is None
+
+
 def test_zstd_with_and_without_a_dictionary(tmp_path):
     plain = foreign(ENTRIES, compressed=False)
     members = [b"WARC/1.0" + part for part in plain.split(b"WARC/1.0")[1:]]

@@ -36,6 +36,7 @@ from periplus.urls.scope import SiteScope, site_scope
 
 BLOCK_MARGIN_BYTES = 65_536  # of an HTTP header before the body
 LOOK_RECORDS = 200  # records between two looks at whether to stop
+BELIEVED = ("scope", "max_depth")  # of the settings in an archive: others (limits, patterns) could be written to harm who imports it
 _CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 _ONCE = Manners(retries=0)  # an archive is not asked twice
 
@@ -96,9 +97,10 @@ def whole(order: ImportOrder) -> ImportOrder:
 
 
 def _settings(text: str) -> Settings | None:
-    """Those of the run that an archive of ours was made of; None where they are not there, or of another version."""
+    """What may be believed of the settings of the run that an archive of ours was made of; None where there are none."""
     try:
-        return settings_of_run(json.loads(text)) if text else None
+        said = json.loads(text) if text else None
+        return settings_of_run({name: said[name] for name in BELIEVED if name in said}) if isinstance(said, dict) else None
     except (ValueError, PeriplusError):
         return None
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xlsxwriter
 
 Rows = Iterable[Sequence[object]]
-BLOCK_ROWS = 50_000  # of a Parquet row group: some 15 MB of links in memory; larger groups compress by 2 % more
+BLOCK_ROWS = 20_000  # of a Parquet row group: with 50,000 the export of links took 70 MB more, for a file 8 % shorter
 SHEET_ROWS = 1_048_576  # Excel's limit, its heading row included
 CELL_CHARS = 32_767  # Excel's limit
 EXACT = 2**53  # Excel's numbers are doubles: whole numbers beyond lose their last digits

@@ -15,6 +15,8 @@ from periplus.present.lines import cells, fit, visible
 FORMATS = ("table", "csv", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
+_NUMBERS = frozenset({int, float, bool})
+_COMPUTED = frozenset("=+-@\t\r\n")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -39,7 +41,7 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
 def _plain(value: object) -> object:
     """A value that JSON and CSV have: texts and Python's own numbers."""
     if isinstance(value, str):
-        return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", value)
+        return value if value.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Sequence):
@@ -52,14 +54,14 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: Te
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([_harmless(_plain(value)) for value in row])
+        writer.writerow([value if value is None or type(value) in _NUMBERS else _harmless(_plain(value)) for value in row])
 
 
 def _harmless(value: object) -> object:
     """A text that begins like a formula would run in Excel and Calc (OWASP, CSV injection); numbers stay numbers."""
     if isinstance(value, list):
         value = " ".join(map(str, value))
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
+    if isinstance(value, str) and value[:1] in _COMPUTED and value:
         return "'" + value
     return value
 
