@@ -22,10 +22,10 @@ def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[Pa
     """Why each seems to be one, by id: of the site's pages, of what leads to its home page, and of others that checks looked at."""
     looks = checks.looks(connection)
     habits = _habits(connection, seen, looks, pages)
-    own = {page.url_id for page in pages}
+    own, contents = {page.url_id for page in pages}, Contents(connection)
     found = {}
     for page in pages:
-        look = _own_look(connection, seen, page, habits)
+        look = _own_look(contents, seen, page, habits)
         if look is not None and (why := looks_missing(look, habits.get(host_key(Url(look.url)), HostHabits()))):
             found[page.url_id] = why
     for url, seen_there in looks.items():
@@ -53,7 +53,7 @@ def _is_home(url: Url) -> bool:
     return url.count("/") == 3 and url.endswith("/")
 
 
-def _own_look(connection: reading.Connection, seen: Seen, page: PageTexts, habits: Mapping[HostKey, HostHabits]) -> PageLook | None:
+def _own_look(contents: Contents, seen: Seen, page: PageTexts, habits: Mapping[HostKey, HostHabits]) -> PageLook | None:
     """The page as `looks_missing` takes it; None where title and length alone say that it is none."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
     if not short and not habits:
@@ -61,7 +61,7 @@ def _own_look(connection: reading.Connection, seen: Seen, page: PageTexts, habit
     host = habits.get(host_key(seen.text(page.url_id)))
     low, high = ALIKE_CHARS
     alike = host is not None and any(low * len(probe.text) <= page.text_chars <= high * len(probe.text) for probe in host.probes)
-    return _page_look(seen, page, Contents(connection)) if short or alike else None
+    return _page_look(seen, page, contents) if short or alike else None
 
 
 def _page_look(seen: Seen, page: PageTexts, contents: Contents) -> PageLook:

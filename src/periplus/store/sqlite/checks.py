@@ -16,6 +16,7 @@ from periplus.model.frontier import Look
 from periplus.model.web import SiteKey, Url, UrlId
 
 TABLES = """
+CREATE INDEX queue_text ON queue (text) WHERE text IS NOT NULL;
 CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
 CREATE TABLE look (
     visit_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, title TEXT NOT NULL, h1 TEXT NOT NULL, text TEXT NOT NULL, fragments TEXT NOT NULL);
@@ -76,7 +77,7 @@ def asked(connection: sqlite3.Connection) -> Iterator[Asked]:
 
 def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
     """The latest look at each URL."""
-    find = f"SELECT v.text, l.media_type, l.title, l.h1, l.text, l.fragments FROM visit v JOIN look l ON l.visit_id = v.id WHERE v.{_OF_CHECKS} ORDER BY v.id"
+    find = "SELECT v.text, l.media_type, l.title, l.h1, l.text, l.fragments FROM look l CROSS JOIN visit v ON v.id = l.visit_id ORDER BY l.visit_id"
     return {
         Url(url): Look(media_type, title, h1, text, tuple((name, FragmentVerdict(said)) for name, said in json.loads(fragments).items()))
         for url, media_type, title, h1, text, fragments in connection.execute(find)

@@ -229,7 +229,7 @@ class Ledger:
         request = errand.request
         if request.hops and request.purpose in CHECKS and checks.was_asked(self._connection, request.url, request.purpose.value):
             return
-        twin = "SELECT 1 FROM queue WHERE host_id = ? AND layer = ? AND text = ? AND about = ? AND purpose = ?"
+        twin = "SELECT 1 FROM queue WHERE +host_id = ? AND +layer = ? AND text = ? AND about = ? AND purpose = ?"  # +: by queue_text, not all of a host
         if self._connection.execute(twin, (host_id, errand.layer, request.url, request.about, request.purpose.value)).fetchone() is None:
             self._enqueue(host_id, errand.layer, 0, request, now + errand.in_s if errand.in_s else 0.0)
 

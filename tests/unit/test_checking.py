@@ -1,0 +1,69 @@
+"""What one exchange says about a link's target, and what is asked next."""
+
+import pytest
+
+from periplus.acquire.checking import LOOK_CHARS, check_of, look_at
+from periplus.model.audit import FragmentVerdict
+from periplus.model.frontier import LAYER_CHECK, Lease, Task
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Purpose, Reason, Redirected, Request, Skipped, Visit
+from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.settings import Settings
+
+LEASE = Lease(1, HostKey("h:80"), SiteKey("h"), 1, 0.0, 0.5, 1.0, 0, True)
+HTML = Headers((("content-type", "text/html; charset=utf-8"),))
+
+
+def after(outcome, purpose=Purpose.HEAD, hops=0, about=""):
+    request = Request(Url("http://h/x"), purpose, hops=hops, about=about)
+    return check_of(LEASE, Task(1, LAYER_CHECK, 0, UrlId(0), request), Visit(request, 1.0, 0.1, outcome), Settings())
+
+
+def onward(checked):
+    return [(errand.request.purpose, errand.request.url, errand.request.hops, errand.host) for errand in checked.onward]
+
+
+@pytest.mark.parametrize("outcome", [Fetched(405, HTML, b""), Fetched(404, HTML, b""), Fetched(503, HTML, b""), Failed(Cause.RESET), Failed(Cause.TIMEOUT)])
+def test_ours_what_head_does_not_find_is_asked_by_get(outcome):
+    checked = after(outcome)
+    assert onward(checked) == [(Purpose.CHECK, "http://h/x", 0, "h:80")]
+    assert checked.completion.reason is not None
+
+
+@pytest.mark.parametrize("outcome", [Fetched(200, HTML, b""), Fetched(204, HTML, b""), Skipped(Reason.ROBOTS, "Disallow: /", 1)])
+def test_a_head_that_settles_it_is_enough(outcome):
+    assert onward(after(outcome)) == []
+
+
+@pytest.mark.parametrize("purpose", [Purpose.HEAD, Purpose.CHECK])
+def test_a_redirect_goes_on_at_the_other_host_with_what_is_looked_for(purpose):
+    checked = after(Redirected(301, HTML, Url("https://other/y")), purpose, about="a b")
+    assert onward(checked) == [(purpose, "https://other/y", 1, "other:443")]
+    assert checked.onward[0].request.about == "a b"
+
+
+def test_redirects_end_at_the_limit_and_at_themselves():
+    limit = Settings().limits.redirect_hops
+    assert onward(after(Redirected(302, HTML, Url("http://h/y")), hops=limit)) == []
+    assert onward(after(Redirected(302, HTML, Url("http://h/x")))) == []
+
+
+@pytest.mark.parametrize(("status", "again"), [(429, True), (503, True), (500, False), (404, False)])
+def test_a_get_is_repeated_at_once_only_when_the_server_says_when(status, again):
+    checked = after(Fetched(status, HTML, b""), Purpose.CHECK)
+    assert (checked.completion.reason is None) == again
+    assert onward(checked) == []
+
+
+def test_a_look_keeps_what_judges_need():
+    body = b"<title>T</title><h1>H</h1><p id=a>words" + b" and" * LOOK_CHARS
+    look = look_at(Fetched(200, HTML, body), ["a", "b", "top", ":~:text=words"])
+    assert (look.title, look.h1, len(look.text)) == ("T", "H", LOOK_CHARS)
+    found = FragmentVerdict.FOUND
+    assert dict(look.fragments) == {"a": found, "b": FragmentVerdict.MISSING, "top": FragmentVerdict.TOP, ":~:text=words": FragmentVerdict.TOP}
+
+
+def test_nothing_is_said_missing_from_what_was_not_seen_whole():
+    part = look_at(Fetched(200, HTML, b"<p id=a>", Cut.SHORT), ["a", "b"])
+    assert dict(part.fragments) == {"a": FragmentVerdict.FOUND, "b": FragmentVerdict.UNKNOWN}
+    picture = look_at(Fetched(200, Headers((("content-type", "image/png"),)), b"", Cut.NOT_WANTED), ["a"])
+    assert dict(picture.fragments) == {"a": FragmentVerdict.UNKNOWN}
