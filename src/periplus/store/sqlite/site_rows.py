@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,8 @@ class AnyPages:
     sizes: Ids  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PageTexts:
-    """What an HTML page of the site says of itself; one tuple a page, ascending by id."""
+class PageTexts(NamedTuple):
+    """What an HTML page of the site says of itself. A tuple: a million dataclasses take 3 s longer to make."""
 
     url_id: int
     title: str
@@ -143,8 +143,7 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
         f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'noindex') AND u.status = 200"
         f" AND p.media_type IN {_HTML} ORDER BY u.id"
     )
-    for row in rows(connection.execute(find, (site,))):
-        yield PageTexts(*row)  # type: ignore[arg-type]  # as the columns' types are
+    yield from map(PageTexts._make, rows(connection.execute(find, (site,))))
 
 
 def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
