@@ -8,7 +8,7 @@ STAMP := $(VENV)/.periplus-installed
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-faults quality bench demo docs clean
+.PHONY: help setup check test test-faults bench demo docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -36,11 +36,8 @@ check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: 
 test: $(STAMP) ## Every test but the fault tests: under two minutes on two cores.
 	$(PY) -m pytest -n $(WORKERS)
 
-test-faults: $(STAMP) ## Kill processes, cut connections, fill disks, and look what is left: minutes.
+test-faults: $(STAMP) ## Kill a crawl a hundred times more, at other random moments: minutes.
 	$(PY) -m pytest -m faults
-
-quality: $(STAMP) ## Measure extraction, links and rankings against judged data and the pinned floors.
-	$(PY) quality/run.py
 
 bench: $(STAMP) ## Measure time and memory, each as a ratio to a baseline of the same run.
 	$(PY) benchmarks/run.py
@@ -53,4 +50,4 @@ docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
 
 clean: ## Delete .venv, build products and caches; collections stay.
 	rm -rf $(VENV) build dist demo-out src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests examples benchmarks quality -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
