@@ -13,7 +13,8 @@ from pathlib import Path
 from sources import Source, block_html, read_sources
 
 HTML = "text/html; charset=utf-8"
-HOMES = {"en": "/index.html"} | {language: f"/{language}/index.html" for language in ("cs", "de", "fr", "ru", "hu", "el", "pl")}
+# `/` sends the bytes of `/index.html`: both are named, so that every page that a home page names names it too.
+HOMES = {"x-default": "/", "en": "/index.html"} | {language: f"/{language}/index.html" for language in ("cs", "de", "fr", "ru", "hu", "el", "pl")}
 NAV = {
     "en": "index.html:Start en/ports/index.html:Harbours en/lights/index.html:Lights en/tides.html:Tides en/log/index.html:Log en/gallery.html:Pictures",
     "cs": "cs/index.html:Úvod cs/pristavy.html:Přístavy cs/majaky.html:Majáky index.html:English",

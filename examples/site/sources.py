@@ -2,7 +2,8 @@
 
 `=== /path.html` begins a page; then lines `key: value` (title, charset, description, slow, orphan, also, also-plain); then blocks,
 parted by empty lines: `# ` and `## ` headings, `| a | b |` rows of a table (the first is its head), `- ` list items,
-`![alt](src)` a picture, all else a paragraph. Within text `[words](href)` is a link and `*words*` is emphasis.
+`![alt](src)` a picture (`![words](src) no alt`: the words stand only below it), all else a paragraph. Within text `[words](href)` is a
+link and `*words*` is emphasis.
 """
 
 from __future__ import annotations
@@ -80,8 +81,9 @@ def block_html(block: str) -> str:
     if block.startswith("## "):
         return f'<h2 id="{slug(block[3:])}">{inline(block[3:])}</h2>'
     if block.startswith("!["):
-        alt, src = re.fullmatch(r"!\[([^]]*)\]\(([^)]*)\)", block).groups()
-        return f'<figure><img src="{src}" alt="{escape(alt)}" width="160" height="100"><figcaption>{escape(alt)}</figcaption></figure>'
+        words, src, bare = re.fullmatch(r"!\[([^]]*)\]\(([^)]*)\)( no alt)?", block).groups()
+        alt = "" if bare else f' alt="{escape(words)}"'
+        return f'<figure><img src="{src}"{alt} width="160" height="100"><figcaption>{escape(words)}</figcaption></figure>'
     if block.startswith("- "):
         return "<ul>" + "".join(f"<li>{inline(line[2:])}</li>" for line in block.splitlines()) + "</ul>"
     if block.startswith("|"):
