@@ -6,6 +6,7 @@ Tables are read in the order in which they lie on disk (URLs by id, links by sou
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +19,8 @@ from periplus.model.results import Tally
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite.listing import names
-from periplus.store.sqlite.reading import SITE_OF_URL, rows
+from periplus.store.sqlite.reading import SITE_OF_URL, number_blocks
 
-_PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 
@@ -47,8 +47,9 @@ class UrlFacts:
 
 def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two columns of whole numbers."""
-    found = np.fromiter(rows(connection.execute(find, values)), dtype=_PAIR)
-    return np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"])
+    none = np.zeros((0, 2), np.int64)
+    found = [none, *number_blocks(connection.execute(find, values), 2)]
+    return np.concatenate([block[:, 0] for block in found]), np.concatenate([block[:, 1] for block in found])
 
 
 def redirects(connection: sqlite3.Connection) -> LinkRows:
@@ -93,8 +94,17 @@ def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
 def site_pages(connection: sqlite3.Connection, site: SiteKey) -> PageRows:
     """The pages of the site whose content is known."""
     find = f"SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
-    found = connection.execute(find, (site,)).fetchall()
-    ids, titles, media_types, sizes = zip(*found, strict=True) if found else ((), (), (), ())
+    ids: list[int] = []
+    titles: list[str] = []
+    media_types: list[str] = []
+    sizes: list[int] = []
+    cursor = connection.execute(find, (site,))
+    while block := cursor.fetchmany(10_000):
+        some_ids, some_titles, types, some_sizes = zip(*block, strict=True)
+        ids += some_ids
+        titles += some_titles
+        media_types += map(sys.intern, types)  # a few names, a million times
+        sizes += some_sizes
     return PageRows(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
 
 

@@ -7,6 +7,7 @@ before the next block is asked for.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,13 +18,11 @@ from numpy.typing import NDArray
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite.reading import SITE_OF_URL, rows
+from periplus.store.sqlite.reading import SITE_OF_URL, number_blocks, rows
 
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
 _BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
-_KIND = {kind.value: place for place, kind in enumerate(KINDS)}
-_POSITION = {position.value: place for place, position in enumerate(POSITIONS)}
 _REASON = {reason.value: place for place, reason in enumerate(REASONS)}
 _HTML = "('text/html', 'application/xhtml+xml')"
 Ids = NDArray[np.int64]
@@ -113,26 +112,38 @@ _URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
 _LINK_TYPES = (np.int64, np.int64, np.uint8, np.uint8, np.bool_)
 
 
+def _case(column: str, names: Iterable[str]) -> str:
+    """SQL for a name's place among the names: as a number it needs no object in Python."""
+    cases = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(names))
+    return f"CASE {column} {cases} END"
+
+
+_LINK_CODE = f"({_case('l.kind', KINDS)} * 16 + {_case('l.position', POSITIONS)} * 2 + l.nofollow)"
+
+
 def site_links(connection: sqlite3.Connection, site: SiteKey) -> SiteLinks:
     """Every link of the site's pages; what an alias or a URL against the rules once held is left out."""
     find = (
-        f"SELECT l.source, l.target, l.kind, l.position, l.nofollow FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
+        f"SELECT l.source, l.target, {_LINK_CODE} FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
         " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"
     )
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [])
-    for sources, targets, kinds, positions, nofollow in _blocks(connection.execute(find, (site,))):
-        count = len(sources)
-        of_kind = np.fromiter(map(_KIND.__getitem__, kinds), np.uint8, count)  # type: ignore[arg-type]  # a column of texts
-        at = np.fromiter(map(_POSITION.__getitem__, positions), np.uint8, count)  # type: ignore[arg-type]  # a column of texts
-        for part, column, kind in zip(parts, (sources, targets, of_kind, at, nofollow), _LINK_TYPES, strict=True):
-            part.append(np.asarray(column, kind))
+    for sources, targets, codes in (block.T for block in number_blocks(connection.execute(find, (site,)), 3)):
+        for part, column, kind in zip(parts, (sources, targets, codes >> 4, codes >> 1 & 7, codes & 1), _LINK_TYPES, strict=True):
+            part.append(column.astype(kind))
     return SiteLinks(*(_joined(part, kind) for part, kind in zip(parts, _LINK_TYPES, strict=True)))  # type: ignore[arg-type]  # each of its own type
 
 
 def any_pages(connection: sqlite3.Connection) -> AnyPages:
     """Of every page that was fetched, its type and size."""
-    found = connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id").fetchall()
-    return AnyPages(np.array([row[0] for row in found], np.int64), [row[1] for row in found], np.array([row[2] for row in found], np.int64))
+    ids: list[int] = []
+    media_types: list[str] = []
+    sizes: list[int] = []
+    for some_ids, types, some_sizes in _blocks(connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id")):
+        ids += some_ids  # type: ignore[arg-type]  # a column of whole numbers
+        media_types += map(sys.intern, types)  # type: ignore[arg-type]  # a few names, a million times
+        sizes += some_sizes  # type: ignore[arg-type]
+    return AnyPages(np.array(ids, np.int64), media_types, np.array(sizes, np.int64))
 
 
 def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTexts]:
