@@ -107,6 +107,11 @@ class Keeping:
 
     keep_bodies: bool = _row(True, "Keep the bytes of each page.")
     keep_text: bool = _row(True, "Keep the text of each page.")
+    part_sizes: str = _row(
+        "none",
+        "Sizes of what pages pull in (images, styles, scripts): head: as a check is told by HEAD, or by GET without the body where HEAD tells none.",
+        choices=("none", "head"),
+    )
     commit_pages: int = _row(200, "Pages in one transaction.", unit="pages", low=1, high=10_000)
     commit_interval_s: float = _row(0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60)
     workers: int = _row(0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256)

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.model.media import MediaClass, media_class
-from periplus.model.page import LinkKind
+from periplus.model.page import PULLED_KINDS, LinkKind
 
 KINDS = tuple(LinkKind)
 """A link kind's place here stands for it in arrays."""
-PULLED_KINDS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
-"""What a browser fetches to show the page. Every image of a srcset counts, though only one is shown: an upper bound."""
 LINKED_KINDS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 """What a reader may go to."""
 _CLASSES = len(MediaClass)

@@ -16,6 +16,7 @@ from periplus.analyse.nearness import NearGroup, near_groups, shingles, sketches
 from periplus.analyse.redirects import RedirectColumns
 from periplus.analyse.sizes import SizeInput, Weights, media_places, weights
 from periplus.analyse.soft404 import TEXT_CHARS, HostHabits, PageLook, looks_missing
+from periplus.api.parts import known_sizes
 from periplus.document.anchors import anchors_of, fragment_verdict
 from periplus.document.decode import decode
 from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
@@ -147,7 +148,7 @@ def _redirect_columns(urls: _Urls, redirects: LinkRows, page_of: Places) -> Redi
 
 
 def _size_input(connection: reading.Connection, urls: _Urls, links: LinkFacts) -> SizeInput:
-    pages = site_rows.any_pages(connection)
+    pages = known_sizes(connection)
     size, media = np.zeros(len(urls.texts), np.int64), np.full(len(urls.texts), media_places([""])[0], np.uint8)
     place = urls.places(pages.ids)
     known = place >= 0

@@ -25,7 +25,7 @@ from periplus.model.frontier import Errand
 from periplus.model.graph import REASONS
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
-from periplus.store.sqlite import checks, graph_rows, reading, runs, schema, site_rows
+from periplus.store.sqlite import checks, graph_rows, part_rows, reading, runs, schema, site_rows
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
@@ -128,13 +128,19 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
     """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed, when its time comes."""
     with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
-        plan = _Plan(order, Seen(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops), since, now)
+        seen = Seen(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops)
+        plan = _Plan(order, seen, since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
         targets |= set(graph_rows.redirects(connection).targets.tolist())
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILED)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
+        if settings.keeping.part_sizes == "head":
+            told = part_rows.told(connection)
+            parts = {int(url) for site in plan.scope.sites for url in part_rows.parts(connection, site).targets}
+            for url in sorted(url for url in parts if url in told and not told[url].size_bytes):
+                plan.add_unsized(url)
         for host in sorted({host_key(urls.texts[place]) for place in _places_of(urls, (Reason.OK, Reason.NOINDEX))}):
             plan.add_probe(host)
         return plan.errands
@@ -177,6 +183,14 @@ class _Plan:
             self._ends.add(end)
             request = Request(self._seen.text(end), Purpose.CHECK, about=" ".join(fragments))
             self.errands.append(check_errand(request, max(0.0, judgement.ask_again_at - self._now)))
+
+    def add_unsized(self, part: int) -> None:
+        """A part of a page whose server answers HEAD without its length is asked for by GET: of images, styles and scripts no body is read."""
+        end = self._seen.way(part).end
+        is_new = end not in self._ends and self._seen.asked_at(end, by_get=True) < self._since
+        if is_new and self._is_wanted(self._seen.text(part)) and self._seen.asked_at(part, by_get=False) >= self._since:
+            self._ends.add(end)
+            self.errands.append(check_errand(Request(self._seen.text(end), Purpose.CHECK)))
 
     def add_probe(self, host: HostKey) -> None:
         """One URL of each own host that cannot exist, to know how it says so."""

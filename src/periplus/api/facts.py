@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from periplus.analyse.hierarchy import hierarchical_map
 from periplus.analyse.linkgraph import link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import link_score, pagerank, published_rank
+from periplus.api.parts import Parts, parts_of
 from periplus.errors import UsageError
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.results import About, PageColumns, Ranking, SiteMap
@@ -56,6 +57,7 @@ class SiteRows:
     redirects: LinkRows
     pages: graph_rows.PageRows
     statuses: tuple[NDArray[np.int64], NDArray[np.int64]]
+    parts: Parts | None  # None: no check was to learn sizes of parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ def read_site(connection: reading.Connection, site: str, now: float, links: Link
         redirects=redirects,
         pages=graph_rows.site_pages(connection, start.site),
         statuses=graph_rows.statuses(connection, start.site),
+        parts=parts_of(connection, start.site),
     )
 
 

@@ -23,6 +23,7 @@ from periplus.analyse.verdicts import Judgement
 from periplus.api.auditing import AuditOrder
 from periplus.api.auditing import audited as stored_audit
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, read_site, starts_of
+from periplus.api.parts import known_sizes
 from periplus.api.site_audit import SiteAudit, audited
 from periplus.model.audit import VERDICTS, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
@@ -293,7 +294,7 @@ def _weights(connection: reading.Connection, looked: _Looked) -> tuple[tuple[Cla
 
 
 def _size_input(connection: reading.Connection, looked: SiteAudit) -> SizeInput:
-    links, pages = looked.known.links, site_rows.any_pages(connection)
+    links, pages = looked.known.links, known_sizes(connection)
     size, media = np.zeros(len(looked.ids), np.int64), np.full(len(looked.ids), media_places([""])[0], np.uint8)
     order = np.argsort(looked.ids)
     row = places_in_sorted(looked.ids[order], pages.ids)

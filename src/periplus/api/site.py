@@ -11,6 +11,7 @@ import numpy as np
 from periplus.analyse.hierarchy import map_tree
 from periplus.analyse.linked import linked_bytes
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, read_site, run_name, why_no_map
+from periplus.api.parts import Parts, linked_with_parts
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
@@ -42,6 +43,7 @@ class Site:
     site_map: SiteMap
     facts: PageColumns
     about: About
+    parts: Parts | None  # of the pages, where a check was to learn their sizes
 
     @property
     def depth(self) -> int:
@@ -140,9 +142,11 @@ class Site:
         return replace(self, about=replace(self.about, run="", created=0.0, parameters=()))
 
     def _facts_with(self, values: tuple[str, ...]) -> PageColumns:
-        """The facts, with the bytes behind each page's links where they are wanted."""
+        """The facts, with the bytes behind each page's links (and of its parts, where a check learned them) where they are wanted."""
         if LINKED not in values:
             return self.facts
+        if self.parts is not None:
+            return replace(self.facts, linked=linked_with_parts(self.graph, self.facts, self.parts))
         return replace(self.facts, linked=linked_bytes(self.graph, self.facts.size_bytes, self.facts.media_type))
 
 
@@ -157,4 +161,4 @@ def mapped(rows: SiteRows, found: SiteAnalysis, now: float) -> Site:
     if found.site_map is None:
         raise UsageError(why_no_map(rows))
     origin = about(rows, found.ranking, now)
-    return Site(rows.start.site, rows.run, rows.running, found.graph, found.ranking, found.site_map, found.facts, origin)
+    return Site(rows.start.site, rows.run, rows.running, found.graph, found.ranking, found.site_map, found.facts, origin, rows.parts)

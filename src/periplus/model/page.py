@@ -48,6 +48,9 @@ FOLLOWED_KINDS = frozenset(
     }
 )
 
+PULLED_KINDS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
+"""What a browser fetches to show the page. Every image of a srcset counts, though only one is shown: an upper bound."""
+
 
 class Position(StrEnum):
     """The innermost landmark around a link: HTML sectioning elements or their ARIA roles."""

@@ -277,7 +277,7 @@ def _sizes(data: ReportData) -> Html:
         for part in data.sizes
     ]
     note = f'<p class="note">{size(whole)} in all: the pages and what they show or link to, each URL once. Images, styles and scripts that were '
-    note += "not fetched have no known size.</p>"
+    note += "not fetched have the size that their server told a check (<code>--part-sizes head</code>), or none that is known.</p>"
     columns = [Column("page", "link"), Column("with its parts", "bytes"), Column("of it images", "bytes", wide=True)]
     columns += [Column("parts of unknown size", "n", wide=True), Column("behind its links", "bytes", wide=True)]
     images = list(MediaClass).index(MediaClass.IMAGES)

@@ -1,0 +1,60 @@
+"""What checks' visits say of sizes: the latest answer, the server's word for a length, the end of redirects."""
+
+import contextlib
+import sqlite3
+
+import pytest
+
+from periplus.model.visit import Headers
+from periplus.model.web import Url
+from periplus.store.heads import pack_head
+from periplus.store.sqlite import part_rows, schema
+from periplus.urls.canonical import url_id
+
+A, B = "http://h/a.png", "http://h/b.png"
+NOT_READ = "media-type-not-read"
+
+
+def png(length: str = "", status: int = 200, purpose: str = "head", url: str = A, **more):
+    fields = (("content-type", "image/png; q=1"), *((("content-length", length),) if length else ()))
+    return {"url": url, "purpose": purpose, "outcome": "fetched", "status": status, "detail": "", "wire": 0, "fields": fields, **more}
+
+
+def moved(target: str, url: str = A):
+    return {"url": url, "purpose": "head", "outcome": "redirected", "status": 301, "detail": target, "wire": 0, "fields": ()}
+
+
+def told(folder, *visits):
+    """By URL: (media type, bytes)."""
+    schema.create(folder)
+    with contextlib.closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
+        for one in visits:
+            row = (one["url"], one["purpose"], one["outcome"], one["status"], one["detail"], one["wire"], pack_head(Headers(one["fields"])))
+            connection.execute(
+                "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
+                " VALUES (1, 0, ?, ?, 0, 0, ?, ?, ?, ?, '', ?)",
+                row,
+            )
+        found = part_rows.told(connection)
+    names = {url_id(Url(url)): url[-5] for url in (A, B)}
+    return {names[url]: (one.media_type, one.size_bytes) for url, one in found.items()}
+
+
+@pytest.mark.parametrize(("length", "size"), [("70", 70), ("", 0), ("0", 0), ("-7", 0), ("7e3", 0), ("²", 0), ("9" * 30, 10**18 - 1)])
+def test_a_length_is_the_servers_word_if_it_is_a_number(tmp_path, length, size):
+    assert told(tmp_path, png(length)) == {"a": ("image/png", size)}
+
+
+def test_a_whole_body_tells_its_length_and_a_cut_one_does_not(tmp_path):
+    visits = png(purpose="check", wire=33), png(purpose="check", wire=16_384, detail=NOT_READ, url=B)
+    assert told(tmp_path, *visits) == {"a": ("image/png", 33), "b": ("image/png", 0)}
+
+
+def test_the_latest_answer_counts_and_a_head_that_fails_says_nothing(tmp_path):
+    assert told(tmp_path, png("70"), png("80"), png("5", 405), png("9", url=B), png("5", 404, "check", B)) == {"a": ("image/png", 80)}
+
+
+def test_what_redirects_weighs_what_its_end_does_and_a_circle_nothing(tmp_path):
+    assert told(tmp_path, moved(B), png("12", url=B)) == {"a": ("image/png", 12), "b": ("image/png", 12)}
+    (tmp_path / "circle").mkdir()
+    assert told(tmp_path / "circle", png("3"), moved(B), moved(A, url=B)) == {}
