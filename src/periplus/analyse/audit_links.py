@@ -91,7 +91,8 @@ def _redirects(known: AuditInput) -> Iterator[Finding]:
         rows = rows[np.argsort(redirects.sources[rows])]
         yield Finding(code, redirects.sources[rows], ends.ends[rows], ends.hops[rows].astype(np.float64))
     # Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good.
-    moved = (redirecting(known) & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))
+    # What leads to nothing is a broken link: there is no new place to name.
+    moved = ((redirecting(known) & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~dead(known)
     asked = urls.own[links.source] & moved[links.target] & ~_is_kind(known, NOT_FOLLOWED)
     yield _of_links(known, "link-to-redirect", np.flatnonzero(asked))
 

@@ -35,7 +35,9 @@ def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") ->
     utf_8 = _strict_utf_8(body)
     for encoding, source in _claims(body, header_charset, media_type):
         if encoding is not UTF_8:
-            return body.decode(encoding.codec, "replace"), Charset(encoding.name, source, _disagreement(encoding, source, body, media_type))
+            # the document was asked because the bytes refute what the header says: these two disagree as well
+            other = encoding.name if source != "header" and encoding_of(header_charset) else _disagreement(encoding, source, body, media_type)
+            return body.decode(encoding.codec, "replace"), Charset(encoding.name, source, other)
         text = utf_8 if utf_8 is not None else _damaged_utf_8(body)
         if text is not None:
             return text, Charset(UTF_8.name, source, _disagreement(encoding, source, body, media_type))

@@ -98,7 +98,7 @@ class Charset:
 
     name: str  # label of the Encoding Living Standard, lower case
     source: str  # "bom", "header", "meta", "xml", "statistics", "default"
-    other: str = ""  # another encoding that the document names, where the header's was taken; empty: they agree
+    other: str = ""  # what the document names, where the header says otherwise, whichever was taken; empty: they agree
 
 
 @dataclass(frozen=True, slots=True)
