@@ -3,10 +3,12 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.analyse.linkgraph import link_graph, resolved
+from periplus.analyse import linkgraph
+from periplus.analyse.linkgraph import link_graph, places_in_sorted, resolved
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import Reason
 
@@ -111,3 +113,17 @@ def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links,
     assert list(again.pages) == list(graph.pages)
     for name in ("offsets", "targets", "indexed", "layers"):
         assert np.array_equal(getattr(again, name), getattr(graph, name))
+
+
+IDS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))  # spread as digests are, and crowded in one bucket
+
+
+@given(st.sets(IDS, max_size=40), st.lists(IDS, max_size=40))
+def test_many_ids_are_found_as_few_are(ids, others):
+    ascending = np.array(sorted(ids), np.int64)
+    wanted = np.array([*others, *ids], np.int64)
+    slowly = [ascending.tolist().index(one) if one in ids else -1 for one in wanted.tolist()]
+    assert places_in_sorted(ascending, wanted).tolist() == slowly
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linkgraph, "LOOKUP_BLOCK", 7)
+        assert places_in_sorted(ascending, wanted).tolist() == slowly
