@@ -59,6 +59,13 @@ def command(crawl: Crawl) -> list[str]:
     return [str(COMMAND), *arguments(crawl)]
 
 
+def check_command(crawl: Crawl, folder: Path) -> list[str]:
+    """The crawl and the check of its links in one."""
+    words = arguments(crawl)
+    said = words[1 : words.index("-o")] + words[words.index("-o") + 2 :]
+    return [str(COMMAND), "check", "-c", str(folder), *said]
+
+
 def map_command(folder: Path) -> list[str]:
     return [str(COMMAND), "map", "-c", str(folder)]
 

@@ -85,22 +85,34 @@ def local_links(root: Path, page: str) -> list[str]:
     if file is None:
         return []
     tree = LexborHTMLParser(file.read_bytes())
-    based = tree.css_first("base[href]")
-    base = urljoin(MARK + page, _address(based.attributes["href"])) if based else MARK + page
+    base = base_of(tree, page)
     found: dict[str, None] = {}
     for node in tree.css(LINKS):
         attributes = node.attributes
-        text = attributes.get("href") if "href" in attributes else attributes.get("src")
-        try:
-            parts = urlsplit(urljoin(base, _address(text)))
-        except ValueError:
-            continue
-        if f"{parts.scheme}://{parts.netloc}" == MARK:
-            path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
-            if not path.endswith("/") and root.joinpath(unquote(path).lstrip("/")).is_dir():
-                path += "/"
-            found[urlunsplit(("", "", path, parts.query, ""))] = None
+        local = local_target(root, base, attributes.get("href") if "href" in attributes else attributes.get("src"))
+        if local is not None:
+            found[local[0]] = None
     return list(found)
+
+
+def base_of(tree: LexborHTMLParser, page: str) -> str:
+    """What the page's links are relative to."""
+    based = tree.css_first("base[href]")
+    return urljoin(MARK + page, _address(based.attributes["href"])) if based else MARK + page
+
+
+def local_target(root: Path, base: str, text: str | None) -> tuple[str, str] | None:
+    """(path with query, fragment) that an attribute names on the same site, with the slash where a folder is meant; None: elsewhere, or no URL."""
+    try:
+        parts = urlsplit(urljoin(base, _address(text)))
+    except ValueError:
+        return None
+    if f"{parts.scheme}://{parts.netloc}" != MARK:
+        return None
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    if not path.endswith("/") and root.joinpath(unquote(path).lstrip("/")).is_dir():
+        path += "/"
+    return urlunsplit(("", "", path, parts.query, "")), parts.fragment
 
 
 def _address(text: str | None) -> str:
