@@ -19,7 +19,8 @@ from periplus.model.results import Tally
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite.listing import names
-from periplus.store.sqlite.reading import SITE_OF_URL, number_blocks
+from periplus.store.sqlite.number_rows import number_blocks
+from periplus.store.sqlite.reading import SITE_OF_URL
 
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}

@@ -12,11 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from itertools import chain, islice
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import StoreError
 from periplus.model.frontier import HostRow
@@ -27,7 +23,6 @@ from periplus.store.sqlite import schema
 
 Connection = sqlite3.Connection  # by this name for those who may not speak SQL
 BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more
-BLOCK_NUMBERS = 100_000  # rows of whole numbers turned into an array at once
 LIMIT_STEPS = 20_000  # SQLite's steps between two looks at the clock: some 2 ms
 SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 
@@ -94,13 +89,6 @@ def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
     """A cursor's rows, a block at a time."""
     while block := cursor.fetchmany(BLOCK_ROWS):
         yield from block
-
-
-def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int64]]:
-    """A cursor's rows of whole numbers as int64[rows, width], block by block; width: the columns. The numbers of a row go into the array
-    one after another: half the time of rows turned into columns, a third of that of a structured array."""
-    while len(block := np.fromiter(chain.from_iterable(islice(cursor, BLOCK_NUMBERS)), np.int64)):
-        yield block.reshape(-1, width)
 
 
 def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:

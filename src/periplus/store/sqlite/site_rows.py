@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite.reading import SITE_OF_URL, number_blocks, rows
+from periplus.store.sqlite.number_rows import number_blocks
+from periplus.store.sqlite.reading import SITE_OF_URL, rows
 
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
