@@ -16,6 +16,9 @@ window, and a small site is not drowned in its traps: of n real pages and t trap
 ALLOWANCE * n and some four pages for each t. A family that brought more than it cost answers for itself; one without
 such merit shares the cap of the family above it, but a parameter never tried before gets its probe.
 
+All this judges addresses. A site that spells each page in many ways answers mostly what it said before, and its families are
+capped with pages unseen: what several pages link to under several addresses is fetched once all the same (`schedule.vouching`).
+
 What no such rule can see: a tree that writes ever new words on ever new pages. It looks like a site, and only budgets end it.
 """
 
@@ -29,6 +32,7 @@ import xxhash
 
 from periplus.model.frontier import FamilyRecord
 from periplus.model.web import Url
+from periplus.schedule.vouching import Vouching
 from periplus.urls.families import ROOT, Plain, families, is_paging, path_family, plain, with_names, with_wider
 
 PROBES = 4  # barren pages before a cap, purse empty. 3 gains two pages of 380 on our mixed web; real archives begin with as many empty ones
@@ -136,6 +140,7 @@ class TrapWatch:
 
     States of a family:  unjudged -> open (its last page was fresh) <-> in debt <-> capped (debt at its limit). A cap ends when a
     fresh page of the family, or of one that it led to, clears the debt, or when the purse fills before the window is used up.
+    A page that others vouch for (`schedule.vouching`) is admitted once, whatever its families' debts.
     Always:  (1) window 0 caps nothing;  (2) a family whose debt is 0 is never the reason of a refusal;  (3) a debt never
     exceeds window + fresh / PATIENCE + 1;  (4) the same calls give the same answers;  (5) memory is bounded, whatever comes.
     Not its business: fetching, the seen set, other hosts, robots.
@@ -146,6 +151,7 @@ class TrapWatch:
         self._families: dict[str, _Family] = {}
         self._parameters: dict[str, set[str]] = {}  # of a family `path?**`: those that fetched pages had
         self._sessions = _Sessions()
+        self._vouching = Vouching()
         self._changed: set[str] = set()
         for record in known:
             place = self._sessions.rules if record.key.startswith("&") else self._families
@@ -179,6 +185,8 @@ class TrapWatch:
             if family.debt and family.debt >= self._limit(key, family):
                 if self._deserves_probe(family, own[0]):
                     continue
+                if self._vouching.is_due(url, self._host.fresh):
+                    return None
                 return f"{key}: {family.fetched - family.fresh} of {family.fetched} pages brought nothing new"
             if family.has_merit or is_paging(key):
                 return None
@@ -198,6 +206,7 @@ class TrapWatch:
             return True
         bare = plain(url)
         own = families(url)
+        was_due = self._vouching.fetched(url)
         if not bare.names and self._is_proven(own[0]):
             self._book_links(own[0], [families(link)[0] for link in new_links if not _RESOURCE.search(link.partition("?")[0])], True)
             self._book(own, True, 0.0)
@@ -208,12 +217,17 @@ class TrapWatch:
             self._changed.add("&" + bare.names)
             self._host.cost += 1
             return False
+        named = {link: families(link) for link in new_links if not _RESOURCE.search(link.partition("?")[0])}
+        may_cap = self._host.cost > 0 or self._host.fetched < PROVEN  # beyond, a host without barren pages need not be watched so
+        unknown = may_cap and self._vouching.linked(url, named)
         links = [link for link in new_links if self._sessions.is_new(link)]
-        pages = [(link, families(link)) for link in links if not _RESOURCE.search(link.partition("?")[0])]
+        pages = [(link, named[link]) for link in links if link in named]
         near = [link for link, theirs in pages if theirs[0] == own[0] or not set(theirs[:-1]).isdisjoint(own)]
         leaves = [theirs[0] for _, theirs in pages]
         fresh = self._says_something(new_lines, [url, *near]) | self._shows_resource(links) | self._leads_on(own[0], leaves)
         cost = self._cost(own[0], letters, 1.0 if near else 0.0 if self._promises(leaves) else None)
+        if was_due and unknown and not fresh:
+            self._vouching.bred()
         self._book_links(own[0], leaves, fresh)
         self._cold = max(0, self._cold - 1)
         self._book(own, fresh, cost)
