@@ -39,7 +39,10 @@ def are_wished(connection: sqlite3.Connection) -> bool:
 
 
 def told(connection: sqlite3.Connection) -> dict[int, Told]:
-    """By id, what each URL that answered a check with success weighs; one that redirects weighs what its last URL does. Some 10 us a visit, measured over 100,000."""
+    """By id, what each URL that answered a check with success weighs; one that redirects weighs what its last URL does.
+
+    Some 10 us a visit, measured over 100,000.
+    """
     sizes: dict[int, Told] = {}
     moved: dict[int, int] = {}
     find = (
