@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from periplus.analyse.audit_input import AuditInput, Finding, Mask, Places, dead, redirecting
-from periplus.analyse.redirects import RedirectColumns, chain_ends
+from periplus.analyse.redirects import chain_ends
 from periplus.analyse.sizes import KINDS
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.page import LinkKind
@@ -125,12 +125,6 @@ def _security(known: AuditInput) -> Iterator[Finding]:
     downgrade = urls.own[links.source] & secure[links.source] & ~secure[links.target]
     yield _of_links(known, "mixed-content", np.flatnonzero(downgrade & _is_kind(known, _BLOCKED)))
     yield _of_links(known, "insecure-form", np.flatnonzero(downgrade & _is_kind(known, frozenset({LinkKind.FORM}))))
-
-
-def no_redirects() -> RedirectColumns:
-    """For sites that have none."""
-    none = np.zeros(0, np.int64)
-    return RedirectColumns(none, none, none.astype(np.int16))
 
 
 CHECKS: tuple[Callable[[AuditInput], Iterator[Finding]], ...] = (_targets, _starts, _remarks, _nofollow, _redirects, _orphans, _security)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,13 +130,6 @@ def site_of(connection: sqlite3.Connection, url_id: int) -> SiteKey | None:
     return SiteKey(found[0]) if found else None
 
 
-def url_ids(connection: sqlite3.Connection, reasons: Iterable[Reason], site: SiteKey | None = None) -> NDArray[np.int64]:
-    """URLs that stand at one of the reasons, ascending; of one site or of all."""
-    where, values = (f" AND {SITE_OF_URL}", (site,)) if site else ("", ())
-    cursor = connection.execute(f"SELECT u.id FROM url u WHERE u.reason IN ({names(reasons)}){where} ORDER BY u.id", values)
-    return np.fromiter((url_id for (url_id,) in cursor), np.int64)
-
-
 def url_facts(connection: sqlite3.Connection, url_id: int) -> UrlFacts | None:
     found = connection.execute("SELECT text, reason, status, rule FROM url WHERE id = ?", (url_id,)).fetchone()
     return UrlFacts(Url(found[0]), Reason(found[1]), found[2] or 0, found[3]) if found else None
@@ -145,12 +138,6 @@ def url_facts(connection: sqlite3.Connection, url_id: int) -> UrlFacts | None:
 def title_of(connection: sqlite3.Connection, url_id: int) -> str:
     """A page's title; empty where none is known."""
     found = connection.execute("SELECT title FROM page WHERE url_id = ?", (url_id,)).fetchone()
-    return str(found[0]) if found else ""
-
-
-def anchor_of(connection: sqlite3.Connection, source: int, target: int) -> str:
-    """The words of a page's link to a URL; of several links the first with words, in the order of kind and position."""
-    found = connection.execute("SELECT anchor FROM link WHERE source = ? AND target = ? AND anchor <> '' LIMIT 1", (source, target)).fetchone()
     return str(found[0]) if found else ""
 
 
