@@ -101,6 +101,43 @@ class Charset:
     other: str = ""  # what the document names, where the header says otherwise, whichever was taken; empty: they agree
 
 
+class BlockKind(StrEnum):
+    """What a piece of a page's text is, by the element that holds it."""
+
+    TITLE = "title"  # of the document: not part of its text
+    HEADING = "heading"
+    PARAGRAPH = "paragraph"  # any running text that is none of the others
+    ITEM = "item"  # of a list
+    CELL = "cell"  # of a table
+    CAPTION = "caption"  # of a table or figure
+    CODE = "code"  # preformatted: its line breaks stay
+    LINK = "link"  # nothing but the text of links, and no heading
+    ALT = "alt"  # what stands for an image: not part of its text
+
+    __hash__ = str.__hash__  # as above
+
+
+class Block(NamedTuple):
+    """A piece of a page's text that a browser sets apart from what is before and after it. A tuple for the reason that `Link` is one."""
+
+    kind: BlockKind
+    text: str  # white space folded (of code only what ends a line), never empty
+    path: str  # of the elements around it, outermost first, `body` left out: "div#content.main/ul/li"; as written, ids and classes too
+    level: int = 0  # of a heading: 1 to 6
+    position: Position = Position.BODY
+    link_chars: int = 0  # how many of the text's characters stand in links
+    language: str = ""  # BCP 47, where it is another than the page's
+
+
+class Part(StrEnum):
+    """What a block is for: the page's own content, or what helps to move about the site (menus, headers, footers, boxes)."""
+
+    CONTENT = "content"
+    NAVIGATION = "navigation"
+
+    __hash__ = str.__hash__  # as above
+
+
 @dataclass(frozen=True, slots=True)
 class Digests:
     """16 bytes each. text and folded are MD5, as the source system specifies (C6); equal bodies are confirmed byte by byte."""
