@@ -12,11 +12,13 @@ from typing import TypeAlias
 
 import turbohtml
 from turbohtml.detect import Detection, detect
+from turbohtml.saxparse import SaxHandler, sax_parse
 
 from periplus.document import whitespace
 
 Tree: TypeAlias = turbohtml.Document
 Element: TypeAlias = turbohtml.Element
+Handler: TypeAlias = SaxHandler
 
 _AS_PLAIN_TEXT = turbohtml.PlainText(bullet="", layout="strict")
 # The parser sets tables in columns, padded to the widest cell: a cell of 10 kB over a thousand short rows made 100 MB of
@@ -27,6 +29,14 @@ _SET_AS_BLOCKS = (("table", "div"), ("caption", "div"), ("td", "div"), ("th", "d
 def parse(text: str) -> Tree:
     """The tree that a browser builds without scripts. Takes any text."""
     return turbohtml.parse(text, positions=False)
+
+
+def report(text: str, handler: Handler) -> None:
+    """Tells the handler that tree piece by piece: a third quicker than walking it, and attributes come as written.
+
+    What a template declares as a shadow root is left out.
+    """
+    sax_parse(text, handler)
 
 
 def parse_xml(text: str) -> Tree | None:

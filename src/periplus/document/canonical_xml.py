@@ -1,0 +1,204 @@
+"""How is a document written as XML that every XML tool reads, whatever it was before?
+
+HTML becomes XHTML: the tree of a browser, element by element, in UTF-8, well-formed and namespace-well-formed for any text. What XML
+cannot hold is changed as little as possible: a sign that no name may have becomes U and six hexadecimal digits (`g:plusone` is
+`gU00003Aplusone`), a control character U+FFFD, a form feed a space, and two hyphens of a comment get a space between; `xmlns`
+attributes of HTML say nothing and are left out, and so is the doctype. Source: HTML Living Standard, 13.2.9 (coercing an HTML DOM into
+an infoset). XML stays as it is, but for its document type: see `xml_source`.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+
+from periplus.document import html
+from periplus.document.xml_source import without_doctype
+
+DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+XHTML = "http://www.w3.org/1999/xhtml"
+_XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
+_PARTS = {"svg": "http://www.w3.org/2000/svg", "math": "http://www.w3.org/1998/Math/MathML"}  # by the element that begins one
+_XML_NAMES = frozenset({"xml:lang", "xml:space"})
+_XLINK_NAMES = frozenset(f"xlink:{name}" for name in ("actuate", "arcrole", "href", "role", "show", "title", "type"))
+# Below these stands HTML again, but for the two that are named (HTML Living Standard, 13.2.6: integration points).
+_SVG_HOLDERS = frozenset({"foreignObject", "desc", "title"})
+_MATHML_HOLDERS = frozenset({"mi", "mo", "mn", "ms", "mtext"})
+_MATHML_ALWAYS = frozenset({"mglyph", "malignmark"})
+_HTML_ANNOTATIONS = frozenset({"text/html", "application/xhtml+xml"})
+_CACHED_NAMES = 4096  # a page has some 60; hostile ones may have any number
+_NAME_STARTS = (
+    r"A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
+    r"\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
+_NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
+_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, production 2; but the form feed
+_HALVES = re.compile("[\ud800-\udfff]")
+_LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
+_NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
+
+
+def xml_of_html(text: str) -> bytes:
+    """The tree that a browser builds of a text, as a document of XHTML. Total: any text."""
+    writer = _Writer()
+    try:
+        html.report(text, writer)
+    except UnicodeDecodeError:  # half of a surrogate pair in a name, which no decoder leaves
+        return xml_of_html(_HALVES.sub("\ufffd", text))
+    return DECLARATION + _legal("".join(writer.pieces)) + b"\n"
+
+
+def xml_of_xml(text: str) -> bytes | None:
+    """A well-formed XML document as it is, in UTF-8; None for a text that is none. Nothing is fetched and nothing expanded for it."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=True)
+    try:
+        root = etree.fromstring(without_doctype(text).encode("utf-8", "surrogatepass"), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    return DECLARATION + etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=False) + b"\n"
+
+
+def _legal(written: str) -> bytes:
+    """In UTF-8, without what XML cannot hold: looked for once in the whole, for hardly a page has any."""
+    try:
+        data = written.encode()
+        if not data.translate(None, _LEGAL_BYTES) and not any(sign in data for sign in _NO_CHARACTERS):
+            return data
+    except UnicodeEncodeError:  # half of a surrogate pair
+        pass
+    return legal_text(written).encode()
+
+
+def legal_text(text: str) -> str:
+    """The text as XML can hold it."""
+    return _NO_CHARACTER.sub("\ufffd", text.replace("\f", " "))
+
+
+@lru_cache(_CACHED_NAMES)
+def legal_name(name: str) -> str:
+    """A name without colon as XML allows it. Different names of HTML stay different: the parser leaves none of them a U of its own."""
+    return _NOT_AT_START.sub(_coded, _NOT_IN_NAME.sub(_coded, name)) or "U00005F"
+
+
+def _coded(sign: re.Match[str]) -> str:
+    return f"U{ord(sign[0]):06X}"
+
+
+def _escaped(text: str) -> str:
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    return text.replace("\r", "&#13;") if "\r" in text else text
+
+
+def _quoted(value: str) -> str:
+    value = _escaped(value)
+    if '"' in value:
+        value = value.replace('"', "&quot;")
+    if "\n" in value:
+        value = value.replace("\n", "&#10;")
+    return value.replace("\t", "&#9;") if "\t" in value else value
+
+
+@lru_cache(_CACHED_NAMES)
+def _attribute_start(name: str) -> str:
+    """What stands before an attribute's value; empty for one that is left out."""
+    if name == "xmlns":
+        return ""
+    return f' {name if name in _XML_NAMES else legal_name(name)}="'
+
+
+@lru_cache(_CACHED_NAMES)
+def _foreign_attribute_start(name: str) -> str:
+    """The same within SVG and MathML, where `xlink:` is declared."""
+    if name == "xmlns:xlink":
+        return ""
+    return f' {name}="' if name in _XLINK_NAMES else _attribute_start(name)
+
+
+class _Children(Enum):
+    """What stands below an element of SVG or MathML, or within one of them."""
+
+    OF_HTML = 1
+    OF_SYMBOL = 2  # HTML, but for two elements
+    OF_ANNOTATION = 3  # the same vocabulary, but svg begins its own
+    FOREIGN = 4  # the same vocabulary
+
+
+class _Writer(html.Handler):
+    """Takes the parser's report, piece by piece. Within SVG and MathML it keeps account of where HTML begins again."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self._foreign: list[tuple[str, _Children]] = []  # (namespace, what stands below) of the elements from the outermost svg or math on
+
+    def start_element(self, tag: str, attrs: tuple[tuple[str, str | None], ...]) -> None:
+        if self._foreign or tag in _PARTS or tag == "html":
+            self._start_part(tag, attrs)
+            return
+        written = "<" + legal_name(tag)
+        for name, value in attrs:
+            if start := _attribute_start(name):
+                written += start + _quoted(value) + '"' if value else start + '"'
+        self.pieces.append(written + ">")
+
+    def end_element(self, tag: str) -> None:
+        if self._foreign:
+            self._foreign.pop()
+        self.pieces.append("</" + legal_name(tag) + ">")
+
+    def characters(self, data: str) -> None:
+        self.pieces.append(_escaped(data))
+
+    def comment(self, data: str) -> None:
+        data = data.replace("--", "- -").replace("--", "- -")
+        self.pieces.append(f"<!--{data}{' ' if data.endswith('-') else ''}-->")
+
+    def processing_instruction(self, target: str, data: str) -> None:
+        data = data.replace("?>", "? >").lstrip()
+        if target.lower() == "xml":
+            self.comment(f"?{target} {data}")
+        else:
+            self.pieces.append(f"<?{legal_name(target)} {data}{' ' if data.endswith('?') else ''}?>")
+
+    def _start_part(self, tag: str, attrs: tuple[tuple[str, str | None], ...]) -> None:
+        """An element that begins a namespace, or stands within a part of another."""
+        if tag == "html" and not self._foreign:
+            above, space = "", XHTML
+        else:
+            above, within = self._foreign[-1] if self._foreign else (XHTML, _Children.OF_HTML)
+            space = _namespace(tag, above, within)
+            self._foreign.append((space, _children(tag, space, attrs)))
+        written = "<" + legal_name(tag)
+        if space != above:
+            written += f' xmlns="{space}"' + (_XLINK if space != XHTML else "")
+        start_of = _attribute_start if space == XHTML else _foreign_attribute_start
+        for name, value in attrs:
+            if start := start_of(name):
+                written += start + _quoted(value or "") + '"'
+        self.pieces.append(written + ">")
+
+
+def _namespace(tag: str, above: str, within: _Children) -> str:
+    """Of an element in a part that is not HTML. above: its parent's."""
+    if within is _Children.FOREIGN or (within is _Children.OF_SYMBOL and tag in _MATHML_ALWAYS) or (within is _Children.OF_ANNOTATION and tag != "svg"):
+        return above
+    return _PARTS.get(tag, XHTML)
+
+
+def _children(tag: str, space: str, attrs: tuple[tuple[str, str | None], ...]) -> _Children:
+    if space == XHTML or (space == _PARTS["svg"] and tag in _SVG_HOLDERS):
+        return _Children.OF_HTML
+    if space == _PARTS["math"] and tag in _MATHML_HOLDERS:
+        return _Children.OF_SYMBOL
+    if space == _PARTS["math"] and tag == "annotation-xml":
+        encodings = {(value or "").lower() for name, value in attrs if name == "encoding"}
+        return _Children.OF_ANNOTATION if encodings.isdisjoint(_HTML_ANNOTATIONS) else _Children.OF_HTML
+    return _Children.FOREIGN
