@@ -14,6 +14,7 @@ from periplus.acquire.fetch import reason_of
 from periplus.acquire.settle import NO_RETRY_WAIT, completion_of
 from periplus.document import html
 from periplus.document.anchors import anchors, fragment_verdict
+from periplus.document.blocks import blocks_of, text_of
 from periplus.document.decode import decode
 from periplus.document.headers import media_type as type_of
 from periplus.document.metadata import metadata
@@ -74,7 +75,7 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     text, _ = decode(fetched.body, charset, media_type)
     tree = html.parse(text)
     said, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
-    shown = html.visible_text(tree)
+    shown = text_of(blocks_of(tree))
     found = tuple((fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments)
     if fetched.cut:  # what is not in a part may be in the rest
         found = tuple((name, verdict if verdict in _THERE else FragmentVerdict.UNKNOWN) for name, verdict in found)

@@ -6,6 +6,7 @@ contents of `<template>` among the page's elements (a script may show them), but
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import repeat
 from typing import TypeAlias
@@ -20,10 +21,11 @@ Tree: TypeAlias = turbohtml.Document
 Element: TypeAlias = turbohtml.Element
 Handler: TypeAlias = SaxHandler
 
-_AS_PLAIN_TEXT = turbohtml.PlainText(bullet="", layout="strict")
-# The parser sets tables in columns, padded to the widest cell: a cell of 10 kB over a thousand short rows made 100 MB of
-# spaces out of 114 kB. And it loses captions and numbers the items of lists. As plain blocks none of this happens.
-_SET_AS_BLOCKS = (("table", "div"), ("caption", "div"), ("td", "div"), ("th", "div"), ("ol", "ul"))
+_TITLES_MOST = 500  # that are looked at; real pages have one, and one more in each picture
+_UNSEEN = "head,script,style,template,iframe,noembed,noframes"
+_WITHIN_LINES = "span,code,em,strong,b,i,noscript"  # 40 us a page, and half of all tags; each further name costs more than it saves
+_WRITTEN_RAW = ("xmp", "plaintext")  # whose text is not escaped when written
+_COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[|\]\]>", re.DOTALL)
 
 
 def parse(text: str) -> Tree:
@@ -138,14 +140,29 @@ def strings(tree: Tree) -> Iterable[str]:
     return tree.stripped_strings
 
 
-def visible_text(tree: Tree) -> str:
-    """The text that a reader sees: blocks parted by line feeds, white space folded; no scripts, styles, templates, title.
+def title_of(tree: Tree) -> str:
+    """The first title of HTML, white space folded: pictures in SVG have titles too."""
+    for title in elements(tree, "title")[:_TITLES_MOST]:
+        if is_html(title):
+            return text_of(title)
+    return ""
 
-    Renames elements in the tree: the last question to ask of it.
+
+def written_for_blocks(tree: Tree) -> str:
+    """What a reader sees, as HTML in which `<` and `>` stand for tags only; the commonest tags within lines are left out.
+
+    No scripts, styles, templates, head, comments. What is shown where a browser shows no frames goes too: the parser has its markup as
+    text. Changes the tree: one of the last questions to ask of it.
     """
-    for element, name in [(element, name) for tag, name in _SET_AS_BLOCKS for element in tree.select(tag)]:
-        element.tag = name
-    return whitespace.blocks(tree.to_text(_AS_PLAIN_TEXT))
+    tree.remove(_UNSEEN)
+    for title in elements(tree, "title"):
+        if is_html(title):
+            title.decompose()
+    tree.strip_tags(_WITHIN_LINES)
+    for element in [element for tag in _WRITTEN_RAW for element in tree.select(tag)]:
+        element.tag = "pre"
+    markup = tree.html
+    return _COMMENT.sub("", markup) if "<!--" in markup else markup
 
 
 def guessed_encoding(body: bytes, top_level_domain: str) -> str:

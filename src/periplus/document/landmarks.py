@@ -14,15 +14,16 @@ from itertools import repeat
 from periplus.document import html
 from periplus.model.page import Position
 
-_TAGS = {"nav": Position.NAV, "main": Position.MAIN, "aside": Position.ASIDE, "header": Position.HEADER, "footer": Position.FOOTER}
-_ROLES = {
+TAGS = {"nav": Position.NAV, "main": Position.MAIN, "aside": Position.ASIDE, "header": Position.HEADER, "footer": Position.FOOTER}
+ROLES = {
     "navigation": Position.NAV,
     "banner": Position.HEADER,
     "main": Position.MAIN,
     "complementary": Position.ASIDE,
     "contentinfo": Position.FOOTER,
 }
-_SECTIONS = "article,aside,main,nav,section"
+SECTION_TAGS = frozenset({"article", "aside", "main", "nav", "section"})
+_SECTIONS = ",".join(sorted(SECTION_TAGS))
 _MOST = 64  # landmarks of one page that are heeded: real pages have 0 to 12, and more would make hostile ones dear
 _FEW = 24  # elements whose ancestors are searched one by one: 0.4 us each, where each landmark costs 5
 
@@ -32,12 +33,12 @@ Landmarks = Sequence[tuple[html.Element, Position]]
 def landmarks(tree: html.Tree, with_roles: Iterable[html.Element]) -> Landmarks:
     """The page's landmarks, outer before inner, its head among them. with_roles: all elements that have a role."""
     found: dict[html.Element, Position] = dict.fromkeys(html.elements(tree, "head")[:1], Position.HEAD)
-    for tag, position in _TAGS.items():
+    for tag, position in TAGS.items():
         for element in html.elements(tree, tag)[:_MOST]:
             if tag not in ("header", "footer") or html.closest(element, _SECTIONS) is None:
                 found[element] = position
     for element in with_roles:
-        role = _ROLES.get(html.attribute(element, "role").strip().lower())
+        role = ROLES.get(html.attribute(element, "role").strip().lower())
         if role is not None and len(found) < _MOST:
             found[element] = role
     return sorted(found.items(), key=lambda item: html.depth(item[0])) if len(found) > 1 else list(found.items())

@@ -47,7 +47,7 @@ def metadata(tree: html.Tree, fields: Headers) -> Metadata:
                 refreshes.append(target)
     robots = page_directives(fields.all("x-robots-tag"), directives)
     return Metadata(
-        title=_title(tree)[:TITLE_CHARS],
+        title=html.title_of(tree)[:TITLE_CHARS],
         description=" ".join(by_name.get("description", "").split())[:DESCRIPTION_CHARS],
         h1=_first_h1(tree)[:TITLE_CHARS],
         h1s=len(html.elements(tree, "h1")),
@@ -71,14 +71,6 @@ def metadata_of_headers(fields: Headers) -> Metadata:
         last_modified=headers.date_s(fields.get("last-modified")),
         expires=headers.date_s(fields.get("expires")),
     )
-
-
-def _title(tree: html.Tree) -> str:
-    """The first title of HTML: pictures in SVG have titles too."""
-    for title in html.elements(tree, "title")[:META_MOST]:
-        if html.is_html(title):
-            return html.text_of(title)
-    return ""
 
 
 def _first_h1(tree: html.Tree) -> str:

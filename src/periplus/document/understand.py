@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from periplus.document import headers
+from periplus.document.blocks import first_blocks, text_of, words_of
 from periplus.document.decode import decode
 from periplus.document.digest import digests
 from periplus.document.formats import html, text, xml
@@ -52,16 +53,19 @@ def understand(url: Url, fetched: Fetched) -> Document:
         decoded, charset = decode(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
         content = reader(Source(url, fetched.headers, decoded))
     said = content.metadata
+    blocks = first_blocks(content.blocks, TEXT_CHARS)
+    text = text_of(blocks)
     return Document(
         media_type=media_type,
         charset=charset,
         language=said.language,
         title=said.title,
         description=said.description,
-        text=content.text[:TEXT_CHARS],
+        text=text,
+        blocks=blocks,
         links=content.links,
         bad_links=content.bad_links,
-        digests=digests(fetched.body, content.text),
+        digests=digests(fetched.body, words_of(blocks, text)),
         noindex=said.noindex,
         nofollow=said.nofollow,
         canonical=next((link.target for link in content.links if link.kind is LinkKind.CANONICAL), ""),
@@ -77,7 +81,7 @@ def understand(url: Url, fetched: Fetched) -> Document:
 def _unread(url: Url, fetched: Fetched) -> Content:
     said = metadata_of_headers(fetched.headers)
     links, bad_links = links_of_headers(Setting(url, fetched.headers, nofollow=said.nofollow))
-    return Content(said, "", links, bad_links)
+    return Content(said, (), links, bad_links)
 
 
 def sniffed_media_type(body: bytes) -> str:

@@ -156,7 +156,7 @@ class Document:
     language: str  # BCP 47 as declared, lower case
     title: str
     description: str
-    text: str  # blocks parted by "\n", white space folded within
+    text: str  # of all blocks but the title and what stands for images, parted by "\n"
     links: tuple[Link, ...]
     bad_links: tuple[BadLink, ...]
     digests: Digests
@@ -169,3 +169,4 @@ class Document:
     h1s: int = 0  # main headings
     images_without_alt: int = 0
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
+    blocks: tuple[Block, ...] = ()  # in the document's order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from periplus.document.metadata import Metadata
-from periplus.model.page import BadLink, Link
+from periplus.model.page import BadLink, Block, Link
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 
@@ -24,7 +24,7 @@ class Content:
     """What a document holds."""
 
     metadata: Metadata
-    text: str  # blocks parted by "\n", white space folded within
+    blocks: tuple[Block, ...]  # in the document's order
     links: tuple[Link, ...]
     bad_links: tuple[BadLink, ...]
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from periplus.document import html
+from periplus.document.blocks import blocks_of
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, links_of, translations_of
 from periplus.document.metadata import metadata
@@ -14,7 +15,7 @@ def read(source: Source) -> Content:
     said = metadata(tree, source.headers)
     links, bad_links = links_of(tree, Setting(source.url, source.headers, said.refreshes, said.nofollow))
     translations = translations_of(tree, source.url)
-    return Content(said, html.visible_text(tree), links, bad_links, translations)  # the text last of all questions: it consumes the tree
+    return Content(said, blocks_of(tree, said.language), links, bad_links, translations)  # last of all questions: it consumes the tree
 
 
 def read_xhtml(source: Source) -> Content:

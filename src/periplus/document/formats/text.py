@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from periplus.document import whitespace
+from periplus.document.blocks import plain_blocks
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, links_of_headers
 from periplus.document.metadata import metadata_of_headers
@@ -18,4 +19,4 @@ def read(source: Source) -> Content:
     paragraphs = (whitespace.folded(part) for part in _EMPTY_LINES.split(text))
     said = metadata_of_headers(source.headers)
     links, bad_links = links_of_headers(Setting(source.url, source.headers, nofollow=said.nofollow))
-    return Content(said, "\n".join(part for part in paragraphs if part), links, bad_links)
+    return Content(said, plain_blocks([part for part in paragraphs if part]), links, bad_links)

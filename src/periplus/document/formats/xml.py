@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from periplus.document import headers, html, whitespace
+from periplus.document.blocks import plain_blocks
 from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, add_headers
@@ -35,7 +36,7 @@ def read(source: Source) -> Content:
     titles = html.elements(tree, "title")[:1]
     language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
     said = dataclasses.replace(said, title=html.text_of(titles[0]) if titles else "", language=language or said.language)
-    return Content(said, whitespace.blocks("\n".join(map(whitespace.folded, html.strings(tree)))), rows.links(), rows.bad_links())
+    return Content(said, plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))), rows.links(), rows.bad_links())
 
 
 def _add_links(rows: Rows, tree: html.Tree, head: str) -> None:
