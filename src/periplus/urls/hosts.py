@@ -84,6 +84,22 @@ def registered_domain(host: str) -> str:
     return _suffixes("xn--" in name).privatesuffix(name) or name
 
 
+@cache
+def _registries(encoded: bool) -> PublicSuffixList:
+    """The public part of the list alone: what registries run, without what others let below their own names."""
+    return PublicSuffixList(accept_encoded_idn=encoded, only_icann=True)
+
+
+@lru_cache(maxsize=HOSTS_REMEMBERED)
+def registry_suffix(host: str) -> str:
+    """Under what a registry registered the host's name: `ac.uk` for `www.inf.ed.ac.uk`, `io` for `ann.github.io`. Empty for
+    addresses and single names."""
+    name = _plain(host)
+    if is_ip(name) or "." not in name:
+        return ""
+    return _registries("xn--" in name).publicsuffix(name) or ""
+
+
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def _is_public_suffix(name: str) -> bool:
     return not is_ip(name) and _suffixes("xn--" in name).privatesuffix(name) is None

@@ -1,0 +1,82 @@
+"""How often does each unit link to each, under each document model, and which are linked together or link alike?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from periplus.analyse.linkgraph import distinct_sorted
+from periplus.errors import UsageError
+from periplus.model.survey import DocumentModel, Ints, Mask, UnitLinks, WebFragment
+from periplus.model.webometrics import CoLink
+
+PAIRS_AT_MOST = 20_000_000  # of sites linked from one site, summed: 160 MB; a hub of 4,000 links alone makes 8 M
+
+
+def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
+    """Every linked pair of units with its count of distinct document pairs; self-links are pairs of a unit with itself. O(links log links)."""
+    units = max(len(fragment.units), 1)
+    source, end = fragment.sources, fragment.ends
+    if model in (DocumentModel.DIRECTORY, DocumentModel.HOST):
+        number = (fragment.directory if model is DocumentModel.DIRECTORY else fragment.host).astype(np.int64)
+        source, end = _distinct_documents(fragment, number)
+    pairs = fragment.unit[source].astype(np.int64) * units + fragment.unit[end]
+    pairs = np.sort(pairs)
+    first = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1]))) if len(pairs) else np.zeros(0, np.int64)
+    counts = np.diff(np.append(first, len(pairs))) if model is not DocumentModel.SITE else np.ones(len(first), np.int64)
+    distinct = pairs[first]
+    return UnitLinks(model, (distinct // units).astype(np.int32), (distinct % units).astype(np.int32), counts.astype(np.int64))
+
+
+def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints]:
+    """One link of each pair of directories or hosts, without those from one to itself."""
+    count = int(number.max()) + 1 if len(number) else 1
+    source, end = number[fragment.sources], number[fragment.ends]
+    other = source != end
+    keys = distinct_sorted(source[other] * count + end[other])
+    some = np.zeros(count, np.int64)  # a document of each number stands for it
+    some[number] = np.arange(len(number))
+    return some[keys // count], some[keys % count]
+
+
+def between(links: UnitLinks, kept: Mask) -> UnitLinks:
+    """The links between the units that are kept, self-links left out; kept: one value a unit."""
+    chosen = kept[links.sources] & kept[links.ends] & (links.sources != links.ends)
+    return UnitLinks(links.model, links.sources[chosen], links.ends[chosen], links.counts[chosen])
+
+
+def matrix(links: UnitLinks, size: int) -> Ints:
+    """int64[size, size] of the first units, row = source, self-links on the diagonal."""
+    table = np.zeros((size, size), np.int64)
+    inside = (links.sources < size) & (links.ends < size)
+    table[links.sources[inside], links.ends[inside]] = links.counts[inside]
+    return table
+
+
+def co_inlinks(links: UnitLinks, chosen: int, left_out: Mask | None = None) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites link to both; most first. left_out: sites that do not count."""
+    return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), chosen, left_out)
+
+
+def couplings(links: UnitLinks, chosen: int, left_out: Mask | None = None) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites both link to; most first."""
+    return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), chosen, left_out)
+
+
+def _together(around: Ints, members: Ints, chosen: int, left_out: Mask | None) -> tuple[CoLink, ...]:
+    """Pairs of members that share an `around`. Raises UsageError where these are too many for memory."""
+    kept = (members < chosen) & (around != members)
+    if left_out is not None:
+        kept &= ~left_out[around]
+    around, members = around[kept], members[kept]
+    order = np.lexsort((members, around))
+    around, members = around[order], members[order]
+    begins = np.searchsorted(around, around)
+    before = np.arange(len(around)) - begins  # members of the same group that stand earlier
+    if before.sum() > PAIRS_AT_MOST:
+        raise UsageError(f"co-links would be counted over {int(before.sum()):,} pairs: leave the global sites out, or choose fewer units")
+    second = np.repeat(members, before)
+    offset = np.arange(len(second)) - np.repeat(np.cumsum(before) - before, before)
+    first = members[np.repeat(begins, before) + offset]
+    keys, counts = np.unique(first * max(chosen, 1) + second, return_counts=True)
+    order = np.lexsort((keys, -counts))
+    return tuple(CoLink(int(key) // chosen, int(key) % chosen, int(count)) for key, count in zip(keys[order].tolist(), counts[order].tolist(), strict=True))

@@ -1,0 +1,253 @@
+"""What do many sites of one collection mean together: indicators, companion set, completeness, drawings, a report?"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from periplus.analyse.companion import companion_set, fragment_model
+from periplus.analyse.fragment import web_fragment
+from periplus.analyse.harvest import harvest_of, harvest_rows
+from periplus.analyse.indicators import connectivity, connectivity_with, suffix_tallies, unit_figures
+from periplus.analyse.interlinking import between, co_inlinks, couplings, unit_links
+from periplus.analyse.linkgraph import places_in_sorted
+from periplus.analyse.units import UnitChoice, UnitsOfUrls, unit_of, units_of
+from periplus.api.facts import run_name
+from periplus.errors import UsageError
+from periplus.model.graph import REASONS, UrlRows
+from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, HarvestRows, Ints, Mask, SiteMark, Unit, UnitLinks, WebFragment
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.webometrics import CompanionSite, Connectivity, Method, SurveyResults, UnitRecord
+from periplus.present.wording import REASON_WORDS, iso, utc
+from periplus.settings import Settings, as_values
+from periplus.store.sqlite import graph_rows, reading, runs, schema, survey_rows
+from periplus.urls.hosts import registered_domain
+
+ITEMS = ("page", "host", "domain")
+CO_LINKS_SHOWN = 1_000
+_RULES, _CHOICE = CompanionRules(), UnitChoice()
+_ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
+_WAITING = (Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP)
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyOrder:
+    """How a survey counts. item: what is harvested: an external page, host or (registered) domain."""
+
+    title: str = ""
+    model: DocumentModel = DocumentModel.PAGE
+    item: str = "page"
+    rules: CompanionRules = _RULES
+    choice: UnitChoice = _CHOICE
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyRows:
+    """A collection as it stood at one moment, with every URL's unit."""
+
+    urls: UrlRows
+    assigned: UnitsOfUrls
+    fragment: WebFragment
+    order: Ints  # ids of pages as they were asked for
+    marks: Mapping[str, SiteMark]
+    runs: tuple[runs.RunRecord, ...]
+
+
+def survey_of(folder: Path | str, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0) -> SurveyResults:
+    """All that a collection says of these units and what surrounds them. units: none: one for each start of its runs.
+
+    now: when the results are made; 0: when the last run ended, so that the same collection gives the same results.
+    Raises UsageError, NoCollection, StoreError.
+    """
+    with contextlib.closing(reading.connect(Path(folder))) as connection, reading.reading():
+        return results(survey_rows_of(connection, units, order or SurveyOrder()), order or SurveyOrder(), now)
+
+
+def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order: SurveyOrder) -> SurveyRows:
+    """What is read once; other rules or models need no second reading."""
+    if order.item not in ITEMS:
+        raise UsageError(f"a survey harvests by {', '.join(ITEMS)}, not by {order.item!r}")
+    with reading.snapshot(connection):
+        records = tuple(runs.run_records(connection))
+        chosen = tuple(units) or _units_of_starts(records)
+        urls = survey_rows.every_url(connection)
+        links, redirects = survey_rows.hyperlinks(connection), graph_rows.redirects(connection)
+        contents, asked = survey_rows.contents(connection), survey_rows.fetch_order(connection)
+        marks = survey_rows.marks(connection)
+    assigned = units_of(urls.texts, chosen, order.choice)
+    return SurveyRows(urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records)
+
+
+def _units_of_starts(records: Iterable[runs.RunRecord]) -> tuple[Unit, ...]:
+    found: dict[str, Unit] = {}
+    for record in records:
+        for start in record.starts:
+            unit = unit_of(start)
+            found.setdefault(unit.prefixes[0], unit)
+    if not found:
+        raise UsageError("the collection has no run yet, so there is nothing to survey: `periplus crawl URL URL ...` begins one")
+    return tuple(found.values())
+
+
+def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyResults:
+    """Everything that follows from the rows."""
+    fragment = rows.fragment
+    by_model = {model: unit_links(fragment, model) for model in DocumentModel}
+    pages, counted = by_model[DocumentModel.PAGE], by_model[order.model]
+    companions = companion_set(fragment, pages, order.rules, rows.marks)
+    left_out = np.zeros(len(fragment.units), np.bool_)
+    left_out[[site.unit for site in companions if site.kind is CompanionClass.GLOBAL]] = True
+    inside = np.arange(len(fragment.units)) < fragment.chosen
+    return SurveyResults(
+        units=fragment.units,
+        chosen=fragment.chosen,
+        method=_method(rows, order, now),
+        figures=unit_figures(fragment, counted),
+        totals=tuple((model, int(between(links, inside).counts.sum())) for model, links in by_model.items()),
+        matrix=counted,
+        connectivity=_connectivity(pages, fragment, companions),
+        companions=companions,
+        co_inlinks=co_inlinks(pages, fragment.chosen, left_out)[:CO_LINKS_SHOWN],
+        couplings=couplings(pages, fragment.chosen, left_out)[:CO_LINKS_SHOWN],
+        suffixes_out=suffix_tallies(counted, fragment.units, fragment.chosen, inward=False),
+        suffixes_in=suffix_tallies(counted, fragment.units, fragment.chosen, inward=True),
+        harvest=harvest_of(*harvests(rows, order.item), order.item),
+        model=fragment_model(fragment, counted, companions),
+    )
+
+
+def _connectivity(links: UnitLinks, fragment: WebFragment, companions: Sequence[CompanionSite]) -> tuple[Connectivity, ...]:
+    found = connectivity(links, fragment.units, fragment.chosen)
+    ties = [site.unit for site in companions if site.kind is CompanionClass.COMMUNICATOR]
+    return (*found, connectivity_with(links, fragment.chosen, ties, len(fragment.units))) if ties else found
+
+
+def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
+    """(what the target set's pages yielded in the order of fetching, the sites outside the target set on the same pages)."""
+    fragment = rows.fragment
+    document = places_in_sorted(fragment.ids, rows.order)
+    document = document[document >= 0]
+    document = document[fragment.fetched[document] & fragment.is_target[document]]
+    turn = np.full(len(fragment.ids), -1, np.int64)
+    turn[document] = np.arange(len(document))
+    external = (turn[fragment.sources] >= 0) & (fragment.unit[fragment.sources] != fragment.unit[fragment.ends])
+    page, end = turn[fragment.sources[external]], fragment.ends[external]
+    names = tuple(unit.short for unit in fragment.units[: fragment.chosen])
+    known = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[: fragment.chosen]
+    site = fragment.unit[document]
+    outside = fragment.unit[end] >= fragment.chosen
+    found = harvest_rows(names, known, site, (page, _items(rows, end, item)))
+    return found, harvest_rows(names, known, site, (page[outside], fragment.unit[end[outside]].astype(np.int64)))
+
+
+def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
+    if item == "page":
+        return end
+    hosts = rows.fragment.host.astype(np.int64)
+    if item == "host":
+        return hosts[end]
+    number, first = np.unique(hosts, return_index=True)  # domains are looked up once a host
+    texts = [rows.urls.texts[place] for place in places_in_sorted(rows.urls.ids, rows.fragment.ids[first]).tolist()]
+    domains: dict[str, int] = {}
+    of_host = np.zeros(int(number.max()) + 1 if len(number) else 0, np.int64)
+    of_host[number] = [domains.setdefault(registered_domain(text.split("/")[2].partition(":")[0]), len(domains)) for text in texts]
+    return of_host[hosts[end]]
+
+
+def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> Method:
+    fragment, last = rows.fragment, rows.runs[-1] if rows.runs else None
+    said = tuple((run_name(run), f"{utc(run.started)} to {utc(run.ended) if run.ended else 'now'}, {run.state}, {run.fetched:,} fetched") for run in rows.runs)
+    ended = (last.ended or last.started) if last else 0.0
+    return Method(
+        title=order.title or f"Survey of {fragment.chosen} sites",
+        runs=said,
+        run=run_name(last) if last else "",
+        created=now or ended,
+        model=order.model,
+        parameters=_parameters(order, last),
+        units=_records(rows),
+        merged=fragment.merged,
+        documents=len(fragment.ids),
+        links=len(fragment.sources),
+    )
+
+
+def _parameters(order: SurveyOrder, last: runs.RunRecord | None) -> tuple[tuple[str, str], ...]:
+    """How was counted, then every setting of the last run that is not as it ships."""
+    rules, defaults = order.rules, as_values(Settings())
+    counted = [
+        ("document model", order.model.value),
+        ("links counted", ", ".join(kind.value for kind in survey_rows.HYPERLINKS) + "; each pair of documents once; none from a document to itself"),
+        ("merged", "redirects and aliases, http with https, fetched pages of equal bytes within a unit"),
+        ("sites that are met", f"told apart by {order.choice.met_by}, and by {len(order.choice.platforms)} rules for hosting platforms"),
+        ("item of the harvest", f"external {order.item}"),
+        ("strong from", f"{rules.strong_least} target units, or {100 * rules.strong_share:g} % of them if that is more"),
+        ("communicator from", f"links back to {rules.back_least} target units"),
+        ("global list", f"{len(rules.global_sites)} domains"),
+    ]
+    changed = [(name, str(value)) for name, value in (last.settings if last else {}).items() if value != defaults.get(name)]
+    return (*counted, *changed)
+
+
+def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
+    """What became of the URLs of each target unit."""
+    chosen, codes = rows.fragment.chosen, len(REASONS)
+    mine = rows.assigned.numbers < chosen
+    table = np.bincount(rows.assigned.numbers[mine].astype(np.int64) * codes + rows.urls.reasons[mine], minlength=chosen * codes).reshape(chosen, codes)
+    place = {reason: column for column, reason in enumerate(REASONS)}
+    fetched = np.bincount(rows.fragment.unit[rows.fragment.fetched], minlength=len(rows.fragment.units))
+
+    def of(unit: int, reasons: Iterable[Reason]) -> int:
+        return int(sum(table[unit, place[reason]] for reason in reasons))
+
+    dead = [reason for reason in Reason if STATE_OF[reason] is State.INVALID]
+    found = []
+    for unit in range(chosen):
+        why = "" if fetched[unit] else _why_not(rows, rows.fragment.units[unit], rows.assigned.numbers == unit)
+        counts = (of(unit, _WAITING), of(unit, _ROBOTS), of(unit, (Reason.REFUSED,)), of(unit, dead), of(unit, (Reason.REDIRECT,)))
+        found.append(UnitRecord(unit, int(fetched[unit]), *counts, why))
+    return tuple(found)
+
+
+def _why_not(rows: SurveyRows, unit: Unit, own: Mask) -> str:
+    """Why no page of a unit was fetched: what became of its start, or of its first URL."""
+    places = np.flatnonzero(own).tolist()
+    said = {rows.urls.texts[row]: REASON_WORDS[REASONS[rows.urls.reasons[row]]] for row in places[:100_000]}
+    if not said:
+        return "never met"
+    return f"not available: {said.get(unit.start) or next(iter(said.values()))}"  # type: ignore[call-overload]  # a start is a canonical URL
+
+
+def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> None:
+    """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
+    where = Path(folder)
+    with contextlib.closing(schema.connect(where)) as connection, contextlib.closing(schema.WriteLock(where)) as lock, lock.transaction(connection):
+        survey_rows.store_marks(connection, noted, now)
+
+
+def with_rules(found: SurveyResults, rows: SurveyRows, rules: CompanionRules) -> SurveyResults:
+    """The same survey under other thresholds: nothing is crawled or read again."""
+    pages = unit_links(rows.fragment, DocumentModel.PAGE)
+    companions = companion_set(rows.fragment, pages, rules, rows.marks)
+    return dataclasses.replace(
+        found,
+        companions=companions,
+        connectivity=_connectivity(pages, rows.fragment, companions),
+        model=fragment_model(rows.fragment, found.matrix, companions),
+    )
+
+
+def external_links(folder: Path | str) -> Iterator[survey_rows.ExternalLink]:
+    """Every link between hosts with its anchor, position and page's title; streamed."""
+    with contextlib.closing(reading.connect(Path(folder))) as connection, reading.reading(), reading.snapshot(connection):
+        yield from survey_rows.external_links(connection)
+
+
+def made_at(found: SurveyResults) -> str:
+    """When the results were made, for files."""
+    return iso(found.method.created)

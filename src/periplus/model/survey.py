@@ -1,0 +1,135 @@
+"""What does a survey of many sites speak of: units, what is linked among them, marks and rules that its user gives?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a survey counts as one site. It owns every URL below one of its prefixes that no longer prefix claims.
+
+    prefixes: as `analyse.units.prefix_of` writes them: `example.org`, `example.org/~ann`, `*.example.org` for a host and all below it.
+    """
+
+    name: str
+    short: str  # for drawings and matrices
+    start: str  # where its crawl begins; empty: it was met, not chosen
+    prefixes: tuple[str, ...]
+    bundle: str = ""  # the organisation whose sites count as one vertex; empty: the unit alone
+    official: bool = True  # an organisation's official site, not one of its others
+
+
+class DocumentModel(StrEnum):
+    """What counts as one document when links are counted: a link is a distinct pair of them (alternative document models)."""
+
+    PAGE = "page"
+    DIRECTORY = "directory"  # host and path up to the last slash
+    HOST = "host"
+    SITE = "site"  # the unit: linked or not
+
+
+class SiteStatus(StrEnum):
+    """What the user decided on a site, as Hyphe has it."""
+
+    IN = "in"  # of the target set
+    OUT = "out"  # looked at, and left out of all lists
+    UNDECIDED = "undecided"  # to be looked at again
+    DISCOVERED = "discovered"  # nobody looked yet
+
+
+class CompanionClass(StrEnum):
+    """How strongly a site outside the target set is tied to it."""
+
+    PRIVATE = "private"  # one unit links to it
+    WEAK = "weak"  # several do, fewer than a strong one needs
+    STRONG = "strong"
+    COMMUNICATOR = "communicator"  # strong, and links back: it ties the target set together
+    GLOBAL = "global"  # on the list of those that everybody links to
+
+
+# Search engines, counters, social networks, makers of systems: written down by us, to be edited by whoever surveys.
+GLOBAL_SITES = (
+    *("google.com", "bing.com", "yahoo.com", "duckduckgo.com", "baidu.com", "yandex.ru", "yandex.com", "rambler.ru", "mail.ru", "seznam.cz"),
+    *("facebook.com", "twitter.com", "x.com", "instagram.com", "youtube.com", "youtu.be", "linkedin.com", "vk.com", "ok.ru", "t.me", "telegram.org"),
+    *("whatsapp.com", "pinterest.com", "flickr.com", "vimeo.com", "tiktok.com", "reddit.com", "livejournal.com", "rutube.ru", "addtoany.com"),
+    *("liveinternet.ru", "hotlog.ru", "spylog.com", "statcounter.com", "google-analytics.com", "googletagmanager.com", "goo.gl", "bit.ly"),
+    *("wordpress.org", "wordpress.com", "joomla.org", "drupal.org", "typo3.org", "1c-bitrix.ru", "github.io", "cloudflare.com", "recaptcha.net"),
+    *("adobe.com", "microsoft.com", "apple.com", "mozilla.org", "w3.org", "creativecommons.org", "gnu.org", "wikipedia.org", "wikimedia.org"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionRules:
+    """Where the classes of companion sites begin; another choice needs no new crawl."""
+
+    strong_least: int = 3  # different target units, at least
+    strong_share: float = 0.05  # of the target set, at least
+    back_least: int = 2  # target units that a communicator links back to
+    global_sites: tuple[str, ...] = GLOBAL_SITES  # domains: they and all below
+
+
+@dataclass(frozen=True, slots=True)
+class SiteMark:
+    """What the user noted on a site, named by its first prefix."""
+
+    prefix: str
+    status: SiteStatus = SiteStatus.DISCOVERED
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WebFragment:
+    """n units, the target set first; u documents, each of one unit; m distinct links from fetched documents to others.
+
+    A document is a page after redirects, http and https, `www.` and its lack, and pages of equal content within a unit were merged.
+    """
+
+    units: tuple[Unit, ...]
+    chosen: int  # the first so many units are the target set
+    ids: Ints  # u: ids of the URLs that stand for the documents, ascending
+    unit: Numbers  # u: places in units
+    directory: Numbers  # u: a number a directory, each of one unit
+    host: Numbers  # u: a number a host (www. left out), each of one unit
+    fetched: Mask  # u
+    waiting: Mask  # u: known, not fetched, and neither refused nor forbidden nor dead
+    sources: Ints  # m: places of documents, ascending
+    ends: Ints  # m: the same, ascending within a source
+    merged: int  # URLs that stand for no document of their own: fetched pages of a content that another has
+
+    @property
+    def is_target(self) -> Mask:
+        """u: whether the document's unit is of the target set."""
+        return self.unit < self.chosen
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLinks:
+    """Links between units under one document model: k pairs of units, self-links among them, by source, then end."""
+
+    model: DocumentModel
+    sources: Numbers
+    ends: Numbers
+    counts: Ints  # distinct pairs of documents
+
+
+@dataclass(frozen=True, slots=True)
+class HarvestRows:
+    """What pages yielded, in the order of fetching: p pages of some sites, q distinct pairs of a page and an item on it.
+
+    An item is what the survey harvests: an external page, host or registered domain.
+    """
+
+    sites: tuple[str, ...]
+    known: Ints  # pages known of each site, fetched or waiting to be
+    site: Numbers  # p: places in sites
+    page: Ints  # q: places of pages, ascending
+    item: Ints  # q: a number an item, from 0
