@@ -1,0 +1,95 @@
+"""How do time and memory of `periplus template --method shorkin` grow with a site's pages?
+
+    python benchmarks/template.py                  5,000, 10,000, 20,000, 40,000 pages of one made site
+    python benchmarks/template.py --pages 40000    one size
+
+The site is made from a seed: four templates with a menu of sections whose active item is marked, breadcrumbs, a date, an author, tags, five
+related links drawn at random, a footer, and paragraphs of the page's own. Each size runs in a process of its own; memory is its peak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from periplus.analyse.fragmenters import chains, fragments
+from periplus.analyse.shorkin import clusters_of
+from periplus.model.template import TemplateRules
+
+SIZES = (5_000, 10_000, 20_000, 40_000)
+SECTIONS = 20
+AUTHORS = 60
+TAGS = 300
+_WORDS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "ur", "en") for c in ("to", "ra", "nik", "sel", "ma")]
+
+
+def made_pages(count: int, seed: int = 1) -> Iterator[str]:
+    rng = random.Random(seed)
+    menus = [[f"<li><a href='/t{kind}/s{at}/'>{rng.choice(_WORDS)} {at}</a></li>\n" for at in range(SECTIONS)] for kind in range(4)]
+    boxes = ["".join(f"<div class='box{kind}'><h4>{rng.choice(_WORDS)}</h4><p>{_words(rng, 12)}</p></div>\n" for _ in range(12)) for kind in range(4)]
+    for page in range(count):
+        kind, section = rng.randrange(4), rng.randrange(SECTIONS)
+        menu = [item.replace("<li>", "<li class='active'>") if at == section else item for at, item in enumerate(menus[kind])]
+        yield _page(rng, page, (kind, section), "".join(menu), boxes[kind])
+
+
+def _page(rng: random.Random, page: int, place: tuple[int, int], menu: str, boxes: str) -> str:
+    kind, section = place
+    paragraphs = "".join(f"<p>{_words(rng, rng.randint(20, 80))}<br>{_words(rng, 10)}</p>\n" for _ in range(rng.randint(3, 40)))
+    tags = "".join(f"<a class='tag' href='/tag/{tag}'>tag {tag}</a> <span>·</span> " for tag in rng.sample(range(TAGS), 4))
+    related = "".join(f"<li><a href='/p/{other}'><b>Page</b> <i>{other}</i></a></li>\n" for other in (rng.randrange(40_000) for _ in range(5)))
+    return (
+        f"<html><head><title>{_words(rng, 5)}</title><link rel='stylesheet' href='/t{kind}.css'></head><body><div id='top{kind}'><img src='/logo.png'>"
+        f"<ul class='menu'>{menu}</ul><p class='path'><a href='/'>Home</a> <a href='/s{section}'>Section {section}</a></p></div>\n"
+        f"<div class='main'><h1>{_words(rng, 6)}</h1><p><span class='date'>2013-{rng.randint(1, 12)}-{rng.randint(1, 28)}</span> <b>by</b> "
+        f"<a href='/who/{rng.randrange(AUTHORS)}'><i>author</i></a></p>\n{paragraphs}<div class='tags'>{tags}</div><ul class='more'>{related}</ul></div>\n"
+        f"<div class='side'>{boxes}</div><div id='foot'><p>Copyright <a href='/about'>about</a> <a href='/contact'>contact</a></p></div></body></html>"
+    )
+
+
+def _words(rng: random.Random, count: int) -> str:
+    return " ".join(rng.choices(_WORDS, k=count))
+
+
+def measured(count: int) -> dict[str, float]:
+    rules = TemplateRules()
+    began, held, size = 0.0, [], 0
+    for source in made_pages(count):
+        size += len(source)
+        start = time.process_time()
+        held.append(np.unique(chains(fragments(source), rules.min_fragmenters_chain)))
+        began += time.process_time() - start
+    start = time.process_time()
+    found = clusters_of(held, rules)
+    return {
+        "pages": count,
+        "kb_a_page": round(size / count / 1024, 1),
+        "chains_s": round(began, 2),
+        "clusters_s": round(time.process_time() - start, 2),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "clusters": len(found),
+        "in_clusters": sum(len(cluster.pages) for cluster in found),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=0)
+    pages = parser.parse_args().pages
+    if pages:
+        print(json.dumps(measured(pages)))
+        return
+    for size in SIZES:
+        subprocess.run([sys.executable, __file__, "--pages", str(size)], check=True)
+
+
+if __name__ == "__main__":
+    main()

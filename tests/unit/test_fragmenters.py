@@ -1,0 +1,71 @@
+"""What fragmenters and chains are, by D1 and D2 of the method."""
+
+from zlib import crc32
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.analyse.fragmenters import chains, covered, fragments, lengths, source_left, text_left
+
+PAGE = "<html><head><title>A</title></head>\n<body> <p> One  <b>two</b>, three </p>\n<p>four</p></body></html>"
+
+
+def test_a_fragmenter_is_a_tag_or_the_text_between_two_tags_without_white_space_around():
+    assert fragments("<p> a b </p>\n <br>c").parts == (b"<p>", b"a b", b"</p>", b"<br>", b"c")
+
+
+def test_a_sign_that_begins_no_tag_is_text():
+    assert fragments("<i>1 < 2 <3</i>").parts == (b"<i>", b"1 < 2 <3", b"</i>")
+
+
+def test_ours_a_quoted_value_may_hold_the_end_sign():
+    assert fragments("<a title='x>y' href=\">\">z").parts == (b"<a title='x>y' href=\">\">", b"z")
+
+
+def test_ours_comments_scripts_and_styles_are_one_fragmenter_each():
+    found = fragments("<!-- <p>a</p> --><script>if (a<b) c='</p>'</script><STYLE>p>a{}</STYLE>")
+    assert found.parts == (b"<!-- <p>a</p> -->", b"<script>", b"if (a<b) c='</p>'", b"</script>", b"<STYLE>", b"p>a{}", b"</STYLE>")
+    assert found.raw == {2, 5}
+
+
+def test_a_chain_is_the_crc_of_six_fragmenters_and_their_length():
+    parts = fragments("<p>a</p><p>b</p><p>c</p>").parts
+    first, second, *others = chains(fragments("<p>a</p><p>b</p><p>c</p>")).tolist()
+    assert (first >> 32, first & 0xFFFFFFFF) == (crc32(b"".join(parts[:6])), 16)
+    assert (second >> 32, second & 0xFFFFFFFF) == (crc32(b"".join(parts[1:7])), 16)
+    assert len(others) == 2
+
+
+def test_a_page_of_fewer_fragmenters_has_no_chain():
+    assert not len(chains(fragments("<p>a</p><p>b</p>"), 7))
+    assert len(chains(fragments("<p>a</p><p>b</p>"), 6)) == 1
+
+
+def test_what_lies_in_a_wanted_chain_is_covered():
+    sequence = chains(fragments("<p>a</p><p>b</p><p>c</p>"), 3)
+    assert covered(sequence, np.sort(sequence[[1, 5]]), 3).tolist() == [False, True, True, True, False, True, True, True, False]
+    assert not covered(sequence, np.zeros(0, np.uint64), 3).any()
+
+
+def test_text_left_has_lines_where_a_browser_breaks_them_and_no_title():
+    page = fragments(PAGE + "<script>x</script>&amp;")
+    assert text_left(page, np.zeros(0, np.bool_)) == "One two, three\nfour\n&"
+
+
+def test_what_is_left_of_the_source_loses_a_script_with_its_tag():
+    page = fragments("<p>a</p><script>b</script>")
+    gone = np.array([part == b"<script>" for part in page.parts])
+    assert source_left(page, gone) == "<p>a</p></script>"
+
+
+@given(st.text(alphabet="<>/!?-='\" \nabscriptyle&é", max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_any_text_is_cut_into_pieces_that_make_it_up(source):
+    found = fragments(source)
+    data = source.encode()
+    assert b"".join(data.split()) == b"".join(b"".join(found.parts).split())
+    assert not source.strip() or source_left(found, np.zeros(0, np.bool_)).split() == source.split()
+    assert all(part == part.strip() and part for part in found.parts)
+    assert sum(lengths(chains(found, 1))) == sum(map(len, found.parts))
+    assert isinstance(text_left(found, np.zeros(0, np.bool_)), str)

@@ -1,0 +1,74 @@
+"""Shorkin's method on small made sites."""
+
+import numpy as np
+
+from periplus.analyse.fragmenters import chains, covered, fragments, text_left
+from periplus.analyse.shorkin import clusters_of, extended, matched, navigation_of
+from periplus.model.template import TemplateRules
+
+RULES = TemplateRules()
+
+
+def page(template, own):
+    menu = "".join(f"<li><a href='/{template}{at}'>{template} item {at}</a></li>" for at in range(8))
+    text = "".join(f"<p>{own} says {at}</p>" for at in range(9))
+    return f"<body><ul>{menu}</ul><div>{text}</div><p class={template}><a>{template} foot</a><i>end</i></p></body>"
+
+
+def sets(pages):
+    return [np.unique(chains(fragments(source))) for source in pages]
+
+
+def test_pages_of_two_templates_make_two_clusters_and_the_rest_is_named():
+    pages = [page("ab"[at % 2], f"page{at}") for at in range(10)] + ["<p>alone</p>"]
+    found = clusters_of(sets(pages), RULES)
+    assert sorted(sorted(cluster.pages) for cluster in found) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+
+
+def test_navigation_goes_and_content_stays():
+    pages = [page("a", f"page{at}") for at in range(5)]
+    found = clusters_of(sets(pages), RULES)
+    pieces = fragments(pages[3])
+    left = text_left(pieces, covered(chains(pieces), navigation_of(5, found)[3]))
+    assert left.splitlines() == [f"page3 says {at}" for at in range(9)]
+
+
+def test_three_pages_are_no_cluster():
+    assert clusters_of(sets([page("a", f"page{at}") for at in range(3)]), RULES) == []
+
+
+def test_no_pages_have_no_clusters():
+    assert clusters_of([], RULES) == []
+    assert clusters_of(sets([""] * 5), RULES) == []
+
+
+def test_pages_that_no_cluster_took_lose_the_chains_of_all():
+    pages = [page("ab"[at % 2], f"page{at}") for at in range(10)]
+    odd = page("a", "odd").replace("<div>", "<h1>many</h1>" * 40 + "<div>")
+    held = sets([*pages, odd])
+    found = clusters_of(held[:10], RULES)
+    alone = navigation_of(11, found)[10]
+    assert set(alone.tolist()) == set(found[0].navigation.tolist()) | set(found[1].navigation.tolist())
+
+
+def test_equal_pages_begin_no_cluster():
+    """They agree in all that they hold; the source leaves them out as duplicates."""
+    assert clusters_of(sets([page("a", "same")] * 6), RULES) == []
+
+
+def test_a_later_page_joins_its_cluster_and_a_redesign_opens_a_new_one():
+    old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
+    known = clusters_of(old, RULES)
+    later = sets([page("b", "new"), *(page("c", f"new{at}") for at in range(4))])
+    assert matched(later[0], known) == next(at for at, cluster in enumerate(known) if 1 in cluster.pages)
+    assert matched(later[1], known) == -1
+    found = extended([*old, *later], known, RULES)
+    assert len(found) == 3
+    assert 10 in found[matched(later[0], known)].pages
+    assert sorted(found[2].pages) == [11, 12, 13, 14]
+
+
+def test_nothing_new_leaves_the_clusters_as_they_were():
+    old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
+    known = clusters_of(old, RULES)
+    assert [cluster.pages for cluster in extended(old, known, RULES)] == [cluster.pages for cluster in known]
