@@ -6,9 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.fragmenters import chains, covered, fragments, lengths, source_left, text_left
-
-PAGE = "<html><head><title>A</title></head>\n<body> <p> One  <b>two</b>, three </p>\n<p>four</p></body></html>"
+from periplus.analyse.fragmenters import chains, covered, fragments, lengths, source_left
 
 
 def test_a_fragmenter_is_a_tag_or_the_text_between_two_tags_without_white_space_around():
@@ -48,11 +46,6 @@ def test_what_lies_in_a_wanted_chain_is_covered():
     assert not covered(sequence, np.zeros(0, np.uint64), 3).any()
 
 
-def test_text_left_has_lines_where_a_browser_breaks_them_and_no_title():
-    page = fragments(PAGE + "<script>x</script>&amp;")
-    assert text_left(page, np.zeros(0, np.bool_)) == "One two, three\nfour\n&"
-
-
 def test_what_is_left_of_the_source_loses_a_script_with_its_tag():
     page = fragments("<p>a</p><script>b</script>")
     gone = np.array([part == b"<script>" for part in page.parts])
@@ -68,4 +61,3 @@ def test_any_text_is_cut_into_pieces_that_make_it_up(source):
     assert not source.strip() or source_left(found, np.zeros(0, np.bool_)).split() == source.split()
     assert all(part == part.strip() and part for part in found.parts)
     assert sum(lengths(chains(found, 1))) == sum(map(len, found.parts))
-    assert isinstance(text_left(found, np.zeros(0, np.bool_)), str)

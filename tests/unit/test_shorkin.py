@@ -1,8 +1,8 @@
 """Shorkin's method on small made sites."""
 
-import numpy as np
 
-from periplus.analyse.fragmenters import chains, covered, fragments, text_left
+from periplus.analyse.fragmenters import chains, covered, fragments
+from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import clusters_of, extended, matched, navigation_of
 from periplus.model.template import TemplateRules
 
@@ -16,7 +16,7 @@ def page(template, own):
 
 
 def sets(pages):
-    return [np.unique(chains(fragments(source))) for source in pages]
+    return [chains(fragments(source)) for source in pages]
 
 
 def test_pages_of_two_templates_make_two_clusters_and_the_rest_is_named():
@@ -29,7 +29,7 @@ def test_navigation_goes_and_content_stays():
     pages = [page("a", f"page{at}") for at in range(5)]
     found = clusters_of(sets(pages), RULES)
     pieces = fragments(pages[3])
-    left = text_left(pieces, covered(chains(pieces), navigation_of(5, found)[3]))
+    left = text_of(marked_blocks(pieces, covered(chains(pieces), navigation_of(5, found)[3])))
     assert left.splitlines() == [f"page3 says {at}" for at in range(9)]
 
 

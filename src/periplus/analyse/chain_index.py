@@ -47,8 +47,8 @@ class Index:
 
 
 def shared_chains(pages: Sequence[Chains]) -> Chains:
-    """Chains that at least two pages hold, ascending. pages: each ascending and distinct."""
-    every = np.concatenate(pages) if pages else np.zeros(0, np.uint64)
+    """Chains that at least two pages hold, ascending."""
+    every = np.concatenate([np.unique(held) for held in pages]) if pages else np.zeros(0, np.uint64)
     every.sort()
     again = every[1:][every[1:] == every[:-1]]
     return again[np.concatenate([[True], again[1:] != again[:-1]])] if len(again) else again
@@ -56,8 +56,11 @@ def shared_chains(pages: Sequence[Chains]) -> Chains:
 
 def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
     """Of all pages. shared: `shared_chains` of them."""
-    rows = {page: _places(shared, held).astype(np.int32) for page, held in enumerate(pages)}
-    wholes = np.array([lengths(held).sum() for held in pages], np.int64)
+    rows: dict[int, Columns] = {}
+    wholes = np.zeros(len(pages), np.int64)
+    for page, held in enumerate(map(np.unique, pages)):
+        rows[page] = _places(shared, held).astype(np.int32)
+        wholes[page] = lengths(held).sum()
     return _built(rows, lengths(shared), np.arange(len(shared), dtype=np.int32), wholes)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from html import unescape
 from itertools import accumulate
 from zlib import crc32
 
@@ -31,10 +30,6 @@ _FRAGMENT = re.compile(
     re.DOTALL,
 )
 _TAG_NAME = re.compile(rb"</?([a-zA-Z][a-zA-Z0-9]*)")
-# elements that stand within a line: what is before and after them is one word where no white space is. HTML Living Standard, 4.5 (text-level)
-_INLINE = frozenset(
-    b"a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub sup time tt u var wbr".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +103,6 @@ def source_left(pieces: Fragments, gone: Mask) -> str:
     bounds = (*pieces.starts, len(pieces.source))
     kept = [pieces.source[bounds[at] : bounds[at + 1]] for at in range(len(pieces.parts)) if not marks[at - 1 if at in pieces.raw else at]]
     return b"".join(kept).decode()
-
-
-def text_left(pieces: Fragments, gone: Mask) -> str:
-    """The text that a reader sees of a page without the fragmenters marked: lines where a browser would break them. gone: as above."""
-    marks = gone.tolist() or [False] * len(pieces.parts)
-    bounds = (*pieces.starts, len(pieces.source))
-    out: list[str] = []
-    in_title = False
-    for at, part in enumerate(pieces.parts):
-        if is_tag(part):
-            name = tag_name(part)
-            if name == b"title":
-                in_title = not part.startswith(b"</")
-            if name and name not in _INLINE:
-                out.append("\n")
-        elif not (marks[at] or in_title or at in pieces.raw):
-            out.append(unescape(pieces.source[bounds[at] : bounds[at + 1]].decode()))
-    lines = (" ".join(line.split()) for line in "".join(out).split("\n"))
-    return "\n".join(line for line in lines if line)
 
 
 def is_tag(part: bytes) -> bool:

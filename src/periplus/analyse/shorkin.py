@@ -44,7 +44,7 @@ class _Growth:
 
 
 def clusters_of(pages: Sequence[Chains], rules: TemplateRules, watch: Watch = lambda taken, found: None) -> list[ChainCluster]:
-    """In the order in which they are found. pages: the chains of each, ascending and distinct. Pages in no cluster are the rest."""
+    """In the order in which they are found. pages: the chains of each, in any order. Pages in no cluster are the rest."""
     shared = shared_chains(pages)
     index = first_index(pages, shared)
     left = np.ones(len(pages), np.bool_)
@@ -122,15 +122,15 @@ def _narrow(index: Index, growth: _Growth, page: int) -> None:
 
 
 def matched(page: Chains, clusters: Sequence[ChainCluster]) -> int:
-    """Which cluster a later page joins: the one of whose navigation part it holds most, if that is enough; -1: none. page: ascending, distinct."""
-    shares = [int(lengths(np.intersect1d(page, cluster.navigation, assume_unique=True)).sum()) for cluster in clusters]
+    """Which cluster a later page joins: the one of whose navigation part it holds most, if that is enough; -1: none."""
+    shares = [int(lengths(np.intersect1d(page, cluster.navigation)).sum()) for cluster in clusters]
     fitting = [at for at, share in enumerate(shares) if share >= max(clusters[at].min_nav_bytes, 1)]
     return max(fitting, key=lambda at: (shares[at], -at), default=-1)
 
 
 def joined(page: int, chains: Chains, cluster: ChainCluster) -> ChainCluster:
     """The cluster with one page more, by its number: the navigation part becomes what it shares."""
-    shared = np.intersect1d(chains, cluster.navigation, assume_unique=True)
+    shared = np.intersect1d(chains, cluster.navigation)
     return replace(cluster, pages=(*cluster.pages, page), navigation=shared)
 
 

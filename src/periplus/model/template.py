@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, Url
 
 
@@ -46,3 +48,27 @@ class SiteTemplates:
     rules: TemplateRules
     templates: tuple[Template, ...]
     others: tuple[TemplatePage, ...]
+
+
+class Run(NamedTuple):
+    """Text of one part within a block."""
+
+    text: str
+    part: Part
+
+
+class MarkedBlock(NamedTuple):
+    """A block of a page's text with its parts; a method that judges whole blocks gives it one run."""
+
+    kind: BlockKind
+    level: int  # of a heading: 1 to 6
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPage:
+    """A page as it is shown for judging by eye."""
+
+    page: TemplatePage
+    template: int  # its place among the site's templates; -1: none took it
+    blocks: tuple[MarkedBlock, ...]
