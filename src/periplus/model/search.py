@@ -1,0 +1,92 @@
+"""What is searched and what is found, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from periplus.model.page import Block, BlockKind, Part
+from periplus.model.web import SiteKey, Url, UrlId
+
+
+@dataclass(frozen=True, slots=True)
+class PageToIndex:
+    """A page as the index takes it in."""
+
+    url_id: UrlId
+    url: Url
+    site: SiteKey
+    media_type: str
+    language: str  # BCP 47; empty: not known
+    title: str
+    blocks: Sequence[Block]
+    parts: Sequence[Part]  # one a block; empty: not marked yet
+    anchors: Sequence[str]  # the words of links to it, each once
+    when: float  # last modified by the server's word, else fetched; seconds since the epoch
+    folded: bytes  # digest of the text without diacritics and case: pages that share it are one hit
+
+
+class Match(NamedTuple):
+    """A page that answers a query, before anything is read of it."""
+
+    url_id: UrlId
+    score: float
+    twins: tuple[UrlId, ...]  # pages with the same text, best first, folded into this one
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """How many pages among those that answer share a value: by `site`, `type`, `language` or `year`. Most pages first."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The answer of the index to a query."""
+
+    total: int  # pages that answer, twins included
+    matches: tuple[Match, ...]  # best first, those of the page asked for
+    facets: tuple[Facet, ...]
+    notes: tuple[str, ...]  # what of the query was left aside, and why
+    suggestion: str  # a query that may have been meant; empty: none
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """The words of a page that answer, with what surrounds them."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...]  # (start, end) of each word that answers, in the text
+    kind: BlockKind  # of the block that it comes from
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page found, as it is shown."""
+
+    url: Url
+    title: str
+    title_marks: tuple[tuple[int, int], ...]
+    snippet: Snippet | None  # None: nothing is kept of its text
+    score: float
+    site: SiteKey
+    media_type: str
+    language: str
+    when: float  # last modified by the server's word, else fetched; seconds since the epoch
+    twins: tuple[Url, ...]  # pages with the same text
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found."""
+
+    query: str
+    total: int  # pages that answer, twins included
+    hits: tuple[Hit, ...]  # those of the page asked for
+    facets: tuple[Facet, ...]
+    notes: tuple[str, ...]  # what of the query was left aside; how far the index is behind
+    suggestion: str  # a query that may have been meant; empty: none
+    took_s: float

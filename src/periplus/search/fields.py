@@ -1,0 +1,138 @@
+"""Into which fields of the index does a page go, and with which terms?"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+import tantivy
+
+from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.search import PageToIndex
+from periplus.search.words import folded, forms, shown_forms, table
+from periplus.urls.hosts import host_name, registered_domain
+
+TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order
+FORMS, NAMES = "forms", "names"  # of spellings; of whole titles
+SITE, HOST, TYPE, LANGUAGE, YEAR, WHEN, ID, TWIN = "site", "host", "type", "language", "year", "when", "id", "twin"
+TERM_FIELDS = (TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS)
+WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
+MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is not known better by the fifty-first
+NAME_CHARS = 200  # a title that is longer is not typed
+_BETWEEN = "qqblockqq"  # stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
+_BREAK = f"\n{_BETWEEN}\n"
+_PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
+_MENUS = frozenset({Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE})
+_TYPE_NAMES = {"application/xhtml+xml": "html", "application/msword": "doc", "text/plain": "txt", "application/rtf": "rtf"}
+_TYPE_NAMES |= {"application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx", "application/vnd.oasis.opendocument.text": "odt"}
+
+
+def schema() -> tantivy.Schema:
+    """The index's fields. Nothing is stored but numbers: what is shown of a page is read from the collection."""
+    made = tantivy.SchemaBuilder()
+    made.add_integer_field(ID, indexed=True, fast=True)
+    made.add_integer_field(TWIN, fast=True)
+    made.add_integer_field(WHEN, indexed=True, fast=True)
+    for name in TERM_FIELDS:
+        made.add_text_field(name, tokenizer_name=WORDS, index_option="position")
+    made.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
+    for name in (NAMES, HOST, TYPE):
+        made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
+    for name in (SITE, LANGUAGE, YEAR, "media"):
+        made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
+    return made.build()
+
+
+def document(page: PageToIndex) -> tantivy.Document:
+    """The page, as the engine takes it."""
+    made = tantivy.Document()
+    made.add_integer(ID, page.url_id)
+    made.add_integer(TWIN, int.from_bytes(page.folded[:8], "big", signed=True))
+    made.add_integer(WHEN, int(page.when))
+    spelled: list[str] = []
+    for field, language, text in field_texts(page):
+        words = forms(text)
+        made.add_text(field, " ".join(map(table(language).__getitem__, words)))
+        if field != NAVIGATION:
+            spelled += words
+    spellings = shown_forms(spelled)
+    spellings.discard(_BETWEEN)
+    made.add_text(FORMS, " ".join(spellings))
+    for field, value in (*((NAMES, name) for name in names(page)), *labels(page)):
+        made.add_text(field, value)
+    return made
+
+
+def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
+    """(field, language, text) of what is indexed word by word; several blocks are one text, parted."""
+    texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    if page.title:
+        texts[TITLE, page.language].append(page.title)
+    if page.anchors:
+        texts[ANCHOR, page.language].extend(page.anchors[:MOST_ANCHORS])
+    for block, part in zip(page.blocks, parts_or_guess(page.blocks, page.parts), strict=False):
+        if block.kind is BlockKind.TITLE:
+            continue
+        field = NAVIGATION if part is Part.NAVIGATION else HEADING if block.kind is BlockKind.HEADING else TEXT
+        texts[field, block.language or page.language].append(block.text)
+    for (field, language), several in texts.items():
+        yield field, language, _BREAK.join(several)
+    yield ADDRESS, "", _BREAK.join(address_words(page.url))
+
+
+def parts_or_guess(blocks: Sequence[Block], parts: Sequence[Part]) -> Sequence[Part]:
+    """The blocks' parts; of a page not marked yet, what stands in menus, headers and footers is navigation."""
+    if len(parts) == len(blocks):
+        return parts
+    return [Part.NAVIGATION if block.position in _MENUS and block.kind is not BlockKind.HEADING else Part.CONTENT for block in blocks]
+
+
+def address_words(url: str) -> tuple[str, str]:
+    """Host and path of a URL, to be read as text."""
+    host, slash, path = url.partition("://")[2].partition("/")
+    return host.partition(":")[0], unquote(slash + path)
+
+
+def names(page: PageToIndex) -> set[str]:
+    """By which words as a whole the page may be asked for: its title, main heading, and the parts of a title like `Page - Site`."""
+    whole = [page.title, *[block.text for block in page.blocks if block.kind is BlockKind.HEADING and block.level == 1][:1]]
+    parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
+    return {name for name in map(whole_name, parts) if name}
+
+
+def whole_name(text: str) -> str:
+    """What is compared where whole titles are: the words, without case and diacritics."""
+    return folded(" ".join(forms(text)))[:NAME_CHARS] if len(text) <= 4 * NAME_CHARS else ""
+
+
+def labels(page: PageToIndex) -> Iterator[tuple[str, str]]:
+    """(field, value) of what a search is narrowed by."""
+    yield SITE, page.site
+    yield LANGUAGE, primary(page.language)
+    yield YEAR, str(datetime.fromtimestamp(page.when, UTC).year)
+    yield "media", page.media_type
+    yield from ((HOST, host) for host in dict.fromkeys((str(page.site), *hosts(host_name(page.url)))))
+    yield from ((TYPE, name) for name in dict.fromkeys(type_names(page.media_type)))
+
+
+def primary(language: str) -> str:
+    return language.lower().replace("_", "-").partition("-")[0]
+
+
+def hosts(name: str) -> list[str]:
+    """A host and what it lies within, up to the registered domain."""
+    top = registered_domain(name)
+    found = [name]
+    while name != top and "." in name:
+        name = name.partition(".")[2]
+        found.append(name)
+    return found
+
+
+def type_names(media_type: str) -> tuple[str, ...]:
+    """By what a media type may be asked for: `application/pdf`, `application`, `pdf`."""
+    major, _, minor = media_type.partition("/")
+    return media_type, major, minor, _TYPE_NAMES.get(media_type, minor)

@@ -1,0 +1,263 @@
+"""What does a query ask for? Any text is a query: what cannot be meant is left aside, with a note that says so.
+
+words                   all of them, in any of their forms
+"exact words"           one after another
+word*                   what begins so
+a OR b, a | b           either;  AND is what stands between words anyway
+-word, NOT word         without it;  +word: in this very form
+( ... )                 a part of the query
+site: lang: type:       of a site or host, in a language, of a media type (html, pdf, text/plain)
+intitle: inurl:         the word stands in the title, in the address
+after: before:          dates as 2024, 2024-03 or 2024-03-31
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
+DEEPEST = 20  # parentheses
+FIELDS = {
+    "site": "site", "host": "site", "lang": "language", "language": "language", "type": "type", "filetype": "type",
+    "intitle": "title", "title": "title", "inurl": "url", "url": "url", "after": "after", "since": "after", "before": "before", "until": "before",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, or the beginning of one. within: "title", "url", or anywhere. exact: in this very form."""
+
+    text: str
+    prefix: bool = False
+    within: str = ""
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words that stand one after another."""
+
+    text: str
+    within: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Pages with this value of a field: site, language or type."""
+
+    field: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class During:
+    """Pages of a time: after <= t < before, seconds since the epoch."""
+
+    after: float | None = None
+    before: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """What the item does not hold of."""
+
+    item: Node
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """What every item holds of."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """What one of the items holds of."""
+
+    items: tuple[Node, ...]
+
+
+Node = Word | Phrase | Only | During | Not | All | Any
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked for; root None: nothing, since nothing was said that could be."""
+
+    root: Node | None
+    notes: tuple[str, ...]
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<open>\()|(?P<close>\))|(?P<either>\||\bOR\b(?!:))|(?P<both>\bAND\b(?!:)|&&)|(?P<without>\bNOT\b(?!:))
+        |(?P<sign>[-+](?=[^\s\-+|)]))
+        |(?P<field>(?i:FIELD_NAMES)):(?=[^\s)])
+        |["“”„«»](?P<phrase>[^"“”„«»]*)(?:["“”„«»]|$)
+        |(?P<word>[^\s()|"“”„«»]+)
+        |(?P<rest>\S)
+    )""".replace("FIELD_NAMES", "|".join(FIELDS)),
+    re.VERBOSE,
+)
+
+
+def parse(text: str) -> Query:
+    """The query that a text asks. Total: any text gives one."""
+    return _Parser(text).query()
+
+
+class _Parser:
+    """Reads tokens from left to right; OR binds weaker than standing side by side."""
+
+    def __init__(self, text: str) -> None:
+        found = [(match.lastgroup or "", match[match.lastgroup or 0]) for match in _TOKEN.finditer(text)]
+        self._notes: list[str] = []
+        if len(found) > MOST_TOKENS:
+            self._notes.append(f"only the first {MOST_TOKENS} words were looked for")
+        self._tokens = found[:MOST_TOKENS]
+        self._place = 0
+
+    def query(self) -> Query:
+        roots: list[Node] = []
+        while self._place < len(self._tokens):
+            node = self._either(0)
+            if node is not None:
+                roots.append(node)
+            if self._kind() == "close":
+                self._note("a closing parenthesis without an opening one was left aside")
+                self._place += 1
+        return Query(_grouped(All, roots), tuple(dict.fromkeys(self._notes)))
+
+    def _kind(self) -> str:
+        return self._tokens[self._place][0] if self._place < len(self._tokens) else ""
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+
+    def _either(self, depth: int) -> Node | None:
+        groups: list[Node] = []
+        while True:
+            group = self._all(depth)
+            if group is not None:
+                groups.append(group)
+            if self._kind() != "either":
+                return _grouped(Any, groups)
+            if group is None:
+                self._note("an OR with nothing before it was left aside")
+            self._place += 1
+            if self._kind() in ("", "close"):
+                self._note("an OR with nothing after it was left aside")
+
+    def _all(self, depth: int) -> Node | None:
+        items: list[Node] = []
+        while self._kind() not in ("", "close", "either"):
+            if self._kind() == "both":
+                self._place += 1
+                continue
+            item = self._item(depth)
+            if item is not None:
+                items.append(item)
+        return _grouped(All, items)
+
+    def _item(self, depth: int) -> Node | None:
+        kind, text = self._tokens[self._place]
+        self._place += 1
+        if kind in ("without", "sign"):
+            if self._kind() in ("", "close", "either", "both"):
+                self._note(f"{text} with nothing after it was left aside")
+                return None
+            item = self._item(min(depth + 1, DEEPEST + 1))
+            if text == "+":
+                return Word(item.text, within=item.within, exact=True) if isinstance(item, Word) and not item.prefix else item
+            if isinstance(item, Not):
+                return item.item
+            return Not(item) if item is not None else None
+        if kind == "open":
+            return self._group(depth)
+        if kind == "field":
+            return self._field(text.lower())
+        if kind == "phrase":
+            return self._phrase(text, "")
+        return self._word(text, "")
+
+    def _group(self, depth: int) -> Node | None:
+        if depth >= DEEPEST:
+            self._note(f"parentheses deeper than {DEEPEST} were left aside")
+            return None
+        node = self._either(depth + 1)
+        if self._kind() == "close":
+            self._place += 1
+        else:
+            self._note("a parenthesis is not closed: it was taken to end with the query")
+        return node
+
+    def _field(self, name: str) -> Node | None:
+        kind, value = self._tokens[self._place] if self._place < len(self._tokens) else ("", "")
+        if kind not in ("word", "phrase"):
+            self._note(f"{name}: with nothing after it was left aside")
+            return None
+        self._place += 1
+        field = FIELDS[name]
+        if field in ("title", "url"):
+            return self._phrase(value, field) if kind == "phrase" else self._word(value, field)
+        if field in ("after", "before"):
+            return self._date(name, field, value)
+        return Only(field, value.strip().lower())
+
+    def _date(self, name: str, field: str, value: str) -> Node | None:
+        moment = date_of(value)
+        if moment is None:
+            self._note(f"{name}:{value} is no date (2024, 2024-03 or 2024-03-31) and was left aside")
+            return None
+        return During(after=moment) if field == "after" else During(before=moment)
+
+    def _phrase(self, text: str, within: str) -> Node | None:
+        if not any(map(str.isalnum, text)):
+            self._note("an empty phrase was left aside" if not text.strip() else f"{text.strip()} holds no word and was left aside")
+            return None
+        return Phrase(text, within)
+
+    def _word(self, text: str, within: str) -> Node | None:
+        bare = text.rstrip("*")
+        if not any(map(str.isalnum, bare)):
+            self._note(f"{text} holds no word and was left aside")
+            return None
+        return Word(bare, prefix=bare != text, within=within)
+
+
+def _grouped(kind: type[All] | type[Any], items: list[Node]) -> Node | None:
+    """The items as one node; nested groups of the same kind are one."""
+    flat: list[Node] = []
+    for item in items:
+        flat.extend(item.items if isinstance(item, kind) else (item,))
+    if not flat:
+        return None
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))
+
+
+_DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?", re.ASCII)
+
+
+def date_of(text: str) -> float | None:
+    """The beginning of a day, month or year, UTC, seconds since the epoch; None where the text is no date."""
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    try:
+        return datetime(int(match[1]), int(match[2] or 1), int(match[3] or 1), tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def asked_words(node: Node | None) -> list[Word | Phrase]:
+    """The words and phrases that a page may be found by, in order; not those that are excluded."""
+    match node:
+        case Word() | Phrase():
+            return [node]
+        case All(items) | Any(items):
+            return [word for item in items for word in asked_words(item)]
+        case _:
+            return []

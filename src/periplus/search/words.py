@@ -1,0 +1,164 @@
+"""Which terms does a text consist of, the same whether it is indexed or asked for?
+
+A *form* is a word as written, in lower case (NFKC, ё as е). A *term* is a form's stem in the text's language, without diacritics: folded
+after stemming, since stemmers need the marks. Scripts without spaces between words (Chinese, Japanese, Korean, Thai, ...) give
+overlapping pairs of characters, and the last character alone, so that each character begins a term.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import Stemmer
+
+STEMMERS = {
+    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "cs": "czech", "da": "danish", "nl": "dutch", "en": "english",
+    "eo": "esperanto", "et": "estonian", "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi", "hu": "hungarian",
+    "id": "indonesian", "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali", "no": "norwegian", "nb": "norwegian",
+    "nn": "norwegian", "fa": "persian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+    "st": "sesotho", "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which nobody types whole
+KEPT_WORDS = 300_000  # of a language, with their terms: some 50 MB; a corpus of real pages has this many after a million pages
+# Han, kana, Hangul, bopomofo; Thai, Lao, Tibetan, Burmese, Khmer: words that no space parts
+_UNPARTED = (
+    "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u318f\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_HAS_UNPARTED = re.compile(f"[{_UNPARTED}]")
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:\+\+|#(?![a-z0-9]))?")
+_LOOKALIKES = str.maketrans(
+    {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe", "ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
+    | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ς": "σ"}
+)
+_UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")  # й is not и; Indic vowel signs and kana's marks are letters
+
+
+class Unit(NamedTuple):
+    """A stretch of a text that nothing parts: a word, or a run of a script without spaces."""
+
+    form: str
+    start: int  # in the text
+    end: int
+    run: bool  # of a script without spaces
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """(a word of any script, a unit within it, a character with its marks)."""
+    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")  # beyond, sets are slow
+    word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is a blank by then
+    parted = rf"[^\W{_UNPARTED}]"
+    units = rf"(?P<run>[{_UNPARTED}][{_UNPARTED}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
+    return re.compile(word), re.compile(units), re.compile(rf".[{marks}]*", re.DOTALL)
+
+
+def plain(text: str) -> str:
+    """The text as forms are cut from it."""
+    if text.isascii():
+        return text.lower()
+    text = text.replace("\u00ad", "").lower()
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())  # either may undo what the other did
+    return text.replace("ё", "е").replace("_", " ")
+
+
+def forms(text: str) -> list[str]:
+    """The forms of a text in order; a run without spaces is one."""
+    text = plain(text)
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    word, units, _ = _patterns()
+    if _HAS_UNPARTED.search(text):
+        return [match[0] for match in units.finditer(text)]
+    return word.findall(text)
+
+
+def located(text: str) -> Iterator[Unit]:
+    """The units of a text as it is written, with their places: for showing where something stands."""
+    _, units, _ = _patterns()
+    lower = text.lower().replace("_", " ")
+    for match in units.finditer(lower if len(lower) == len(text) else text.replace("_", " ")):
+        yield Unit(_cut(plain(match[0])), match.start(), match.end(), match["run"] is not None)
+
+
+def _cut(form: str) -> str:
+    return form[:WORD_CHARS]
+
+
+def is_run(form: str) -> bool:
+    """Whether the form is of a script without spaces."""
+    return not form.isascii() and _HAS_UNPARTED.match(form) is not None
+
+
+def folded(form: str) -> str:
+    """A form or stem without diacritics. Idempotent."""
+    if form.isascii():
+        return form
+    return "".join(map(_folded_char, unicodedata.normalize("NFC", form)))
+
+
+@cache
+def _folded_char(char: str) -> str:
+    if _UNFOLDED.match(char):
+        return "е" if char == "ё" else char
+    parts = unicodedata.normalize("NFKD", char.translate(_LOOKALIKES))
+    bare = "".join(part for part in parts if not unicodedata.combining(part))
+    return bare.translate(_LOOKALIKES)
+
+
+class _Terms(dict[str, str]):
+    """Forms of one language with their terms, found out once. A run's terms are parted by blanks."""
+
+    def __init__(self, algorithm: str) -> None:
+        self._stem = Stemmer.Stemmer(algorithm, 0).stemWord if algorithm else str
+
+    def __missing__(self, form: str) -> str:
+        if len(self) >= KEPT_WORDS:
+            self.clear()
+        self[form] = term = " ".join(pairs(form)) if is_run(form) else self._term(_cut(form))
+        return term
+
+    def _term(self, form: str) -> str:
+        if not form[:1].isalpha():  # numbers have no endings
+            return folded(form)
+        return folded(self._stem(form)) or folded(form) or form
+
+
+@cache
+def _table(algorithm: str) -> _Terms:
+    return _Terms(algorithm)
+
+
+def table(language: str) -> dict[str, str]:
+    """Forms with their terms; `table[form]` of any form. language: BCP 47; one without a stemmer has stems equal to its forms."""
+    return _table(STEMMERS.get(language.lower().partition("-")[0].partition("_")[0], ""))
+
+
+def pairs(run: str) -> list[str]:
+    """The terms of a run: each character with the next one, then the last alone. A character is one with its marks."""
+    chars = _patterns()[2].findall(folded(run))
+    return [*map("".join, pairwise(chars)), *chars[-1:]]
+
+
+def indexed_terms(text: str, language: str) -> str:
+    """The terms of a text in order, parted by blanks: what the index is given."""
+    return " ".join(map(table(language).__getitem__, forms(text)))
+
+
+def asked_terms(form: str, language: str) -> list[str]:
+    """The terms that stand one after another wherever the form stands; of a single character without spaces, what a term begins with."""
+    terms = table(language)[form].split(" ")
+    return terms[:-1] if len(terms) > 1 else terms
+
+
+def shown_forms(forms_of_text: list[str]) -> set[str]:
+    """What is indexed to tell spellings apart: each form, and "~" with its plain spelling where that is another."""
+    found = {form[:WORD_CHARS] for form in forms_of_text if not is_run(form)}
+    found.update("~" + other for form in tuple(found) if not form.isascii() and (other := folded(form)) != form)
+    return found
