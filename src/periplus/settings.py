@@ -116,6 +116,7 @@ class Keeping:
     commit_interval_s: float = _row(0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60)
     workers: int = _row(0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256)
     lease_s: float = _row(60.0, "Time after which a silent worker loses its hosts.", unit="s", low=1, high=3600)
+    index: bool = _row(True, "Make pages searchable while they are crawled; without, the first search does it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,25 @@ class Auditing:
 
     ignore: tuple[str, ...] = _row((), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes.")
     grade: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another grade for a kind of issue.")
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """What a hit counts, by where the word stands; as the search command of a collection reads them from its periplus.toml."""
+
+    weight_title: float = _row(8.0, "Of a word in the title.", unit="times", low=0, high=1000)
+    weight_anchor: float = _row(4.0, "Of a word in the links to the page.", unit="times", low=0, high=1000)
+    weight_heading: float = _row(3.0, "Of a word in a heading.", unit="times", low=0, high=1000)
+    weight_text: float = _row(1.0, "Of a word in paragraphs, lists and tables.", unit="times", low=0, high=1000)
+    weight_navigation: float = _row(0.1, "Of a word in menus and other navigation.", unit="times", low=0, high=1000)
+    weight_url: float = _row(1.5, "Of a word in the address.", unit="times", low=0, high=1000)
+    weight_spelling: float = _row(0.5, "Further, of a word written as it was asked for, ending and diacritics included.", unit="times", low=0, high=1000)
+    weight_diacritics: float = _row(
+        100.0, "Further, of a word with just these diacritics, where others have it with others.", unit="points", low=0, high=1_000_000
+    )
+    weight_phrase: float = _row(2.0, "Further, of all words one after another, as in title, heading or text.", unit="times", low=0, high=1000)
+    weight_whole_title: float = _row(1000.0, "Further, of a title or main heading that is just what was asked for.", unit="points", low=0, high=1_000_000)
+    weight_rank: float = _row(0.3, "How much the page with the greatest rank gains over the one with the least.", unit="times", low=0, high=100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +157,7 @@ class Settings:
     budget: Budget = Budget()
     keeping: Keeping = Keeping()
     auditing: Auditing = Auditing()
+    searching: Searching = Searching()
 
 
 @dataclass(frozen=True, slots=True)
