@@ -170,3 +170,4 @@ class Document:
     images_without_alt: int = 0
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
     blocks: tuple[Block, ...] = ()  # in the document's order
+    language_found: str = ""  # BCP 47, as its words tell; empty where they do not

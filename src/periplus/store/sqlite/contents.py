@@ -4,31 +4,47 @@ from __future__ import annotations
 
 import sqlite3
 
+from periplus.model.page import Block, BlockKind, Part
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec
+from periplus.store.structure import unpack_blocks, unpack_parts
+
+_OF_PAGE = "FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
 
 
 class Contents:
     """Reads bodies over one connection; the sites' dictionaries are loaded as they are met."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self._run = connection.execute
         self.codec = BodyCodec()
 
     def body(self, url_id: UrlId) -> bytes | None:
         """The page's bytes, content codings removed; None if none were kept."""
-        row = self._row(url_id, "b.data, b.dictionary_id")
+        row = self._run(f"SELECT b.data, b.dictionary_id {_OF_PAGE}", (url_id,)).fetchone()
         return self.restore(*row) if row and row[0] else None
 
     def text(self, url_id: UrlId) -> str | None:
         """The page's text; None if it was not kept, or there is none."""
-        row = self._row(url_id, "b.text")
+        row = self._run(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self.codec.unpack(row[0], None).decode() if row and row[0] is not None else None
 
-    def _row(self, url_id: UrlId, columns: str) -> tuple[bytes, int | None] | None:
-        find = f"SELECT {columns} FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
-        row: tuple[bytes, int | None] | None = self._connection.execute(find, (url_id,)).fetchone()
-        return row
+    def blocks(self, url_id: UrlId) -> tuple[Block, ...]:
+        """The page's blocks. Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept."""
+        row = self._run(f"SELECT b.text, b.blocks {_OF_PAGE}", (url_id,)).fetchone()
+        return self.blocks_of(*row) if row else ()
+
+    def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> tuple[Block, ...]:
+        """Blocks from the columns `text` and `blocks` of a body."""
+        text = "" if packed_text is None else self.codec.unpack(packed_text, None).decode()
+        if packed_blocks is not None:
+            return unpack_blocks(packed_blocks, text)
+        return tuple([Block(BlockKind.PARAGRAPH, line, "") for line in text.split("\n")]) if text else ()
+
+    def parts(self, url_id: UrlId) -> tuple[Part, ...] | None:
+        """One part for each of the page's blocks; None: they are not marked yet."""
+        row = self._run("SELECT parts FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        return unpack_parts(row[0]) if row and row[0] is not None else None
 
     def restore(self, data: bytes, dictionary_id: int | None) -> bytes:
         """A stored body as it was."""
@@ -39,4 +55,4 @@ class Contents:
     def learn(self, dictionary_id: int) -> None:
         """Makes a stored dictionary known to the codec."""
         if not self.codec.knows(dictionary_id):
-            self.codec.add(dictionary_id, self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()[0])
+            self.codec.add(dictionary_id, self._run("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()[0])

@@ -16,9 +16,10 @@ from periplus.store.bodies import PAGES_FOR_DICTIONARY, train
 from periplus.store.heads import pack_head
 from periplus.store.sqlite.contents import Contents
 from periplus.store.sqlite.history import History
+from periplus.store.structure import pack_blocks
 from periplus.urls.canonical import url_id
 
-PAGE_COLUMNS = 28
+PAGE_COLUMNS = 30
 LINK_COLUMNS = 10
 LINKS_AT_ONCE = 20  # rows of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 _LINK_VALUES = "(" + "?," * (LINK_COLUMNS - 1) + "?)"
@@ -32,13 +33,14 @@ _UPSERT_LINKS = f"INSERT INTO link VALUES {', '.join([_LINK_VALUES] * LINKS_AT_O
 
 @dataclass(frozen=True, slots=True)
 class PackedBody:
-    """A body ready to be stored. data: empty when bodies are not kept; text: its text, packed, or None."""
+    """A body ready to be stored. data: empty when bodies are not kept; text: its text, packed, or None; blocks: beside the text."""
 
     md5: bytes
     dictionary_id: int | None
     size: int
     data: bytes
     text: bytes | None
+    blocks: bytes | None = None
 
 
 def outcome_columns(outcome: Outcome) -> tuple[str, int, str]:
@@ -81,6 +83,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
         document.canonical, robots, cut, document.last_modified, document.expires, headers.get("etag"), headers.get("last-modified"),
         len(document.text), document.digests.body, document.digests.text, document.digests.folded, body_id,
         document.h1s, document.images_without_alt, document.charset.other, json.dumps(document.translations) if document.translations else "",
+        document.language_found, None,
     )  # fmt: skip
 
 
@@ -117,19 +120,25 @@ class PageWriter:
         dictionary = self._dictionaries.get(completion.lease.site) if keeping.keep_bodies else None
         data = codec.pack(outcome.body, dictionary) if keeping.keep_bodies else b""
         text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and keeping.keep_text else None
-        return PackedBody(document.digests.body, dictionary, len(outcome.body), data, text)
+        blocks = pack_blocks(document.blocks) if document.blocks and keeping.keep_text else None
+        return PackedBody(document.digests.body, dictionary, len(outcome.body), data, text, blocks)
 
     def store_body(self, packed: PackedBody, body: bytes) -> int:
         """The row that holds these bytes and this text: an earlier one when it holds exactly the same (equal digest, then compared).
 
         The text too, for the same bytes read differently under another charset.
         """
-        find = "SELECT id, dictionary_id, data, text FROM body WHERE md5 = ? AND size = ?"
-        for body_id, dictionary_id, data, text in self._connection.execute(find, (packed.md5, packed.size)):
-            if text == packed.text and bool(data) == bool(packed.data) and (not data or self._contents.restore(data, dictionary_id) == body):
-                return int(body_id)
-        insert = "INSERT INTO body (md5, dictionary_id, size, data, text) VALUES (?, ?, ?, ?, ?)"
-        row = self._connection.execute(insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text))
+        find = "SELECT id, dictionary_id, data, text, blocks FROM body WHERE md5 = ? AND size = ?"
+        for body_id, dictionary_id, data, text, blocks in self._connection.execute(find, (packed.md5, packed.size)):
+            if text != packed.text or bool(data) != bool(packed.data) or (data and self._contents.restore(data, dictionary_id) != body):
+                continue
+            if blocks is None and packed.blocks is not None:  # stored before blocks were
+                self._connection.execute("UPDATE body SET blocks = ? WHERE id = ?", (packed.blocks, body_id))
+            elif blocks != packed.blocks:
+                continue
+            return int(body_id)
+        insert = "INSERT INTO body (md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?)"
+        row = self._connection.execute(insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text, packed.blocks))
         return int(row.lastrowid or 0)
 
     def store_page(self, completion: Completion, document: Document, packed: PackedBody | None, now: float) -> bool:

@@ -30,7 +30,6 @@ SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.sit
 def connect(folder: Path) -> sqlite3.Connection:
     """A connection that only reads. Sorts spill to disk, so that a long list needs little memory. Raises NoCollection, StoreError."""
     connection = schema.connect(folder, read_only=True)
-    connection.execute("PRAGMA temp_store = FILE")
     connection.create_function("matches", 2, _matches, deterministic=True)
     return connection
 

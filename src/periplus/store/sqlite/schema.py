@@ -11,12 +11,13 @@ from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
-from periplus.store.sqlite import checks
+from periplus.store.sqlite import changes, checks
 from periplus.store.sqlite.history import HISTORY
-from periplus.store.sqlite.views import CREATE_VIEWS
+from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 
 DATABASE = "collection.db"
-SCHEMA_VERSION = 2  # 1: while the tables still changed from day to day
+SCHEMA_VERSION = 3  # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow
+OLDEST_READ = 2
 MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"})
@@ -61,8 +62,9 @@ CREATE TABLE page (
     description TEXT NOT NULL, h1 TEXT NOT NULL, canonical TEXT NOT NULL, robots TEXT NOT NULL, cut TEXT NOT NULL,
     last_modified REAL NOT NULL, expires REAL NOT NULL, etag TEXT NOT NULL, last_modified_field TEXT NOT NULL,
     text_chars INTEGER NOT NULL, body_md5 BLOB NOT NULL, text_md5 BLOB NOT NULL, folded_md5 BLOB NOT NULL, body_id INTEGER,
-    h1s INTEGER NOT NULL, images_without_alt INTEGER NOT NULL, other_charset TEXT NOT NULL, translations TEXT NOT NULL);
-CREATE TABLE body (id INTEGER PRIMARY KEY, md5 BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB);
+    h1s INTEGER NOT NULL, images_without_alt INTEGER NOT NULL, other_charset TEXT NOT NULL, translations TEXT NOT NULL,
+    language_found TEXT NOT NULL DEFAULT '', parts BLOB);
+CREATE TABLE body (id INTEGER PRIMARY KEY, md5 BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB, blocks BLOB);
 CREATE INDEX body_md5 ON body (md5);
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE visit (
@@ -77,6 +79,20 @@ CREATE TABLE bad_link (
     source INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, anchor TEXT NOT NULL, why TEXT NOT NULL);
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+"""
+# From schema 2 to 3. What readers of an older file meet in place of what it lacks, under the same names, is in memory only.
+_UPGRADE = f"""
+ALTER TABLE page ADD COLUMN language_found TEXT NOT NULL DEFAULT '';
+ALTER TABLE page ADD COLUMN parts BLOB;
+ALTER TABLE body ADD COLUMN blocks BLOB;
+{changes.TABLES}
+"""
+_IN_PLACE = """
+CREATE TEMP VIEW page AS SELECT *, '' AS language_found, NULL AS parts FROM main.page;
+CREATE TEMP VIEW body AS SELECT *, NULL AS blocks FROM main.body;
+CREATE TEMP TABLE change (seq INTEGER PRIMARY KEY, url_id INTEGER NOT NULL);
+CREATE TEMP TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER);
+CREATE TEMP TABLE evidence (site_id INTEGER, name TEXT, data BLOB);
 """
 
 
@@ -138,7 +154,7 @@ def _build(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + CREATE_VIEWS)
+        connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + changes.TABLES + CREATE_VIEWS)
         connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
         connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
         connection.execute("COMMIT")
@@ -159,13 +175,17 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
         connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
-        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")  # a reader's long lists spill to disk when they are sorted
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
-        version = int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
+        version = _version(connection)
         if version > SCHEMA_VERSION:
             raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
-        if version < SCHEMA_VERSION:
+        if version < OLDEST_READ:
             raise StoreError(f"{path} was made by a development version (schema {version}), which none reads any longer. Crawl again into another folder.")
+        if version < SCHEMA_VERSION and read_only:
+            connection.executescript(_IN_PLACE)
+        elif version < SCHEMA_VERSION:
+            _upgrade(folder, connection)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:
@@ -175,6 +195,30 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             raise
         raise StoreError(f"{path} cannot be read as a collection: {error}. Restore it from a copy, or crawl again into another folder.") from None
     return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
+
+
+def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
+    """Brings the file to this schema: all of it or nothing. No row is written anew, so a large collection takes no longer."""
+    with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
+        if _version(connection) == SCHEMA_VERSION:  # another process was first
+            return
+        for statement in _statements(_UPGRADE + DROP_VIEWS + CREATE_VIEWS):
+            connection.execute(statement)
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One by one: `executescript` would end the transaction that they belong to."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 class WriteLock:

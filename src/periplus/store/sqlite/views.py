@@ -187,3 +187,4 @@ RUNS = _view(
 )
 VIEWS = {view.name: view for view in (URLS, PAGES, LINKS, REDIRECTS, VISITS, HOSTS, SITES, RUNS)}
 CREATE_VIEWS = "".join(view.statement for view in VIEWS.values())
+DROP_VIEWS = "".join(f"DROP VIEW IF EXISTS {name};\n" for name in VIEWS)

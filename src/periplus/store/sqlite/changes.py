@@ -1,0 +1,109 @@
+"""Which pages changed since one last looked? For whoever follows a collection: the search index, the marks of content.
+
+A trigger notes each page that is stored, replaced, filed under another URL, or is no page any longer, in the transaction that does it:
+so none is missed, whatever is killed when. What is noted is that something changed; what a page is now, its rows tell. A follower has
+a name and a place. It begins with all pages, in the order of their ids, then reads the changes since it began; it moves its place when
+it is done with what it read, best in one transaction with what it made of it. What all followers have passed is forgotten.
+Without followers nothing is noted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from periplus.model.freshness import READ
+from periplus.model.web import UrlId
+
+_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
+_FOLLOWED = "EXISTS (SELECT 1 FROM follower)"
+TABLES = f"""
+CREATE TABLE change (seq INTEGER PRIMARY KEY AUTOINCREMENT, url_id INTEGER NOT NULL);
+CREATE TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER) WITHOUT ROWID;
+CREATE TABLE evidence (site_id INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (site_id, name)) WITHOUT ROWID;
+CREATE TRIGGER page_stored AFTER INSERT ON page WHEN {_FOLLOWED}
+BEGIN INSERT INTO change (url_id) VALUES (NEW.url_id); END;
+CREATE TRIGGER page_moved AFTER UPDATE OF url_id ON page WHEN {_FOLLOWED}
+BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id), (NEW.url_id); END;
+CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_FOLLOWED}
+BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
+CREATE TRIGGER page_restated AFTER UPDATE OF reason ON url
+WHEN OLD.reason <> NEW.reason AND (OLD.reason IN ({_READ}) OR NEW.reason IN ({_READ})) AND {_FOLLOWED}
+    AND EXISTS (SELECT 1 FROM page WHERE url_id = NEW.id)
+BEGIN INSERT INTO change (url_id) VALUES (NEW.id); END;
+"""
+
+_FIRST: Final = -(1 << 63)  # no id is below it
+
+
+class Place(NamedTuple):
+    """How far a follower came. seq: of the last change that it passed; scanned: the last page of its first round, None: it is through."""
+
+    seq: int
+    scanned: int | None
+
+
+def follow(connection: sqlite3.Connection, name: str) -> Place:
+    """The follower's place; a new one begins. Within a transaction."""
+    newest = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)"
+    connection.execute(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
+    return Place(*connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone())
+
+
+def place_of(connection: sqlite3.Connection, name: str) -> Place | None:
+    """Where a follower stands; None: there is none of that name."""
+    found = connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone()
+    return Place(*found) if found else None
+
+
+def unfollow(connection: sqlite3.Connection, name: str) -> None:
+    """Forgets a follower; if it comes again, it begins anew. Within a transaction."""
+    connection.execute("DELETE FROM follower WHERE name = ?", (name,))
+    _prune(connection)
+
+
+def after(connection: sqlite3.Connection, place: Place, most: int) -> tuple[Sequence[UrlId], Place]:
+    """The next pages to look at, each once, and the place behind them. None: all was seen."""
+    seq, scanned = place
+    if scanned is not None:
+        comparison = ">=" if scanned == _FIRST else ">"
+        found = connection.execute(f"SELECT url_id FROM page WHERE url_id {comparison} ? ORDER BY url_id LIMIT ?", (scanned, most)).fetchall()
+        if found:
+            return [UrlId(url_id) for (url_id,) in found], Place(seq, found[-1][0])
+    rows = connection.execute("SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most)).fetchall()
+    return list(dict.fromkeys(UrlId(url_id) for _, url_id in rows)), Place(rows[-1][0] if rows else seq, None)
+
+
+def waiting(connection: sqlite3.Connection, place: Place) -> int:
+    """How many pages and changes are still to be looked at."""
+    pages = 0
+    if place.scanned is not None:
+        pages = connection.execute("SELECT count(*) FROM page WHERE url_id > ?", (place.scanned,)).fetchone()[0]
+    return int(pages) + int(connection.execute("SELECT count(*) FROM change WHERE seq > ?", (place.seq,)).fetchone()[0])
+
+
+def passed(connection: sqlite3.Connection, name: str, place: Place) -> None:
+    """The follower is done with all up to this place. Within a transaction."""
+    connection.execute("UPDATE follower SET seq = ?, scanned = ? WHERE name = ?", (*place, name))
+    _prune(connection)
+
+
+def note(connection: sqlite3.Connection, ids: Sequence[UrlId]) -> None:
+    """Notes that something about these pages changed that is not in their rows, for the other followers. Within a transaction."""
+    connection.executemany(f"INSERT INTO change (url_id) SELECT ? WHERE {_FOLLOWED}", [(url_id,) for url_id in ids])
+
+
+def _prune(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM change WHERE seq <= coalesce((SELECT min(seq) FROM follower), 1 << 62)")
+
+
+def evidence(connection: sqlite3.Connection, site_id: int, name: str) -> bytes | None:
+    """What was written for a site under a name."""
+    found = connection.execute("SELECT data FROM evidence WHERE site_id = ? AND name = ?", (site_id, name)).fetchone()
+    return found[0] if found else None
+
+
+def write_evidence(connection: sqlite3.Connection, site_id: int, name: str, data: bytes) -> None:
+    """In place of what was there. Within a transaction."""
+    connection.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?)", (site_id, name, data))

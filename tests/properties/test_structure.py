@@ -1,0 +1,55 @@
+"""Blocks in the store: what was put comes out."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.document.blocks import text_of
+from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.store.structure import pack_blocks, pack_parts, unpack_blocks, unpack_parts
+
+LINE = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), min_size=1, max_size=300)
+PATH = st.text("abc/#.", max_size=20)
+
+
+@st.composite
+def a_block(draw):
+    kind = draw(st.sampled_from(BlockKind))
+    text = draw(LINE)
+    if kind is BlockKind.CODE:
+        text = "\n".join([text, *draw(st.lists(st.text("xy ", max_size=3), max_size=4)), "end"])
+    level = draw(st.integers(1, 6)) if kind is BlockKind.HEADING else 0
+    chars = draw(st.one_of(st.just(0), st.just(len(text)), st.integers(0, 80_000)))
+    return Block(kind, text, draw(PATH), level, draw(st.sampled_from(Position)), chars, draw(st.sampled_from(["", "", "cs", "zh-hant"])))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(a_block(), min_size=1, max_size=30).map(tuple))
+def test_blocks_come_out_as_they_went_in(blocks):
+    assert unpack_blocks(pack_blocks(blocks), text_of(blocks)) == blocks
+
+
+@given(st.lists(st.sampled_from(Part)))
+def test_parts_come_out_as_they_went_in(parts):
+    assert unpack_parts(pack_parts(parts)) == tuple(parts)
+    assert len(pack_parts(parts)) == len(parts)
+
+
+def test_the_numbers_of_kinds_and_landmarks_never_change():
+    """They stand in collections."""
+    blocks = (
+        *(Block(kind, "x", "p", 1 if kind is BlockKind.HEADING else 0) for kind in BlockKind),
+        *(Block(BlockKind.PARAGRAPH, "y", "p", 0, place) for place in Position),
+    )
+    assert unpack_blocks(bytes.fromhex(STORED), text_of(blocks)) == blocks
+
+
+def test_every_kind_landmark_and_part_has_a_number():
+    for kind in BlockKind:
+        for place in Position:
+            block = Block(kind, "x", "", 0, place)
+            assert unpack_blocks(pack_blocks([block]), text_of([block])) == (block,)
+
+
+STORED = "28b52ffd206b8d0100c0011000000011000101020304050607080205427000780a780a006080cf7d4ce500e4c00e9c03e0e660061727e339a705"

@@ -1,0 +1,298 @@
+"""Followers of a collection: none misses a page, whatever is stored, replaced, moved or lost, and whoever is killed when."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from periplus.errors import StoreError
+from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.settings import Settings
+from periplus.store.sqlite import block_rows, changes, reading, runs, schema
+from periplus.store.sqlite.contents import Contents
+from periplus.store.structure import pack_blocks
+
+BLOCKS = (
+    Block(BlockKind.TITLE, "A title", "head/title", position=Position.HEAD),
+    Block(BlockKind.HEADING, "Heading", "div#a.b/h1", 1, Position.MAIN),
+    Block(BlockKind.LINK, "a link", "ul/li", 0, Position.NAV, 6),
+    Block(BlockKind.CODE, "def f():\n\n    return 1", "pre"),
+    Block(BlockKind.PARAGRAPH, "příliš žluťoučký", "p", 0, Position.BODY, 3, "cs"),
+)
+TEXT = "Heading\na link\ndef f():\n\n    return 1\npříliš žluťoučký"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    schema.create(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def connection(folder):
+    connection = schema.connect(folder)
+    yield connection
+    connection.close()
+
+
+def put(connection, url_id, reason="ok", *, blocks=BLOCKS, replace=True):
+    """A page as `pages` writes it, with its URL on host 1."""
+    contents = Contents(connection)
+    run = connection.execute
+    run("INSERT OR IGNORE INTO site (id, key) VALUES (1, 'a.test')")
+    run("INSERT OR IGNORE INTO host (id, key, site_id) VALUES (1, 'a.test', 1)")
+    run("INSERT OR IGNORE INTO url (id, text, host_id, reason, first_seen) VALUES (?, 'http://a.test/' || ?, 1, 'waiting', 0)", (url_id, url_id))
+    run("UPDATE url SET reason = ? WHERE id = ?", (reason, url_id))
+    insert = "INSERT INTO body (md5, size, data, text, blocks) VALUES (x'00', 1, x'', ?, ?)"
+    body = run(insert, (contents.codec.pack(TEXT.encode(), None), pack_blocks(blocks))).lastrowid
+    names = "url_id, fetched, media_type, size, wire_bytes, took_s, charset, charset_source, language, title, description, h1, canonical, robots, cut, "
+    names += "last_modified, expires, etag, last_modified_field, text_chars, body_md5, text_md5, folded_md5, body_id, h1s, images_without_alt, "
+    names += "other_charset, translations"
+    row = (url_id, 0, "text/html", 1, 1, 0, "utf-8", "meta", "", "A title", "", "", "", "", "", 0, 0, "", "", len(TEXT), b"", b"1", b"2", body, 0, 0, "", "")
+    run(f"INSERT OR REPLACE INTO page ({names}) VALUES ({','.join('?' * len(row))})", row)
+
+
+def seen(connection, place, at_once=2):
+    """All that a follower gets from its place on, and where it stands then."""
+    found = []
+    while True:
+        ids, place = changes.after(connection, place, at_once)
+        if not ids:
+            return found, place
+        found += ids
+
+
+def test_a_new_follower_gets_all_pages_and_then_what_changes(connection):
+    for number in (5, -3, 9):
+        put(connection, number)
+    place = changes.follow(connection, "index")
+    put(connection, 7)  # while it begins
+    found, place = seen(connection, place)
+    assert set(found) == {-3, 5, 7, 9}
+    assert seen(connection, place) == ([], place)
+    put(connection, 5)
+    connection.execute("UPDATE url SET reason = 'not-found' WHERE id = 9")
+    assert seen(connection, place)[0] == [5, 9]
+
+
+def test_pages_that_move_are_told_under_both_addresses(connection):
+    put(connection, 1)
+    _, place = seen(connection, changes.follow(connection, "index"))
+    connection.execute("UPDATE page SET url_id = 2 WHERE url_id = 1")
+    assert seen(connection, place)[0] == [1, 2]
+
+
+def test_what_is_no_page_and_never_was_is_not_told(connection):
+    _, place = seen(connection, changes.follow(connection, "index"))
+    connection.execute("INSERT INTO url (id, text, host_id, reason, first_seen) VALUES (1, 'x', 1, 'waiting', 0)")
+    connection.execute("UPDATE url SET reason = 'not-found' WHERE id = 1")
+    assert seen(connection, place)[0] == []
+    put(connection, 2)
+    assert seen(connection, place)[0] == [2]
+    connection.execute("UPDATE page SET parts = x'00' WHERE url_id = 2")
+    assert seen(connection, place)[0] == [2]
+
+
+def test_a_follower_goes_on_where_it_was_and_others_are_not_its_business(connection):
+    one, two = changes.follow(connection, "one"), changes.follow(connection, "two")
+    put(connection, 1)
+    _, one = seen(connection, one)
+    changes.passed(connection, "one", one)
+    put(connection, 2)
+    assert changes.follow(connection, "one") == one
+    assert seen(connection, one)[0] == [2]
+    assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]  # as pages, and as changes since it began
+    _, two = seen(connection, two)
+    changes.passed(connection, "two", two)
+    assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # one has not passed it
+    changes.unfollow(connection, "one")
+    assert connection.execute("SELECT url_id FROM change").fetchall() == []
+    assert changes.place_of(connection, "one") is None
+
+
+def test_without_followers_nothing_is_noted(connection):
+    put(connection, 1)
+    changes.note(connection, [1])
+    assert connection.execute("SELECT count(*) FROM change").fetchone() == (0,)
+
+
+def test_waiting_counts_what_is_left(connection):
+    put(connection, 1)
+    put(connection, 2)
+    place = changes.follow(connection, "index")
+    put(connection, 2)
+    assert changes.waiting(connection, place) == 3
+    _, place = changes.after(connection, place, 1)
+    assert changes.waiting(connection, place) == 2
+
+
+def test_a_follower_that_is_new_begins_after_forgotten_changes(connection):
+    """The numbers of changes are never given twice, so a place stays right though all before it is forgotten."""
+    first = changes.follow(connection, "first")
+    put(connection, 1)
+    _, first = seen(connection, first)
+    changes.passed(connection, "first", first)
+    second = changes.follow(connection, "second")
+    assert second.seq == first.seq
+    put(connection, 1)
+    assert seen(connection, first)[0] == [1]
+    assert seen(connection, second)[0] == [1, 1]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from periplus.store.sqlite import changes, schema
+sys.path.insert(0, {tests!r})
+from unit.test_changes import put
+connection = schema.connect(Path({folder!r}))
+statements = 0
+def traced(statement):
+    global statements
+    statements += 1
+    if statements == {at}:
+        os.kill(os.getpid(), 9)
+with connection:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.set_trace_callback(traced)
+    put(connection, 3)
+    connection.execute("UPDATE url SET reason = 'not-found' WHERE id = 1")
+    connection.execute("COMMIT")
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("at", [1, 6, 9, 10, 12, 99])
+def test_a_kill_between_statements_leaves_page_and_change_or_neither(folder, at):
+    connection = schema.connect(folder)
+    put(connection, 1)
+    _, place = seen(connection, changes.follow(connection, "index"))
+    connection.close()
+    tests = __file__.rpartition("/unit/")[0]
+    subprocess.run([sys.executable, "-c", KILLED.format(tests=tests, folder=str(folder), at=at)], check=False)
+    connection = schema.connect(folder)
+    stored = {url_id for (url_id,) in connection.execute("SELECT url_id FROM page")}
+    gone = connection.execute("SELECT reason FROM url WHERE id = 1").fetchone()[0] == "not-found"
+    assert set(seen(connection, place)[0]) == ({3} if 3 in stored else set()) | ({1} if gone else set())
+    assert (3 in stored) == gone == (at == 99)
+    connection.close()
+
+
+def test_random_moves_leave_a_follower_with_what_is_there(connection):
+    """A follower that copies what it is told has the collection's pages, whenever it stops and begins again."""
+    rng = random.Random(4)
+    copy: dict[int, bool] = {}
+    for _ in range(120):
+        number = rng.randrange(12)
+        if rng.random() < 0.6:
+            put(connection, number)
+        else:
+            connection.execute("UPDATE url SET reason = ? WHERE id = ?", (rng.choice(["not-found", "ok", "alias"]), number))
+        if rng.random() < 0.3:
+            place = changes.follow(connection, "copy")
+            ids, after = changes.after(connection, place, rng.choice([1, 3, 50]))
+            for page in ids:
+                copy[page] = any(True for _ in block_rows.pages_of(connection, [page]))
+            if rng.random() < 0.8:  # else it was killed before it could say so
+                changes.passed(connection, "copy", after)
+    for page in seen(connection, changes.follow(connection, "copy"))[0]:
+        copy[page] = any(True for _ in block_rows.pages_of(connection, [page]))
+    there = {page.url_id for page in block_rows.pages_of_site(connection, 1)}
+    assert {page for page, is_there in copy.items() if is_there} == there
+
+
+def test_evidence_is_kept_by_site_and_name(connection):
+    assert changes.evidence(connection, 1, "template") is None
+    changes.write_evidence(connection, 1, "template", b"one")
+    changes.write_evidence(connection, 1, "template", b"two")
+    changes.write_evidence(connection, 2, "template", b"three")
+    assert changes.evidence(connection, 1, "template") == b"two"
+
+
+def test_pages_come_with_their_blocks_and_parts(connection):
+    put(connection, 1)
+    put(connection, 2, "not-found")
+    (page,) = block_rows.pages_of(connection, [2, 1, 3])
+    assert (page.url_id, page.url, page.blocks, page.parts, page.title) == (1, "http://a.test/1", BLOCKS, None, "A title")
+    parts = [Part.NAVIGATION if block.kind is BlockKind.LINK else Part.CONTENT for block in BLOCKS]
+    block_rows.write_parts(connection, [(1, page.body_id, parts), (2, 999, parts)])
+    assert next(block_rows.pages_of_site(connection, 1)).parts == tuple(parts)
+    assert Contents(connection).parts(1) == tuple(parts)
+    assert Contents(connection).parts(2) is None
+    put(connection, 1)
+    assert Contents(connection).parts(1) is None  # another page now
+    assert Contents(connection).blocks(1) == BLOCKS
+
+
+def as_schema_2(folder):
+    """The collection as the version before wrote it."""
+    with sqlite3.connect(folder / schema.DATABASE) as connection:
+        connection.executescript(
+            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone;"
+            "DROP TRIGGER page_restated;"
+            + "".join(f"DROP VIEW {name};" for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall())
+            + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER TABLE body DROP COLUMN blocks;"
+            "UPDATE meta SET value = '2' WHERE name = 'schema';"
+        )
+    connection.close()
+
+
+def test_an_older_collection_stays_readable_and_is_not_touched(folder, connection):
+    put(connection, 1)
+    connection.close()
+    as_schema_2(folder)
+    connection = reading.connect(folder)
+    (page,) = block_rows.pages_of_site(connection, 1)
+    assert [block.text for block in page.blocks] == ["Heading", "a link", "def f():", "", "    return 1", "příliš žluťoučký"]
+    assert page.parts is None
+    assert changes.place_of(connection, "index") is None
+    assert changes.evidence(connection, 1, "x") is None
+    connection.close()
+    with sqlite3.connect(folder / schema.DATABASE) as raw:
+        assert raw.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == ("2",)
+
+
+def test_an_older_collection_is_brought_up_to_date_when_it_is_written(folder, connection):
+    put(connection, 1)
+    wanted = structure(connection)
+    connection.close()
+    as_schema_2(folder)
+    connection = schema.connect(folder)
+    assert structure(connection) == wanted
+    assert Contents(connection).text(1) == TEXT
+    place = changes.follow(connection, "index")
+    put(connection, 2)
+    assert set(seen(connection, place)[0]) == {1, 2}
+    connection.close()
+    runs.begin_run(folder, "crawl", (), Settings(), 0.0)
+
+
+def structure(connection):
+    names = connection.execute("SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2").fetchall()
+    return names, [connection.execute(f"PRAGMA table_info({name})").fetchall() for kind, name in names if kind == "table"]
+
+
+def test_an_upgrade_that_is_killed_leaves_the_older_collection(folder, connection):
+    put(connection, 1)
+    connection.close()
+    as_schema_2(folder)
+    ask = "import os, sqlite3; from pathlib import Path; from periplus.store.sqlite import schema\n"
+    ask += (
+        "def stop(folder, connection):\n  connection.set_trace_callback(lambda said: said.startswith('CREATE TRIGGER page_gone') and os.kill(os.getpid(), 9))\n"
+    )
+    ask += f"  upgrade(folder, connection)\nupgrade, schema._upgrade = schema._upgrade, stop\nschema.connect(Path({str(folder)!r}))"
+    assert subprocess.run([sys.executable, "-c", ask], check=False).returncode == -9
+    with sqlite3.connect(folder / schema.DATABASE) as raw:
+        assert raw.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == ("2",)
+        assert raw.execute("SELECT name FROM sqlite_schema WHERE name = 'change'").fetchone() is None
+    schema.connect(folder).close()
+
+
+def test_a_version_from_the_future_is_refused(folder, connection):
+    connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema'")
+    with pytest.raises(StoreError, match="Upgrade"):
+        schema.connect(folder)
