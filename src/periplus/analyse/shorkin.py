@@ -32,6 +32,11 @@ class ChainCluster:
     navigation: Chains  # ascending
     min_nav_bytes: int  # what a page must share of it to join
 
+    @property
+    def chain_bytes(self) -> int:
+        """The navigation part's length as the rules measure it."""
+        return int(lengths(self.navigation).sum())
+
 
 @dataclass(slots=True)
 class _Growth:

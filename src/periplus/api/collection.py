@@ -14,6 +14,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.errors import UsageError
 from periplus.model.frontier import HostRow
 from periplus.model.results import StateTally
+from periplus.model.template import PUBLISHED, TemplateRules
 from periplus.model.web import Url
 from periplus.settings import read_settings, settings_from
 from periplus.store.sqlite import listing, reading, runs, schema
@@ -25,6 +26,7 @@ from periplus.urls.scope import site_key
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
     from periplus.api.site import Site
+    from periplus.api.templates import Templates, Watch
     from periplus.model.comparison import Comparison
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
@@ -134,6 +136,18 @@ class Collection:
 
         with _without_collector(), reading.limited(self._connection, self._limit_s):
             return site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
+
+    def templates(
+        self, site: str = "", *, method: str = "shorkin", rules: TemplateRules = PUBLISHED, watch: Watch = lambda what, done, total: None
+    ) -> Templates:
+        """Which pages of the site one template made, and what of them is navigation. watch: is told what is done, and of how many pages.
+
+        Pages are marked one by one from the store, so the collection must stay open.
+        """
+        from periplus.api.templates import TemplateOrder, site_templates
+
+        with reading.limited(self._connection, self._limit_s):
+            return site_templates(self._connection, TemplateOrder(site, method, rules), watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
         """Writes sitemap.xml of the pages worth finding into folder, with its parts where one file is not enough; says where.

@@ -24,6 +24,7 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
     "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),
     "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
     "report": ("periplus.cli.report", "Write one page that shows what was found."),
+    "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
     "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
     "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
 }

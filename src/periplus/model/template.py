@@ -21,13 +21,16 @@ class TemplateRules:
     cluster_pages: int = 4  # a smaller cluster is none
 
 
+PUBLISHED = TemplateRules()
+
+
 @dataclass(frozen=True, slots=True)
 class TemplatePage:
     """One page, and how much of it is navigation."""
 
     url: Url
     title: str
-    size_bytes: int  # of its source as UTF-8
+    size_bytes: int  # of its source as UTF-8, without white space around tags
     navigation_bytes: int  # of these, in fragmenters that are navigation
 
 
@@ -42,9 +45,10 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class SiteTemplates:
-    """A site's templates, largest first as they were found, and the pages that none took."""
+    """A site's templates, largest first, and the pages that none took."""
 
     site: SiteKey
+    method: str
     rules: TemplateRules
     templates: tuple[Template, ...]
     others: tuple[TemplatePage, ...]
