@@ -26,15 +26,16 @@ STATE = "periplus.json"
 LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
 VERSION = 1  # of fields and terms: an index of another one is made anew
 HEAP_BYTES = 96_000_000  # the engine writes a segment when so much is collected
-NOTHING = -1  # the position of an empty index
+NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What an index says of itself. position: the last change of the collection that it holds."""
+    """What an index says of itself. position: up to where it follows the collection; whoever follows knows what the numbers mean,
+    here a later position is the greater one."""
 
     collection: str
-    position: int
+    position: tuple[int, int]
     version: int = VERSION
 
 
@@ -46,7 +47,8 @@ def read_state(folder: Path) -> IndexState | None:
     """What the index in folder (a collection's) says of itself; None where there is none that this program knows."""
     try:
         content = json.loads((folder / FOLDER / STATE).read_text("utf-8"))
-        state = IndexState(str(content["collection"]), int(content["position"]), int(content["version"]))
+        first, second = content["position"]
+        state = IndexState(str(content["collection"]), (int(first), int(second)), int(content["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return state if state.version == VERSION else None
@@ -95,8 +97,8 @@ class IndexWriter:
             self._held = held.pop_all()
 
     @property
-    def position(self) -> int:
-        """The last change that the index holds; NOTHING: it is empty."""
+    def position(self) -> tuple[int, int]:
+        """Up to where the index follows the collection; NOTHING: it is empty."""
         return self._state.position
 
     def put(self, pages: Iterable[PageToIndex]) -> int:
@@ -115,8 +117,8 @@ class IndexWriter:
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
 
-    def commit(self, position: int) -> None:
-        """Makes searchable, and safe, what was put and removed. position: the last change that the index now holds."""
+    def commit(self, position: tuple[int, int]) -> None:
+        """Makes searchable, and safe, what was put and removed. position: up to where the index now follows."""
         with _translated(self._folder):
             self._writer.commit()
             self._state = IndexState(self._state.collection, position)

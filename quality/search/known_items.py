@@ -1,0 +1,180 @@
+"""Does a search put the very page first that its words were taken from?
+
+For each manual: titles that one page alone has, link texts that lead to one page alone, and sentences that stand in one page alone, each asked
+for as it stands (a sentence also in quotes). Sampled with a fixed seed. `first`: share of queries whose page comes first; `MRR`: mean of
+1 / place over the first ten. Also how long queries take, and how fast pages are indexed.
+
+    python -m quality.search.known_items [--root FOLDER]... [--json FILE]
+
+Manuals are looked for below each root and below `/`; without any, the project's own small set stands in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it is started
+
+from manuals import Manual, manuals
+from own_pages import own_manuals
+
+from periplus.model.page import BlockKind
+from periplus.model.search import PageToIndex
+from periplus.model.web import UrlId
+from periplus.search.asking import Searcher, Wish
+from periplus.search.fields import whole_name
+from periplus.search.index import IndexWriter
+from periplus.settings import Searching
+
+SEED = 7
+MOST_QUERIES = 100  # of a kind and manual
+SENTENCE_WORDS = (6, 14)
+_SENTENCE = re.compile(r"[^.!?。]+[.!?。]")
+_OPERATORS = re.compile(r'["“”„«»()|*]|(?<!\S)[-+]|\b(?:AND|OR|NOT)\b|(?<=\w):')
+
+
+class Item(NamedTuple):
+    """A query, and the page that it was taken from."""
+
+    kind: str
+    query: str
+    page: UrlId
+
+
+class Score(NamedTuple):
+    queries: int
+    first: float
+    mrr: float
+
+
+def items(manual: Manual, rng: random.Random) -> list[Item]:
+    """The queries of one manual."""
+    return [*_titles(manual, rng), *_anchors(manual, rng), *_sentences(manual, rng)]
+
+
+def _sampled(kind: str, found: Sequence[tuple[str, UrlId]], rng: random.Random) -> list[Item]:
+    chosen = rng.sample(sorted(found), min(MOST_QUERIES, len(found)))
+    return [Item(kind, query, page) for query, page in chosen]
+
+
+def _plain(text: str) -> str:
+    """The words, without what a query would take for an operator."""
+    return " ".join(_OPERATORS.sub(" ", text).split())
+
+
+def _titles(manual: Manual, rng: random.Random) -> list[Item]:
+    texts = Counter(page.folded for page in manual.pages)
+    counts = Counter(whole_name(page.title) for page in manual.pages)
+    unique = [(_plain(page.title), page.url_id) for page in manual.pages if counts[whole_name(page.title)] == 1 and texts[page.folded] == 1]
+    return _sampled("title", [entry for entry in unique if entry[0]], rng)
+
+
+def _anchors(manual: Manual, rng: random.Random) -> list[Item]:
+    counts = Counter(whole_name(anchor) for page in manual.pages for anchor in page.anchors)
+    titles = Counter(whole_name(page.title) for page in manual.pages)
+    found = []
+    for page in manual.pages:
+        for anchor in page.anchors:
+            name = whole_name(anchor)
+            if counts[name] == 1 and titles[name] == 0 and len(name.split()) >= 2:
+                found.append((_plain(anchor), page.url_id))
+    return _sampled("anchor", found, rng)
+
+
+def _sentences(manual: Manual, rng: random.Random) -> list[Item]:
+    low, high = SENTENCE_WORDS
+    counts: Counter[str] = Counter()
+    found: list[tuple[str, UrlId]] = []
+    for page in manual.pages:
+        here = {
+            sentence.strip(" .!?")
+            for block in page.blocks
+            if block.kind is BlockKind.PARAGRAPH
+            for sentence in _SENTENCE.findall(block.text)
+            if low <= len(sentence.split()) <= high or (" " not in sentence and 12 <= len(sentence) <= 40)
+        }
+        counts.update(map(whole_name, here))
+        found += [(sentence, page.url_id) for sentence in here]
+    unique = [(_plain(sentence), page) for sentence, page in found if counts[whole_name(sentence)] == 1]
+    chosen = _sampled("sentence", unique, rng)
+    return [*chosen, *(Item("quoted", f'"{item.query}"', item.page) for item in chosen)]
+
+
+def score(searcher: Searcher, asked: Sequence[Item], took: list[float]) -> dict[str, Score]:
+    """By kind. took: gains the seconds of each query."""
+    places: dict[str, list[int]] = {}
+    for item in asked:
+        begun = time.perf_counter()
+        found = searcher.search(item.query, Wish(10), lambda ids: [0.0] * len(ids))
+        took.append(time.perf_counter() - begun)
+        ids = [(match.url_id, *match.twins) for match in found.matches]
+        places.setdefault(item.kind, []).append(next((at for at, group in enumerate(ids, 1) if item.page in group), 0))
+    return {
+        kind: Score(len(some), sum(place == 1 for place in some) / len(some), sum(1 / place for place in some if place) / len(some))
+        for kind, some in places.items()
+    }
+
+
+def index_of(folder: Path, pages: Sequence[PageToIndex]) -> float:
+    """Makes the index; returns pages a second."""
+    begun = time.perf_counter()
+    writer = IndexWriter(folder, "known items")
+    writer.put(pages)
+    writer.commit((0, 0))
+    writer.close()
+    return len(pages) / (time.perf_counter() - begun)
+
+
+def measured(kept: Sequence[Manual]) -> dict[str, object]:
+    """All figures: one index over all manuals, as a collection of several sites would have."""
+    pages = [page for manual in kept for page in manual.pages]
+    took: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        speed = index_of(Path(folder), pages)
+        searcher = Searcher(Path(folder), Searching())
+        scores = {manual.name: score(searcher, items(manual, random.Random(SEED)), took) for manual in kept}
+    return {
+        "pages": len(pages),
+        "pages_per_s": round(speed),
+        "query_ms": round(statistics.median(took) * 1000, 3),
+        "scores": {name: {kind: value._asdict() for kind, value in some.items()} for name, some in scores.items()},
+        "first": _pooled(scores),
+    }
+
+
+def _pooled(scores: dict[str, dict[str, Score]]) -> dict[str, float]:
+    """Share of first places by kind, over all manuals."""
+    kinds = sorted({kind for some in scores.values() for kind in some})
+    total = {kind: [some[kind] for some in scores.values() if kind in some] for kind in kinds}
+    return {kind: round(sum(one.first * one.queries for one in some) / sum(one.queries for one in some), 4) for kind, some in total.items()}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--root", type=Path, action="append", default=[], help="Where packages were unpacked; / comes last.")
+    options.add_argument("--own", action="store_true", help="Only the project's own small set.")
+    options.add_argument("--json", type=Path, help="Write all figures to this file.")
+    given = options.parse_args()
+    kept = [] if given.own else list(manuals([*given.root, Path("/")]))
+    found = measured(kept or own_manuals())
+    for name, some in found["scores"].items():  # type: ignore[attr-defined]
+        for kind, value in some.items():
+            print(f"{name:15} {kind:9} {value['queries']:4} queries   first {value['first']:.3f}   MRR {value['mrr']:.3f}")
+    print(f"{found['pages']} pages, {found['pages_per_s']} indexed a second; median query {found['query_ms']} ms; first: {found['first']}")
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
