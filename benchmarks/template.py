@@ -18,11 +18,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-import numpy as np
-
-from periplus.analyse.fragmenters import chains, fragments
-from periplus.analyse.shorkin import clusters_of
-from periplus.model.template import TemplateRules
+from periplus.api.template_methods import by_shorkin
+from periplus.model.template import PUBLISHED
 
 SIZES = (5_000, 10_000, 20_000, 40_000)
 SECTIONS = 20
@@ -31,19 +28,19 @@ TAGS = 300
 _WORDS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "ur", "en") for c in ("to", "ra", "nik", "sel", "ma")]
 
 
-def made_pages(count: int, seed: int = 1) -> Iterator[str]:
+def made_pages(count: int, paragraphs: int, seed: int = 1) -> Iterator[str]:
     rng = random.Random(seed)
     menus = [[f"<li><a href='/t{kind}/s{at}/'>{rng.choice(_WORDS)} {at}</a></li>\n" for at in range(SECTIONS)] for kind in range(4)]
     boxes = ["".join(f"<div class='box{kind}'><h4>{rng.choice(_WORDS)}</h4><p>{_words(rng, 12)}</p></div>\n" for _ in range(12)) for kind in range(4)]
-    for page in range(count):
+    for _ in range(count):
         kind, section = rng.randrange(4), rng.randrange(SECTIONS)
         menu = [item.replace("<li>", "<li class='active'>") if at == section else item for at, item in enumerate(menus[kind])]
-        yield _page(rng, page, (kind, section), "".join(menu), boxes[kind])
+        yield _page(rng, (kind, section), rng.randint(3, paragraphs), "".join(menu), boxes[kind])
 
 
-def _page(rng: random.Random, page: int, place: tuple[int, int], menu: str, boxes: str) -> str:
+def _page(rng: random.Random, place: tuple[int, int], count: int, menu: str, boxes: str) -> str:
     kind, section = place
-    paragraphs = "".join(f"<p>{_words(rng, rng.randint(20, 80))}<br>{_words(rng, 10)}</p>\n" for _ in range(rng.randint(3, 40)))
+    paragraphs = "".join(f"<p>{_words(rng, rng.randint(20, 80))}<br>{_words(rng, 10)}</p>\n" for _ in range(count))
     tags = "".join(f"<a class='tag' href='/tag/{tag}'>tag {tag}</a> <span>·</span> " for tag in rng.sample(range(TAGS), 4))
     related = "".join(f"<li><a href='/p/{other}'><b>Page</b> <i>{other}</i></a></li>\n" for other in (rng.randrange(40_000) for _ in range(5)))
     return (
@@ -59,36 +56,46 @@ def _words(rng: random.Random, count: int) -> str:
     return " ".join(rng.choices(_WORDS, k=count))
 
 
-def measured(count: int) -> dict[str, float]:
-    rules = TemplateRules()
-    began, held, size = 0.0, [], 0
-    for source in made_pages(count):
-        size += len(source)
+def measured(count: int, paragraphs: int) -> dict[str, float]:
+    made_s, size, read_s = 0.0, 0, 0.0
+    began = time.process_time()
+    pages = made_pages(count, paragraphs)
+
+    def source(page: int) -> str:
+        nonlocal made_s, size, read_s
         start = time.process_time()
-        held.append(np.unique(chains(fragments(source), rules.min_fragmenters_chain)))
-        began += time.process_time() - start
-    start = time.process_time()
-    found = clusters_of(held, rules)
+        made = next(pages)
+        made_s += time.process_time() - start
+        size += len(made)
+        return made
+
+    def watch(what: str, done: int, total: int) -> None:
+        nonlocal read_s
+        if what == "Reading pages":
+            read_s = time.process_time() - began - made_s
+
+    judged = by_shorkin(source, count, PUBLISHED, watch)
     return {
         "pages": count,
         "kb_a_page": round(size / count / 1024, 1),
-        "chains_s": round(began, 2),
-        "clusters_s": round(time.process_time() - start, 2),
+        "read_s": round(read_s, 1),
+        "whole_s": round(time.process_time() - began - made_s, 1),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "clusters": len(found),
-        "in_clusters": sum(len(cluster.pages) for cluster in found),
+        "templates": len(judged.clusters),
+        "pages_in_them": sum(len(cluster.pages) for cluster in judged.clusters),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=0)
-    pages = parser.parse_args().pages
-    if pages:
-        print(json.dumps(measured(pages)))
+    parser.add_argument("--paragraphs", type=int, default=40, help="of a page's own, at most; 450 make pages of some 80 KB")
+    options = parser.parse_args()
+    if options.pages:
+        print(json.dumps(measured(options.pages, options.paragraphs)), flush=True)
         return
     for size in SIZES:
-        subprocess.run([sys.executable, __file__, "--pages", str(size)], check=True)
+        subprocess.run([sys.executable, __file__, "--pages", str(size), "--paragraphs", str(options.paragraphs)], check=True)
 
 
 if __name__ == "__main__":

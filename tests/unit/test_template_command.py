@@ -9,6 +9,11 @@ from periplus.api.collection import open_collection
 from periplus.api.templates import shorkin_text
 from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.model.page import Part
+from periplus.model.web import SiteKey
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.block_rows import pages_of, write_parts
+from periplus.store.sqlite.source_rows import source_rows
 from stored import stored
 
 HOME = "https://e.org/"
@@ -80,10 +85,40 @@ def test_nothing_is_written_over(folder, tmp_path):
 
 def test_an_unknown_site_or_method_is_refused(folder):
     assert "choose among e.org" in run("nowhere.org", "-c", folder).output
-    with open_collection(folder) as kept, pytest.raises(UsageError, match="choose among shorkin"):
+    with open_collection(folder) as kept, pytest.raises(UsageError, match="choose among site, shorkin"):
         kept.templates(method="luck")
 
 
 def test_text_of_pages_in_memory():
     assert shorkin_text([made(at) for at in range(5)])[4].splitlines() == [f"page4 says {at}" for at in range(8)]
     assert shorkin_text(["", "<p>a"]) == ["", "a"]
+
+
+def mark(folder):
+    """What the pipeline stores: here lists and the foot are navigation."""
+    connection = schema.connect(folder)
+    with connection:
+        rows = source_rows(connection, SiteKey("e.org"))
+        marked = [
+            (page.url_id, page.body_id, [Part.CONTENT if "says" in block.text else Part.NAVIGATION for block in page.blocks])
+            for page in pages_of(connection, [row.url_id for row in rows])
+        ]
+        write_parts(connection, marked)
+    connection.close()
+
+
+def test_stored_marks_are_taken_where_there_are_any(folder, tmp_path):
+    assert "no page of e.org is marked yet" in run("-c", folder, "--method", "site").output
+    mark(folder)
+    result = run("-c", folder, "--html", tmp_path / "look", "--text", tmp_path / "plain")
+    assert "e.org: 1 template for 6 of 7 pages, by the marks stored with the pages" in result.stdout
+    assert "<span>Section 3</span>" in (tmp_path / "look" / "0001-p0.html").read_text()
+    assert (tmp_path / "plain" / "0003-p2.txt").read_text().splitlines() == [f"page2 says {at}" for at in range(8)]
+
+
+def test_marks_are_of_text_and_source_is_judged_by_shorkins_rules(folder, tmp_path):
+    mark(folder)
+    assert "by Shorkin's rules" in run("-c", folder, "--remove", tmp_path / "bare").stdout
+    refused = run("-c", folder, "--remove", tmp_path / "more", "--method", "site")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert not (tmp_path / "more").exists()

@@ -26,7 +26,8 @@ from periplus.urls.scope import site_key
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
     from periplus.api.site import Site
-    from periplus.api.templates import Templates, Watch
+    from periplus.api.template_methods import Watch
+    from periplus.api.templates import Templates
     from periplus.model.comparison import Comparison
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
@@ -137,10 +138,10 @@ class Collection:
         with _without_collector(), reading.limited(self._connection, self._limit_s):
             return site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
 
-    def templates(
-        self, site: str = "", *, method: str = "shorkin", rules: TemplateRules = PUBLISHED, watch: Watch = lambda what, done, total: None
-    ) -> Templates:
-        """Which pages of the site one template made, and what of them is navigation. watch: is told what is done, and of how many pages.
+    def templates(self, site: str = "", *, method: str = "", rules: TemplateRules = PUBLISHED, watch: Watch = lambda what, done, total: None) -> Templates:
+        """Which pages of the site one template made, and what of them is navigation.
+
+        method: `shorkin`, or `site`: the marks stored with the pages; empty: these where there are any. watch: is told how far the work is.
 
         Pages are marked one by one from the store, so the collection must stay open.
         """

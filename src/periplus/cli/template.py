@@ -16,7 +16,7 @@ from periplus.model.template import PUBLISHED, TemplateRules
 if TYPE_CHECKING:
     from periplus.api.templates import Templates
 
-METHODS = ("shorkin",)
+METHODS = ("site", "shorkin")  # of `api.template_methods`
 SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not looked at
 SAID_EVERY_S = 2.0
 
@@ -24,11 +24,11 @@ SAID_EVERY_S = 2.0
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="By Shorkin's rules of 2013, exactly.")
+@click.option("--method", type=click.Choice(METHODS), help="The marks stored with the pages (the default where there are any), or Shorkin's rules.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FOLDER", help="Write pages with their parts coloured, to judge by eye.")
 @click.option("--pages", type=click.IntRange(-1), default=SAMPLE_PAGES, show_default=True, help="Pages of each template in --html; -1: all.")
 @click.option("--text", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the text of every page without its navigation.")
-@click.option("--remove", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the source of every page without its navigation.")
+@click.option("--remove", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the source of every page without its navigation (by Shorkin's rules).")
 @click.option("--min-fragmenters-chain", type=click.IntRange(1), default=PUBLISHED.min_fragmenters_chain, show_default=True, help="Tags and texts of a chain.")
 @click.option("--duplicates", type=click.IntRange(1, 100), default=PUBLISHED.duplicates, show_default=True, help="Pages that share more (%) begin no template.")
 @click.option("--min-nav-length", type=click.IntRange(1, 100), default=PUBLISHED.min_nav_length, show_default=True, help="What a page shares to join (%).")
@@ -39,7 +39,7 @@ SAID_EVERY_S = 2.0
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @click.option("--most", type=click.IntRange(-1), default=20, show_default=True, help="Pages without a template that are named; -1: all.")
 @output_option
-def template(site: str, collection: Path | None, method: str, output: Path | None, **flags: Any) -> None:
+def template(site: str, collection: Path | None, method: str | None, output: Path | None, **flags: Any) -> None:
     """Tell navigation from content, by what a site's pages share.
 
     Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. SITE is needed where the
@@ -54,6 +54,9 @@ def template(site: str, collection: Path | None, method: str, output: Path | Non
     from periplus.api.collection import open_collection
     from periplus.present.template_text import template_lines, write_template_json
 
+    if flags["remove"] and method == "site":
+        raise UsageError("marks are of a page's text, not of its source: --remove goes with --method shorkin")
+    method = method or ("shorkin" if flags["remove"] else "")
     rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__slots__})
     folders = [folder for folder in (flags["html"], flags["text"], flags["remove"]) if folder is not None]
     for folder in folders:

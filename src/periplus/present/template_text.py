@@ -10,7 +10,7 @@ from periplus.model.template import SiteTemplates, TemplatePage
 from periplus.present.lines import fit, visible
 from periplus.present.wording import count_of, number, size
 
-METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "what repeats across the site and what each block looks like"}
+METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "the marks stored with the pages"}
 
 
 def summary(found: SiteTemplates) -> str:
