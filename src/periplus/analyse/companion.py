@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from periplus.analyse.indicators import component_numbers
+from periplus.analyse.indicators import WAYS, component_numbers
 from periplus.analyse.interlinking import between
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.model.survey import CompanionClass, CompanionRules, Ints, SiteMark, SiteStatus, Unit, UnitLinks, WebFragment
@@ -44,7 +44,8 @@ def companion_set(fragment: WebFragment, links: UnitLinks, rules: CompanionRules
     units = np.bincount(links.ends[outward], minlength=size)
     counts = np.bincount(links.ends[outward], links.counts[outward], minlength=size).astype(np.int64)
     back = np.bincount(links.sources[(links.sources >= chosen) & (links.ends < chosen)], minlength=size)
-    probed = np.bincount(fragment.unit[fragment.fetched], minlength=size) > 0
+    documents = np.bincount(fragment.unit, minlength=size)
+    probed = np.bincount(fragment.unit[fragment.fetched], minlength=size)
     pages = _citing_pages(fragment)
     suffixes = tuple(rules.global_sites)
     found = []
@@ -54,19 +55,33 @@ def companion_set(fragment: WebFragment, links: UnitLinks, rules: CompanionRules
         if mark.status is SiteStatus.OUT:
             continue
         returned = int(back[unit]) if probed[unit] else None
-        kind = class_of(int(units[unit]), returned, _is_global(fragment.units[unit], suffixes), rules, chosen)
-        found.append(CompanionSite(unit, name, kind, int(units[unit]), pages[unit], int(counts[unit]), returned, None, mark.status, mark.tags))
+        found.append(
+            CompanionSite(
+                unit=unit,
+                name=name,
+                kind=class_of(int(units[unit]), returned, _is_global(fragment.units[unit], suffixes), rules, chosen),
+                units=int(units[unit]),
+                pages=int(pages[unit]),
+                links=int(counts[unit]),
+                back=returned,
+                documents=int(documents[unit]),
+                fetched=int(probed[unit]),
+                gain=None,
+                status=mark.status,
+                tags=mark.tags,
+            )
+        )
     found.sort(key=lambda site: (-site.units, -site.links, site.name))
     return _with_gains(found, links, chosen, size)
 
 
-def _citing_pages(fragment: WebFragment) -> list[int]:
+def _citing_pages(fragment: WebFragment) -> Ints:
     """For each unit outside the target set, the target documents that link to it."""
     size = max(len(fragment.units), 1)
     end = fragment.unit[fragment.ends]
     kept = fragment.is_target[fragment.sources] & (end >= fragment.chosen)
     keys = distinct_sorted(fragment.sources[kept] * size + end[kept])
-    return np.bincount(keys % size, minlength=size).tolist()
+    return np.bincount(keys % size, minlength=size)
 
 
 def _is_global(unit: Unit, domains: Sequence[str]) -> bool:
@@ -86,16 +101,22 @@ def gains_of(links: UnitLinks, added: Sequence[int], chosen: int, size: int) -> 
     """What each site, taken alone, adds to the target set's connectivity."""
     targets = np.arange(size) < chosen
     inner = between(links, targets)
-    before = {way: component_numbers(inner.sources.astype(np.int64), inner.ends.astype(np.int64), chosen, way) for way in ("strong", "weak")} if added else {}
+    before = {way: component_numbers(inner.sources.astype(np.int64), inner.ends.astype(np.int64), chosen, way) for way in WAYS} if added else {}
     found = {}
     for site in added:
         kept = targets.copy()
         kept[site] = True
         part = between(links, kept)
         ends = [np.where(side == site, chosen, side).astype(np.int64) for side in (part.sources, part.ends)]
-        after = {way: component_numbers(ends[0], ends[1], chosen + 1, way)[:chosen] for way in ("strong", "weak")}
-        sizes = [_largest(after["strong"]), _largest(before["strong"]), _largest(after["weak"]), _largest(before["weak"])]
-        found[site] = Gain(*sizes, _pairs(after["strong"]), _pairs(before["strong"]))
+        after = {way: component_numbers(ends[0], ends[1], chosen + 1, way)[:chosen] for way in WAYS}
+        found[site] = Gain(
+            largest_strong=_largest(after["strong"]),
+            strong_before=_largest(before["strong"]),
+            largest_weak=_largest(after["weak"]),
+            weak_before=_largest(before["weak"]),
+            pairs=_pairs(after["strong"]),
+            pairs_before=_pairs(before["strong"]),
+        )
     return found
 
 

@@ -70,7 +70,7 @@ def _new(page: Ints, item: Ints, pages: int) -> Ints:
     return np.bincount(first[first < pages], minlength=pages)
 
 
-def curve(name: str, found: Ints) -> Curve:
+def curve(name: str, found: Ints | NDArray[np.float64]) -> Curve:
     """The running sum of what each page brought, at no more than CURVE_POINTS pages; (0, 0) first."""
     sums = np.concatenate(([0], np.cumsum(found)))
     at = np.unique(np.linspace(0, len(found), min(len(found) + 1, CURVE_POINTS)).round().astype(np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from periplus.model.survey import Ints, Mask, Numbers, Unit, UnitLinks, WebFragm
 from periplus.model.webometrics import Connectivity, ImpactFactor, SuffixTally, UnitFigures
 from periplus.urls.hosts import is_ip, registry_suffix
 
+Way = Literal["strong", "weak"]
+WAYS: tuple[Way, Way] = ("strong", "weak")
 COUNTRY_LETTERS = 2  # ISO 3166 codes are the top level domains of two letters; in punycode countries' names are xn--
 _GENERIC_ENCODED = frozenset({"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"})  # Cyrillic, no country
 
@@ -25,7 +28,8 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
 
     def summed(units: Numbers, which: Mask, weigh: bool = True) -> list[int]:
         weights = links.counts[which] if weigh else None
-        return np.bincount(units[which], weights, minlength=size).astype(np.int64).tolist()
+        sums: list[int] = np.bincount(units[which], weights, minlength=size).astype(np.int64).tolist()
+        return sums
 
     fetched = np.bincount(fragment.unit[fragment.fetched], minlength=size).tolist()
     columns = (
@@ -43,8 +47,8 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
     others, selves = _linking(fragment)
     found = []
     for unit in range(chosen):
-        factors = (ImpactFactor(count, fetched[unit]) for count in (others[unit] + selves[unit], others[unit], selves[unit]))
-        found.append(UnitFigures(unit, *(column[unit] for column in columns), *factors))
+        whole, external, own_part = (ImpactFactor(count, fetched[unit]) for count in (others[unit] + selves[unit], others[unit], selves[unit]))
+        found.append(UnitFigures._make((unit, *[column[unit] for column in columns], whole, external, own_part)))
     return tuple(found)
 
 
@@ -91,11 +95,11 @@ def _connected(name: str, sources: Numbers | Ints, ends: Numbers | Ints, vertice
     back = (keys % size) * size + keys // size
     place = np.searchsorted(keys, back).clip(max=max(len(keys) - 1, 0))
     mutual = int((keys[place] == back).sum()) if len(keys) else 0
-    strong, weak = (_sizes(component_numbers(keys // size, keys % size, len(vertices), way)) for way in ("strong", "weak"))
+    strong, weak = (_sizes(component_numbers(keys // size, keys % size, len(vertices), way)) for way in WAYS)
     return Connectivity(name, len(vertices), len(keys), mutual, strong, weak)
 
 
-def component_numbers(sources: Ints, ends: Ints, size: int, way: str) -> Ints:
+def component_numbers(sources: Ints, ends: Ints, size: int, way: Way) -> Ints:
     """The component of each of size vertices, strong or weak."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -23,12 +24,28 @@ from periplus.model.graph import REASONS, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, HarvestRows, Ints, Mask, SiteMark, Unit, UnitLinks, WebFragment
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.webometrics import CompanionSite, Connectivity, Method, SurveyResults, UnitRecord
-from periplus.present.wording import REASON_WORDS, iso, utc
+from periplus.present.fragment_files import write_fragment_json, write_fragment_xml
+from periplus.present.fragment_svg import write_fragment_svg
+from periplus.present.heat_map import write_heat_map
+from periplus.present.network import network_of
+from periplus.present.network_files import matrix_of, said_of, write_matrix_csv, write_matrix_pajek, write_network_gexf
+from periplus.present.network_svg import write_network_svg
+from periplus.present.survey_report import survey_report
+from periplus.present.wording import REASON_WORDS, utc
+from periplus.present.yield_svg import write_yield_curves
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import graph_rows, reading, runs, schema, survey_rows
 from periplus.urls.hosts import registered_domain
 
 ITEMS = ("page", "host", "domain")
+FORMATS = {
+    "report": ("html",),
+    "network": ("svg", "gexf"),
+    "matrix": ("csv", "pajek", "svg"),
+    "yield": ("svg",),
+    "fragment": ("xml", "json", "svg"),
+}
+"""What `write_survey` writes; tables are in `present.survey_tables`."""
 CO_LINKS_SHOWN = 1_000
 _RULES, _CHOICE = CompanionRules(), UnitChoice()
 _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
@@ -248,6 +265,30 @@ def external_links(folder: Path | str) -> Iterator[survey_rows.ExternalLink]:
         yield from survey_rows.external_links(connection)
 
 
-def made_at(found: SurveyResults) -> str:
-    """When the results were made, for files."""
-    return iso(found.method.created)
+def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
+    """One drawing or document, as FORMATS names them. out: UTF-8, newline="". Raises UsageError for what there is not."""
+    if format not in FORMATS.get(what, ()):
+        choices = "; ".join(f"{name} as {', '.join(formats)}" for name, formats in FORMATS.items())
+        raise UsageError(f"a survey writes no {what} as {format}: there are {choices}")
+    title, said = found.method.title, said_of(found)
+    match what, format:
+        case "network", "svg":
+            write_network_svg(network_of(found, max_sites), title, said, out)
+        case "network", _:
+            write_network_gexf(found, network_of(found, max_sites), out)
+        case "matrix", "csv":
+            write_matrix_csv(found, out)
+        case "matrix", "pajek":
+            write_matrix_pajek(found, out)
+        case "matrix", _:
+            write_heat_map([unit.short for unit in found.units[: found.chosen]], matrix_of(found), title, said, out)
+        case "yield", _:
+            write_yield_curves(found.harvest, title, said, out)
+        case "fragment", "xml":
+            write_fragment_xml(found, out)
+        case "fragment", "json":
+            write_fragment_json(found, out)
+        case "fragment", _:
+            write_fragment_svg(found.model, title, said, out)
+        case _:
+            out.write(survey_report(found))

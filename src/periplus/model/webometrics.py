@@ -91,6 +91,8 @@ class CompanionSite:
     pages: int  # documents of these that do
     links: int  # distinct pairs of documents
     back: int | None  # target units that it links to; None: none of its pages was fetched, so it is not known
+    documents: int  # of it that are known
+    fetched: int  # of them
     gain: Gain | None  # of communicators
     status: SiteStatus = SiteStatus.DISCOVERED
     tags: tuple[str, ...] = ()

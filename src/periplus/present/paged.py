@@ -102,9 +102,9 @@ def _cell(value: Cell, column: Column, origin: str) -> Html:
 
 
 def _written(row: Sequence[Cell]) -> str:
-    """As JSON that no HTML parser takes for its own: `<` never stands in it."""
+    """As JSON that neither an HTML nor an XML parser takes for its own: `<`, `>` and `&` never stand in it."""
     plain = [[visible(part) for part in value] if isinstance(value, tuple) else visible(value) if isinstance(value, str) else value for value in row]
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def named(url: str, title: str) -> tuple[str, str]:
