@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from periplus.document import whitespace
 from periplus.document.digest import without_marks
+from periplus.document.formats.table import READ_MEDIA_TYPES
 from periplus.document.rows import Rows
-from periplus.document.understand import READ_MEDIA_TYPES, understand
+from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Fetched, Headers

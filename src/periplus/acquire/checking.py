@@ -17,8 +17,8 @@ from periplus.document.anchors import anchors, fragment_verdict
 from periplus.document.blocks import blocks_of, text_of
 from periplus.document.decode import decode
 from periplus.document.headers import media_type as type_of
+from periplus.document.media_types import sniffed_media_type
 from periplus.document.metadata import metadata
-from periplus.document.understand import sniffed_media_type
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import LAYER_CHECK, Completion, Errand, Lease, Look, Task
 from periplus.model.visit import Cut, Fetched, Purpose, Redirected, Request, Skipped, Visit

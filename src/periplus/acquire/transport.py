@@ -100,6 +100,7 @@ class Wire:
     concurrency: int
     auth_hosts: frozenset[HostKey] = frozenset()  # the only hosts that are sent the password
     reads: Callable[[str], bool] = lambda media_type: True  # whether a body of this media type is wanted
+    reads_start: Callable[[str, bytes], bool] = lambda media_type, start: True  # whether one of this type that begins so is wanted
 
 
 class _Handed(socket.socket):
@@ -218,8 +219,17 @@ class _Slot:
         if not self.wanted:
             self.cut = Cut.NOT_WANTED
 
+    def _may_be_read(self, start: bytes) -> bool:
+        """Judged again by the first bytes, where the header leaves open what comes. Compressed ones tell nothing."""
+        headers = Headers(tuple(self.fields))
+        if self.status not in (200, 203, 206) or self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or headers.get("content-encoding"):
+            return True
+        return self.wire.reads_start(headers.get("content-type").partition(";")[0].strip().lower(), start)
+
     def _on_body(self, chunk: bytes) -> int | None:
         self.body_size += len(chunk)
+        if self.wanted and self.body_size == len(chunk) and not self._may_be_read(chunk):
+            self.wanted, self.cut = False, Cut.NOT_WANTED
         if not self.wanted:
             return None if self.body_size <= READ_AHEAD_BYTES else -1
         limit = self.wire.limits.body_bytes

@@ -22,7 +22,7 @@ from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Crew, Worker
 from periplus.api.rules import apply_rules, rules_text
-from periplus.document.understand import READ_MEDIA_TYPES
+from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import Candidate, HostRow, RunCounts
 from periplus.model.visit import Reason
@@ -186,7 +186,7 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
-    transport = CurlTransport(Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, READ_MEDIA_TYPES.__contains__), clock)
+    transport = CurlTransport(Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, may_be_read, may_be_read), clock)
     crew = Crew(
         store=store,
         transport=transport,

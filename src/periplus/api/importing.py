@@ -17,8 +17,8 @@ from periplus.acquire.fetch import visit_of
 from periplus.acquire.harvest import Harvester
 from periplus.acquire.settle import completion_of
 from periplus.api.archiving import settings_of_run
+from periplus.document.formats.table import may_be_read
 from periplus.document.headers import media_type
-from periplus.document.understand import READ_MEDIA_TYPES
 from periplus.errors import InvalidUrl, PeriplusError, UsageError
 from periplus.model.archive import ArchiveRecord
 from periplus.model.frontier import Candidate, Lease, Task
@@ -200,7 +200,7 @@ class _Import:
         kind = media_type(headers)[0]
         if not 200 <= status < 300:
             cut = Cut.NONE
-        elif kind and kind not in READ_MEDIA_TYPES:
+        elif not may_be_read(kind, body):
             body, cut = b"", Cut.NOT_WANTED
         address = record.fields.get("warc-ip-address", "")
         response = Response(request, started, 0.0, status, headers, body[: self._settings.limits.body_bytes], cut, None, "", address)

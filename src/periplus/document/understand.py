@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from periplus.document import headers
 from periplus.document.blocks import first_blocks, text_of, words_of
+from periplus.document.canonical_xml import xml_of_html, xml_of_xml
 from periplus.document.decode import decode
 from periplus.document.digest import digests
-from periplus.document.formats import html, text, xml
 from periplus.document.formats.content import Content, Source
+from periplus.document.formats.converted import Converted
+from periplus.document.formats.table import FILES, MARKUP, TEXTS
 from periplus.document.links import Setting, links_of_headers
+from periplus.document.media_types import media_type_of
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import Charset, Document, LinkKind
 from periplus.model.visit import Fetched
@@ -20,23 +22,43 @@ from periplus.urls import hosts
 
 TEXT_CHARS = 5_000_000  # of one page that are kept; the King James Bible has 4.3 million
 
-# A new format is a module and a line here.
-_READERS: dict[str, Callable[[Source], Content]] = {
-    "text/html": html.read,
-    "application/xhtml+xml": html.read_xhtml,
-    "application/xml": xml.read,
-    "text/xml": xml.read,
-    "application/rss+xml": xml.read,
-    "application/atom+xml": xml.read,
-    "application/rdf+xml": xml.read,
-    "image/svg+xml": xml.read,
-    "text/plain": text.read,
-}
-READ_MEDIA_TYPES = frozenset(_READERS)
 
-_HTML_START = re.compile(rb"\s*(?:(?><!--.*?-->)\s*)*+<(?:!doctype\s+html|html|head|body|title|script|style|table|div|p|a|h1|br|meta|iframe)[\s>]", re.I | re.S)
-_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_SNIFFED_BYTES = 1445  # MIME Sniffing Standard, 5.2
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """A document as a parser takes it: its own markup, or the HTML that it was told as."""
+
+    media_type: str  # of the document
+    kind: str  # of the markup: a media type of `MARKUP`; empty: the document is of a type that is not read
+    text: str
+    charset: Charset
+    fault: str = ""  # why it could not be read, or not whole
+
+
+def markup_of(url: Url, fetched: Fetched) -> Markup:
+    """What a parser is given of a document. Pure, and total."""
+    declared, header_charset = headers.media_type(fetched.headers)
+    media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
+    if (from_bytes := FILES.get(media_type)) is not None:
+        told = from_bytes(fetched.body) if fetched.body else Converted("")
+        return Markup(media_type, "text/html", told.html, Charset("", "default"), told.fault)
+    from_text = TEXTS.get(media_type)
+    if from_text is None and media_type not in MARKUP:
+        return Markup(media_type, "", "", Charset("", "default"))
+    text, charset = decode(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
+    if from_text is None:
+        return Markup(media_type, media_type, text, charset)
+    told = from_text(text)
+    return Markup(media_type, "text/html", told.html, charset, told.fault)
+
+
+def canonical_xml(url: Url, fetched: Fetched) -> tuple[bytes, str] | None:
+    """The document as canonical XML, and the media type of that; None for one of a type that is not read. Total."""
+    markup = markup_of(url, fetched)
+    if not markup.kind:
+        return None
+    if markup.kind != "text/html" and (written := xml_of_xml(markup.text)) is not None:
+        return written, "application/xhtml+xml" if markup.kind == "application/xhtml+xml" else "application/xml"
+    return xml_of_html(markup.text), "application/xhtml+xml"
 
 
 def understand(url: Url, fetched: Fetched) -> Document:
@@ -44,20 +66,15 @@ def understand(url: Url, fetched: Fetched) -> Document:
 
     A media type that we do not read gives its digests and what the header says, no more.
     """
-    media_type, header_charset = headers.media_type(fetched.headers)
-    media_type = media_type or sniffed_media_type(fetched.body)
-    reader = _READERS.get(media_type)
-    if reader is None:
-        charset, content = Charset("", "default"), _unread(url, fetched)
-    else:
-        decoded, charset = decode(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
-        content = reader(Source(url, fetched.headers, decoded))
+    markup = markup_of(url, fetched)
+    reader = MARKUP.get(markup.kind)
+    content = reader(Source(url, fetched.headers, markup.text)) if reader else _unread(url, fetched)
     said = content.metadata
     blocks = first_blocks(content.blocks, TEXT_CHARS)
     text = text_of(blocks)
     return Document(
-        media_type=media_type,
-        charset=charset,
+        media_type=markup.media_type,
+        charset=markup.charset,
         language=said.language,
         title=said.title,
         description=said.description,
@@ -75,6 +92,7 @@ def understand(url: Url, fetched: Fetched) -> Document:
         h1s=said.h1s,
         images_without_alt=said.images_without_alt,
         translations=content.translations,
+        fault=markup.fault,
     )
 
 
@@ -82,16 +100,3 @@ def _unread(url: Url, fetched: Fetched) -> Content:
     said = metadata_of_headers(fetched.headers)
     links, bad_links = links_of_headers(Setting(url, fetched.headers, nofollow=said.nofollow))
     return Content(said, (), links, bad_links)
-
-
-def sniffed_media_type(body: bytes) -> str:
-    """The type of a body whose server names none. Source: MIME Sniffing Standard, 7.1, as far as we read its types."""
-    head = body[:_SNIFFED_BYTES]
-    if head.startswith((b"\xfe\xff", b"\xff\xfe")):
-        return "text/plain"
-    head = head.removeprefix(b"\xef\xbb\xbf")
-    if _HTML_START.match(head):
-        return "text/html"
-    if head.lstrip().startswith(b"<?xml"):
-        return "text/xml"
-    return "application/octet-stream" if _BINARY.search(head) else "text/plain"

@@ -12,7 +12,7 @@ from html.entities import html5
 # What is not closed goes on to the end: sought again from each beginning, it would take quadratic time.
 _ENTITY_PLACES = re.compile(r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|&([^\s&;<>#]+);", re.S)
 _XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
-_BEFORE_DOCTYPE = re.compile(r"\s*(?:(?:<!--.*?-->|<\?.*?\?>)\s*)*+<!DOCTYPE\s", re.S)
+_BEFORE_DOCTYPE = re.compile(r"\s*(?:(?:<!--.*?-->|<\?.*?\?>)\s*)*+(<!DOCTYPE)\s", re.S | re.I)
 _DOCTYPE_PARTS = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|\"[^\"]*\"|'[^']*'|[\[\]>]", re.S)
 _DECLARATION = re.compile(r"\s*<\?xml\s.*?\?>", re.S)
 
@@ -21,8 +21,7 @@ def without_doctype(text: str) -> str:
     """The text without its XML declaration, its document type and entities of its own. Total; linear in the text."""
     text = text.removeprefix("\ufeff")
     if (found := _BEFORE_DOCTYPE.match(text)) is not None:
-        start = text.rindex("<!DOCTYPE", 0, found.end())
-        text = text[:start] + text[_end_of_doctype(text, found.end()) :]
+        text = text[: found.start(1)] + text[_end_of_doctype(text, found.end()) :]
     if (declaration := _DECLARATION.match(text)) is not None:
         text = text[declaration.end() :]
     return _ENTITY_PLACES.sub(_plain, text.lstrip()) if "&" in text else text.lstrip()

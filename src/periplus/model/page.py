@@ -171,3 +171,4 @@ class Document:
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
     blocks: tuple[Block, ...] = ()  # in the document's order
     language_found: str = ""  # BCP 47, as its words tell; empty where they do not
+    fault: str = ""  # why it could not be read, or not whole: `encrypted`, `damaged: ...`, `long: ...`

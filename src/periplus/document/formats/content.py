@@ -12,7 +12,7 @@ from periplus.model.web import Url
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document's text as decoded, and where it comes from."""
+    """A document's markup, and where it comes from."""
 
     url: Url
     headers: Headers

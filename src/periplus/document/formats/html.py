@@ -7,6 +7,7 @@ from periplus.document.blocks import blocks_of
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, links_of, translations_of
 from periplus.document.metadata import metadata
+from periplus.document.xml_source import without_doctype
 
 
 def read(source: Source) -> Content:
@@ -20,6 +21,6 @@ def read(source: Source) -> Content:
 
 def read_xhtml(source: Source) -> Content:
     """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
-    tree = html.parse_xml(source.text)
+    tree = html.parse_xml(without_doctype(source.text))
     text = source.text if tree is None else html.html_from_xml(tree)
     return read(Source(source.url, source.headers, text))

@@ -1,22 +1,64 @@
-"""What does a plain text hold?"""
+"""What does a plain text hold, told as HTML? Paragraphs, lists and headings, found by how such texts are usually set."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from periplus.document import whitespace
-from periplus.document.blocks import plain_blocks
-from periplus.document.formats.content import Content, Source
-from periplus.document.links import Setting, links_of_headers
-from periplus.document.metadata import metadata_of_headers
+from periplus.document.formats.converted import Converted, block, page
 
-_EMPTY_LINES = re.compile(r"\n[^\S\n]*\n\s*")
+HEADING_CHARS = 100  # longer lines are sentences
+_EMPTY_LINES = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\n]*\S|\Z)")
+_UNDERLINE = re.compile(r"\s*([=\-~*#^_])\1{2,}\s*$")
+_LEVELS = {"=": 1, "#": 1, "*": 1, "-": 2, "_": 2}  # of a heading by what underlines it; else 3
+_NUMBERED = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,4})\.?\s+\S")
+_BULLET = re.compile(r"(\s*)(?:[-*+•‣▪o]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?=\S)")
+_SENTENCE_END = (".", ",", ";", ":", "!", "?")
 
 
-def read(source: Source) -> Content:
+def html_of(text: str) -> Converted:
     """Paragraphs are what empty lines part; lines within one belong together. URLs in it are words, not links."""
-    text = source.text.replace("\r\n", "\n").replace("\r", "\n")
-    paragraphs = (whitespace.folded(part) for part in _EMPTY_LINES.split(text))
-    said = metadata_of_headers(source.headers)
-    links, bad_links = links_of_headers(Setting(source.url, source.headers, nofollow=said.nofollow))
-    return Content(said, plain_blocks([part for part in paragraphs if part]), links, bad_links)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")
+    return Converted(page(part for paragraph in _EMPTY_LINES.split(text) for part in _parts(paragraph.strip("\n"))))
+
+
+def _parts(paragraph: str) -> Iterator[str]:
+    if not paragraph or paragraph.isspace():
+        return
+    lines = paragraph.split("\n")
+    if len(lines) > 1 and (line := _UNDERLINE.match(lines[1])) and len(lines[0].strip()) <= HEADING_CHARS and not _UNDERLINE.match(lines[0]):
+        yield block(f"h{_LEVELS.get(line[1], 3)}", lines[0])
+        yield from _parts("\n".join(lines[2:]))
+    elif len(lines) == 1 and (level := _heading_level(paragraph)):
+        yield block(f"h{level}", paragraph)
+    elif _BULLET.match(lines[0]):
+        yield from _items(lines)
+    else:
+        yield block("p", paragraph)
+
+
+def _heading_level(line: str) -> int:
+    """Of a line that stands alone: in capitals, or numbered, and no sentence. 0: it is no heading."""
+    line = line.strip()
+    if len(line) > HEADING_CHARS or line.endswith(_SENTENCE_END):
+        return 0
+    if (number := _NUMBERED.match(line)) and line[number.end() - 1].isupper():
+        return min(number[1].count(".") + 2, 6)
+    return 2 if line.isupper() and sum(map(str.isalpha, line)) > 2 else 0
+
+
+def _items(lines: list[str]) -> Iterator[str]:
+    """A list: an item begins with each mark that stands as far in as the first one's, and goes on in the lines below."""
+    first = _BULLET.match(lines[0])
+    indent = first[1] if first else ""
+    items: list[list[str]] = []
+    for line in lines:
+        mark = _BULLET.match(line)
+        if mark and mark[1] == indent:
+            items.append([line[mark.end() :]])
+        else:
+            items[-1].append(line)
+    if len(items) == 1 and lines[0].lstrip()[0].isalnum():  # "A. Smith wrote ...", "o něm ..."
+        yield block("p", "\n".join(lines))
+        return
+    yield "<ul>" + "".join(block("li", "\n".join(item)) for item in items) + "</ul>\n"

@@ -10,20 +10,24 @@ from periplus.document.blocks import plain_blocks
 from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, add_headers
-from periplus.document.metadata import metadata_of_headers
+from periplus.document.metadata import Metadata, metadata_of_headers
 from periplus.document.rows import Rows
+from periplus.document.xml_source import without_doctype
 from periplus.model.page import LinkKind, Position
+from periplus.model.visit import Headers
 
 _SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _ELEMENTS_MOST = 20_000
+FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
 
 
 def read(source: Source) -> Content:
-    """Well-formed XML: each piece of text is a block. Anything else that calls itself XML is read as HTML.
+    """Well-formed XML: each piece of text is a block; a feed has headings, paragraphs and links. Anything else that calls itself XML is HTML.
 
     Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom (href), enclosures, the style sheet.
     """
-    tree = html.parse_xml(source.text)
+    text = without_doctype(source.text)
+    tree = html.parse_xml(text)
     if tree is None:
         return html_format.read(source)
     roots = html.select(tree, ":root")
@@ -36,7 +40,21 @@ def read(source: Source) -> Content:
     titles = html.elements(tree, "title")[:1]
     language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
     said = dataclasses.replace(said, title=html.text_of(titles[0]) if titles else "", language=language or said.language)
+    if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
+        return _feed(source, text, rows, said)
     return Content(said, plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))), rows.links(), rows.bad_links())
+
+
+def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
+    """A feed's blocks and languages come from its HTML; of the links there those that are not the feed's own already."""
+    from periplus.document.formats import feed
+
+    told = html_format.read(Source(source.url, Headers(), feed.html_of(text)))
+    own = rows.links()
+    known = {link.target for link in own}
+    links = (*own, *(link for link in told.links if link.target not in known))
+    said = dataclasses.replace(said, title=told.metadata.title, language=told.metadata.language or said.language)
+    return Content(said, told.blocks, links, rows.bad_links())
 
 
 def _add_links(rows: Rows, tree: html.Tree, head: str) -> None:

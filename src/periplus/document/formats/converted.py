@@ -1,0 +1,47 @@
+"""How is a document of another format told as HTML, so that one path reads them all?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import NamedTuple
+
+HTML_CHARS = 20_000_000  # of one document, tags included: four times the text that is kept of a page
+
+__all__ = ["HTML_CHARS", "Converted", "block", "escape", "is_absolute", "link", "page"]
+
+
+class Converted(NamedTuple):
+    """A document told as HTML."""
+
+    html: str
+    fault: str = ""  # why it could not be read, or not whole; empty: it could
+    charset: str = ""  # in which its text was, where the format says so itself
+
+
+def page(parts: Iterable[str], title: str = "", language: str = "", description: str = "") -> str:
+    """A page of HTML around parts that are HTML, as many of them as HTML_CHARS allow. title, language and description are plain text."""
+    kept, room = [], HTML_CHARS
+    for part in parts:
+        room -= len(part)
+        if room < 0:
+            break
+        kept.append(part)
+    said = f'<meta name="description" content="{escape(description)}">' if description else ""
+    lang = f' lang="{escape(language)}"' if language else ""
+    return f"<!DOCTYPE html><html{lang}><head><title>{escape(title)}</title>{said}</head><body>{''.join(kept)}</body></html>"
+
+
+def block(tag: str, text: str) -> str:
+    """An element around plain text; nothing for no words."""
+    return f"<{tag}>{escape(text, quote=False)}</{tag}>\n" if text and not text.isspace() else ""
+
+
+def is_absolute(target: str) -> bool:
+    """Whether a link of a file leads out of it: what a file names relatively lies in the file, or on its author's disk."""
+    return target.partition(":")[0].lower() in ("http", "https", "mailto", "ftp")
+
+
+def link(target: str, inner: str) -> str:
+    """An anchor around HTML, where its target is one of the web."""
+    return f'<a href="{escape(target)}">{inner}</a>' if is_absolute(target) else inner

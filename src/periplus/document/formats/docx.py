@@ -1,0 +1,117 @@
+"""What does a DOCX file hold, told as HTML? Source: ECMA-376, part 1, 17 (WordprocessingML)."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from lxml import etree
+
+from periplus.document.formats import zipped
+from periplus.document.formats.converted import Converted, escape, is_absolute, page
+from periplus.document.formats.tree_walk import SKIPPED, Rule, Told, attribute, child, local, told
+
+_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
+_HEADING = re.compile(r"heading\s*([1-6])$", re.I)
+_FIELD_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"', re.I)
+
+
+def html_of(body: bytes) -> Converted:
+    """Total: what is no such file has a fault."""
+    with zipped.opened(body) as archive:
+        if archive is None:
+            return Converted(page(()), "damaged: no zip archive")
+        said = _said(archive.tree("docProps/core.xml"))
+        headings = _headings(archive.tree("word/styles.xml"))
+        parts = []
+        for name in _PARTS:
+            root = archive.tree(name)
+            if root is not None:
+                relations = archive.tree(f"word/_rels/{name.rpartition('/')[2]}.rels")
+                parts.append(told(root, _rules(headings, _targets(relations))))
+        if not parts and not archive.faults:
+            archive.faults.append("damaged: no word/document.xml")
+        return Converted(page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")), "; ".join(archive.faults))
+
+
+def _said(core: etree._Element | None) -> dict[str, str]:
+    return {local(element): (element.text or "").strip() for element in core} if core is not None else {}
+
+
+def _headings(styles: etree._Element | None) -> dict[str, int]:
+    """Levels of the styles that are headings, by their ids; items of lists have -1."""
+    found: dict[str, int] = {}
+    for style in styles if styles is not None else ():
+        name = child(style, "name")
+        label = attribute(name, "val") if name is not None else ""
+        if match := _HEADING.match(label):
+            found[attribute(style, "styleId")] = int(match[1])
+        elif label.lower() == "title":
+            found[attribute(style, "styleId")] = 1
+        elif label.lower().startswith(("list bullet", "list number", "list paragraph")):
+            found[attribute(style, "styleId")] = -1
+    return found
+
+
+def _targets(relations: etree._Element | None) -> dict[str, str]:
+    """Where links lead that leave the file, by the ids of their relations."""
+    if relations is None:
+        return {}
+    return {attribute(one, "Id"): attribute(one, "Target") for one in relations if attribute(one, "TargetMode") == "External"}
+
+
+def _rules(headings: dict[str, int], targets: dict[str, str]) -> dict[str, Rule]:
+    return {
+        "p": partial(_paragraph, headings),
+        "hyperlink": partial(_hyperlink, targets),
+        "fldSimple": _field,
+        "t": lambda _: Told(text=True),
+        "tab": lambda _: Told(" "),
+        "br": lambda _: Told("<br>"),
+        "cr": lambda _: Told("<br>"),
+        "noBreakHyphen": lambda _: Told("-"),
+        "tbl": lambda _: Told("<table>", "</table>\n"),
+        "tr": lambda _: Told("<tr>", "</tr>\n"),
+        "tc": lambda _: Told("<td>", "</td>"),
+        "docPr": _picture,
+        "del": lambda _: SKIPPED,
+        "moveFrom": lambda _: SKIPPED,
+        "Fallback": lambda _: SKIPPED,  # the same once more, for older programs
+        "pPr": lambda _: SKIPPED,
+        "rPr": lambda _: SKIPPED,
+    }
+
+
+def _paragraph(headings: dict[str, int], element: etree._Element) -> Told:
+    properties = child(element, "pPr")
+    level = 0
+    if properties is not None:
+        style, outline, numbering = (child(properties, name) for name in ("pStyle", "outlineLvl", "numPr"))
+        level = headings.get(attribute(style, "val"), 0) if style is not None else 0
+        value = attribute(outline, "val") if outline is not None else ""
+        if not level and value in tuple("012345"):
+            level = int(value) + 1
+        if not level and numbering is not None:
+            number = child(numbering, "numId")
+            level = -1 if number is None or attribute(number, "val") != "0" else 0
+    if level < 0:
+        return Told("<ul><li>", "</li></ul>\n")
+    return Told(f"<h{level}>", f"</h{level}>\n") if level else Told("<p>", "</p>\n")
+
+
+def _hyperlink(targets: dict[str, str], element: etree._Element) -> Told:
+    return _anchor(targets.get(attribute(element, "id"), ""))
+
+
+def _field(element: etree._Element) -> Told:
+    found = _FIELD_LINK.match(attribute(element, "instr"))
+    return _anchor(found[1] if found else "")
+
+
+def _anchor(target: str) -> Told:
+    return Told(f'<a href="{escape(target)}">', "</a>") if is_absolute(target) else Told()
+
+
+def _picture(element: etree._Element) -> Told:
+    words = attribute(element, "descr")
+    return Told(f'<img alt="{escape(words)}">') if words else Told()

@@ -1,0 +1,81 @@
+"""What does an OpenDocument text hold, told as HTML? Source: OpenDocument 1.3, part 3."""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from periplus.document.formats import zipped
+from periplus.document.formats.converted import Converted, escape, is_absolute, page
+from periplus.document.formats.tree_walk import SKIPPED, Rule, Told, attribute, local, told
+
+_SPACES_MOST = 100  # of one `text:s`: it says how many it stands for
+_META_MOST = 200
+
+
+def html_of(body: bytes) -> Converted:
+    """Total: what is no such file has a fault."""
+    with zipped.opened(body) as archive:
+        if archive is None:
+            return Converted(page(()), "damaged: no zip archive")
+        content = archive.tree("content.xml")
+        if content is None and not archive.faults:
+            archive.faults.append("damaged: no content.xml")
+        said = _said(archive.tree("meta.xml"))
+        parts = [told(content, _RULES)] if content is not None else []
+        return Converted(page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")), "; ".join(archive.faults))
+
+
+def _said(meta: etree._Element | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for count, element in enumerate(meta.iter() if meta is not None else ()):
+        if count > _META_MOST:
+            break
+        found.setdefault(local(element), (element.text or "").strip())
+    return found
+
+
+def _heading(element: etree._Element) -> Told:
+    value = attribute(element, "outline-level")
+    level = min(int(value), 6) if value.isascii() and value.isdigit() and len(value) < 4 and int(value) else 1
+    return Told(f"<h{level}>", f"</h{level}>\n", text=True)
+
+
+def _anchor(element: etree._Element) -> Told:
+    target = attribute(element, "href")
+    return Told(f'<a href="{escape(target)}">', "</a>", text=True) if is_absolute(target) else Told(text=True)
+
+
+def _spaces(element: etree._Element) -> Told:
+    count = attribute(element, "c")
+    return Told(" " * min(int(count), _SPACES_MOST) if count.isascii() and count.isdigit() and len(count) < 9 else " ")
+
+
+def _around(tag: str, *, text: bool = False) -> Rule:
+    said = Told(f"<{tag}>", f"</{tag}>\n", text)
+    return lambda _: said
+
+
+_RULES: dict[str, Rule] = {
+    "h": _heading,
+    "p": _around("p", text=True),
+    "a": _anchor,
+    "s": _spaces,
+    "tab": lambda _: Told(" "),
+    "line-break": lambda _: Told("<br>"),
+    "list": _around("ul"),
+    "list-item": _around("li"),
+    "list-header": _around("li"),
+    "table": _around("table"),
+    "table-row": _around("tr"),
+    "table-cell": _around("td"),
+    "desc": lambda element: Told(f'<img alt="{escape(element.text or "")}">', skip=True),
+    "note-citation": lambda _: SKIPPED,
+    "tracked-changes": lambda _: SKIPPED,
+    "annotation": lambda _: SKIPPED,
+    "scripts": lambda _: SKIPPED,
+    "font-face-decls": lambda _: SKIPPED,
+    "automatic-styles": lambda _: SKIPPED,
+    "table-of-content-source": lambda _: SKIPPED,
+    "sequence-decls": lambda _: SKIPPED,
+    "title": lambda _: SKIPPED,
+}

@@ -1,0 +1,148 @@
+"""What does a PDF file hold, told as HTML? Its text in the order of its pages, headings by its outline, and its links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from periplus.document.formats.converted import Converted, block, escape, is_absolute, page
+from periplus.document.whitespace import folded
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
+
+PAGES_MOST = 2_000  # some 2 s; the longest manual we met has 1,500
+TEXT_CHARS = 5_000_000
+PAGE_CHARS = 200_000  # of one page: a full one has 5,000
+LINKS_MOST = 2_000
+TITLES_MOST = 5_000  # of the outline
+URL_BYTES = 4_096
+ANCHOR_CHARS = 500
+_BULLET = re.compile(r"^[•‣▪◦●○■–*-]\s+")
+_SENTENCE_END = (".", "!", "?", ":", "…", "”", "。", "؟")
+_SHORT = 0.8  # a line under this share of its page's usual width ends its paragraph, if it ends a sentence
+
+
+def html_of(body: bytes) -> Converted:
+    """Total: what cannot be opened has a fault, and so has what is longer than is read."""
+    import pypdfium2 as pdfium
+
+    try:
+        document = pdfium.PdfDocument(body)
+        try:
+            return _converted(document)
+        finally:
+            document.close()
+    except (pdfium.PdfiumError, ValueError) as error:
+        reason = str(error).lower()
+        return Converted(page(()), "encrypted" if "password" in reason else f"damaged: {folded(str(error))[:100]}")
+
+
+def _converted(document: PdfDocument) -> Converted:
+    levels = _outline(document)
+    pages = len(document)
+    parts: list[str] = []
+    links: dict[str, str] = {}
+    room, read = TEXT_CHARS, 0
+    for number in range(min(pages, PAGES_MOST)):
+        text = _page_text(document, number, links)
+        room -= len(text)
+        if room < 0:
+            break
+        parts += _blocks(text, levels)
+        read += 1
+    parts += [f'<a href="{escape(target)}" title="{escape(words)}"></a>' for target, words in links.items()]
+    said = {name: _plain(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
+    fault = f"long: {read} of {pages} pages were read" if read < pages else ""
+    return Converted(page(parts, said.get("Title", ""), description=said.get("Subject", "")), fault)
+
+
+def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str:
+    """One page's text; what is broken in a page leaves the others."""
+    import pypdfium2 as pdfium
+
+    try:
+        sheet = document[number]
+        try:
+            text_page = sheet.get_textpage()
+            try:
+                count = text_page.count_chars()
+                text = text_page.get_text_range(0, min(count, PAGE_CHARS)) if count > 0 else ""
+                _add_links(document, sheet, text_page, links)
+                return _plain(text)
+            finally:
+                text_page.close()
+        finally:
+            sheet.close()
+    except (pdfium.PdfiumError, ValueError):
+        return ""
+
+
+def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, links: dict[str, str]) -> None:
+    """The links of a page that lead out of the file, with the words that they lie on."""
+    import ctypes
+
+    from pypdfium2 import raw
+
+    place, found, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
+    while len(links) < LINKS_MOST and raw.FPDFLink_Enumerate(sheet.raw, place, found):
+        action = raw.FPDFLink_GetAction(found)
+        length = raw.FPDFAction_GetURIPath(document.raw, action, None, 0) if action else 0
+        if 1 < length <= URL_BYTES:
+            held = ctypes.create_string_buffer(length)
+            raw.FPDFAction_GetURIPath(document.raw, action, held, length)
+            target = held.raw[: length - 1].decode("utf-8", "replace")
+            if is_absolute(target) and target not in links:
+                on = raw.FPDFLink_GetAnnotRect(found, box)
+                links[target] = folded(_plain(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS] if on else ""
+
+
+def _outline(document: PdfDocument) -> dict[str, int]:
+    """The titles of the outline, from the highest level, 1, on."""
+    levels: dict[str, int] = {}
+    for mark in document.get_toc(max_depth=6):
+        levels.setdefault(folded(_plain(mark.get_title())), min(mark.level + 1, 6))
+        if len(levels) >= TITLES_MOST:
+            break
+    levels.pop("", None)
+    return levels
+
+
+def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
+    """A page's lines as headings, items and paragraphs. A paragraph may go on over the page's end: that is not known here."""
+    lines = [folded(line) for line in text.splitlines()]
+    usual = sorted(len(line) for line in lines)[int(len(lines) * 0.9)] if lines else 0
+    pending, tag = "", "p"
+    for line in lines:
+        level = levels.get(line, 0)
+        bullet = _BULLET.match(line)
+        if not line or level or bullet:
+            yield _written(tag, pending)
+            pending, tag = "", "p"
+        if level:
+            yield block(f"h{level}", line)
+            continue
+        words = line
+        if bullet:
+            words, tag = line[bullet.end() :], "li"
+        pending = pending[:-1] + words if _is_divided(pending, words) else f"{pending} {words}"
+        if len(line) < usual * _SHORT and line.endswith(_SENTENCE_END):
+            yield _written(tag, pending)
+            pending, tag = "", "p"
+    yield _written(tag, pending)
+
+
+def _is_divided(before: str, after: str) -> bool:
+    """Whether a word was divided at the line's end: a letter and a hyphen, then a small letter."""
+    return before[-1:] in ("-", "\xad", "\x02") and before[-2:-1].isalpha() and after[:1].islower()
+
+
+def _written(tag: str, text: str) -> str:
+    text = text.strip()
+    return f"<ul>{block('li', text)}</ul>" if tag == "li" and text else block("p", text)
+
+
+def _plain(text: str) -> str:
+    """PDFium marks a divided word's hyphen with U+0002 and what it has no character for with U+FFFE."""
+    return text.replace("\ufffe", "-").replace("\x00", "")

@@ -1,0 +1,93 @@
+"""Which reader takes a document of which media type? A new format is a module and a line here.
+
+Documents of markup are read by a parser. Any other is first told as HTML, by a function of its text or of its bytes: so links, metadata,
+blocks and canonical XML come from one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from periplus.document.formats import html, markdown, sgml, text, xml
+from periplus.document.formats.content import Content, Source
+from periplus.document.formats.converted import Converted
+from periplus.document.media_types import could_be, says_nothing
+
+_OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_OPEN = "application/vnd.oasis.opendocument.text"
+
+MARKUP: dict[str, Callable[[Source], Content]] = {
+    "text/html": html.read,
+    "application/xhtml+xml": html.read_xhtml,
+    "application/xml": xml.read,
+    "text/xml": xml.read,
+    "application/rss+xml": xml.read,
+    "application/atom+xml": xml.read,
+    "application/rdf+xml": xml.read,
+    "image/svg+xml": xml.read,
+}
+TEXTS: dict[str, Callable[[str], Converted]] = {
+    "text/plain": text.html_of,
+    **dict.fromkeys(("text/markdown", "text/x-markdown"), markdown.html_of),
+    **dict.fromkeys(("text/sgml", "application/sgml", "text/x-sgml"), sgml.html_of),
+}
+
+
+def _pdf(body: bytes) -> Converted:
+    from periplus.document.formats import pdf
+
+    return pdf.html_of(body)
+
+
+def _rtf(body: bytes) -> Converted:
+    from periplus.document.formats import rtf
+
+    return rtf.html_of(body)
+
+
+def _doc(body: bytes) -> Converted:
+    """Some servers call whatever Word writes by its oldest name."""
+    from periplus.document.formats import doc, docx, rtf
+
+    if body.startswith(b"PK"):
+        return docx.html_of(body)
+    return rtf.html_of(body) if body.startswith(b"{\\rtf") else doc.html_of(body)
+
+
+def _docx(body: bytes) -> Converted:
+    from periplus.document.formats import docx
+
+    return docx.html_of(body)
+
+
+def _odt(body: bytes) -> Converted:
+    from periplus.document.formats import odt
+
+    return odt.html_of(body)
+
+
+def _epub(body: bytes) -> Converted:
+    from periplus.document.formats import epub
+
+    return epub.html_of(body)
+
+
+FILES: dict[str, Callable[[bytes], Converted]] = {  # imported when they are met: lxml and PDFium take 60 ms
+    **dict.fromkeys(("application/pdf", "application/x-pdf"), _pdf),
+    **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
+    **dict.fromkeys(("application/msword", "application/vnd.ms-word"), _doc),
+    _OFFICE: _docx,
+    _OFFICE.replace("document.w", "template.w"): _docx,
+    "application/vnd.ms-word.document.macroenabled.12": _docx,
+    _OPEN: _odt,
+    _OPEN + "-template": _odt,
+    "application/epub+zip": _epub,
+}
+READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
+
+
+def may_be_read(declared: str, start: bytes = b"") -> bool:
+    """Whether a body of the declared type may be one that is read. start: some kB of it, which tell where the type does not."""
+    if not says_nothing(declared):
+        return declared in READ_MEDIA_TYPES
+    return not start or could_be(start, READ_MEDIA_TYPES)
