@@ -9,6 +9,7 @@ import sys
 import click
 
 from periplus.errors import PeriplusError, UsageError
+from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
 _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--help` imports nothing
@@ -26,6 +27,8 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
     "report": ("periplus.cli.report", "Write one page that shows what was found."),
     "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
     "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
+    "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
+    "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
     "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
 }
 _FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
@@ -54,6 +57,10 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
+        if PIPES in os.environ:
+            from periplus.cli.runner_link import stop_with_runner
+
+            stop_with_runner()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a closed pipe is still expected

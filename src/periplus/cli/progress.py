@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.api.crawling import Progress
+from periplus.cli.runner_link import RunnerLink
+from periplus.model.job import JobProgress
 
 if TYPE_CHECKING:
     from periplus.cli.panel import Panel
@@ -57,6 +59,7 @@ class ProgressDisplay:
             from periplus.cli.panel import Panel  # 50 ms that a crawl from cron need not spend
 
             self._panel = Panel()
+        self._runner = RunnerLink()
         self._history: deque[tuple[float, int]] = deque()
         self._said_at = time.monotonic()
 
@@ -73,6 +76,8 @@ class ProgressDisplay:
         self._history.append((progress.elapsed_s, progress.counts.fetched))
         while self._history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
             self._history.popleft()
+        counts = progress.counts
+        self._runner.tell(JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{self._rate():.1f} pages a second"))
         if self._panel:
             self._panel.show(progress, self._rate(), troubles(progress))
         elif not self._quiet and time.monotonic() - self._said_at >= PLAIN_EVERY_S:

@@ -1,0 +1,166 @@
+"""`periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.crawl import INTERRUPTED, StopOnSignal
+from periplus.cli.options import opened, output_option
+from periplus.cli.progress import say
+from periplus.cli.refresh import Period
+from periplus.present.wording import utc
+
+if TYPE_CHECKING:
+    from periplus.model.job import Job, Schedule
+    from periplus.store.sqlite.job_queue import JobQueue
+
+
+def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    text = "The folder of collections whose queue is meant. By default the current one."
+    return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help=text)(command)
+
+
+@click.group()
+def jobs() -> None:
+    """Ask for work, see how far it is, call it off.
+
+    A job is a command of this program, done in its turn by `periplus worker` (or `periplus serve`): greatest priority first, then oldest.
+    Jobs and their periods are kept in jobs.db in a folder of collections; what they print, in the folder jobs beside it.
+
+    \b
+    periplus jobs add crawl https://example.org
+    periplus jobs add --every 24h refresh -c example.org.periplus
+    periplus jobs list
+    periplus worker
+    """
+
+
+@jobs.command(context_settings={"ignore_unknown_options": True})
+@_folder_option
+@click.option("-p", "--priority", type=int, default=0, show_default=True, help="Greater comes first.")
+@click.option("--every", type=Period(), help="Again each period: 24h, 90m, 7d.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
+def add(folder: Path, priority: int, every: float | None, command: tuple[str, ...]) -> None:
+    """Ask for a command, given as after `periplus`: `periplus jobs add check example.org`.
+
+    An equal job that waits or runs already is joined, not doubled.
+    """
+    from periplus.jobs.runner import ordered
+
+    order, now = ordered(command, priority), time.time()
+    with _queue(folder) as queue:
+        if every is not None:
+            schedule = queue.repeat(order, every, now)
+            say(f"Schedule {schedule.id}: next at {utc(schedule.next_at)}.")
+        else:
+            say(f"Job {queue.add(order, now).id} waits for a worker: `periplus worker` starts one.")
+
+
+@jobs.command("list")
+@_folder_option
+@click.option("-n", "--number", "most", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Jobs to list.")
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def list_jobs(folder: Path, most: int, format: str, output: Path | None) -> None:
+    """List the jobs, those under way first, and the schedules."""
+    with _queue(folder) as queue:
+        found, schedules = queue.jobs(most=most), queue.schedules()
+    with opened(output, exact=format == "json") as out:
+        if format == "json":
+            out.write(json.dumps({"jobs": list(map(asdict, found)), "schedules": list(map(asdict, schedules))}, ensure_ascii=False, indent=1) + "\n")
+        else:
+            out.writelines(line + "\n" for line in _lines(found, schedules))
+
+
+@jobs.command()
+@_folder_option
+@click.argument("job_ids", nargs=-1, required=True, type=int, metavar="JOB...")
+def cancel(folder: Path, job_ids: tuple[int, ...]) -> None:
+    """Call jobs off. One under way stores what it has in hand and stops."""
+    with _queue(folder) as queue:
+        for job_id in job_ids:
+            job = queue.cancel(job_id, time.time())
+            say(f"Job {job.id}: {'stops' if job.cancel_asked and job.state == 'running' else job.state.value}.")
+
+
+@jobs.command()
+@_folder_option
+@click.argument("schedule_id", type=int, metavar="SCHEDULE")
+@click.option("--pause/--resume", "paused", default=None, help="Only keep it from making jobs for a time.")
+def unschedule(folder: Path, schedule_id: int, paused: bool | None) -> None:
+    """End a schedule, or pause it. Jobs that it made stay."""
+    with _queue(folder) as queue:
+        if paused is None:
+            queue.forget(schedule_id)
+        else:
+            queue.pause(schedule_id, paused=paused)
+
+
+@jobs.command()
+@_folder_option
+def run(folder: Path) -> None:
+    """Do the jobs that wait, and end when none is left."""
+    _work(folder, forever=False)
+
+
+@click.command()
+@_folder_option
+def worker(folder: Path) -> None:
+    """Do jobs as they come, until Ctrl-C. Several workers share one queue.
+
+    A worker that is killed loses nothing: its job is taken again after half a minute, and goes on where it was.
+    """
+    _work(folder, forever=True)
+
+
+def _work(folder: Path, *, forever: bool) -> None:
+    from periplus.acquire.clock import SystemClock
+    from periplus.jobs.runner import Runner, run_jobs
+
+    stopping = StopOnSignal()
+    with _queue(folder) as queue:
+        say(f"Doing the jobs of {folder.resolve()}. Ctrl-C stops.")
+        ended = run_jobs(Runner(folder, queue, SystemClock(), f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked), forever=forever)
+    say(f"{ended} job{'' if ended == 1 else 's'} ended.")
+    sys.exit(INTERRUPTED if stopping.asked else 0)
+
+
+class _queue:  # noqa: N801  # used as a verb: `with _queue(folder) as queue`
+    """The folder's queue, closed at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        from periplus.store.sqlite.job_queue import JobQueue
+
+        self._queue = JobQueue(folder)
+
+    def __enter__(self) -> JobQueue:
+        return self._queue
+
+    def __exit__(self, *error: object) -> None:
+        self._queue.close()
+
+
+def _lines(found: list[Job], schedules: list[Schedule]) -> Iterator[str]:
+    if not found and not schedules:
+        yield "No jobs: `periplus jobs add COMMAND...` asks for one."
+    for job in found:
+        when = utc(job.ended) if job.ended else (utc(job.started) if job.started and job.state == "running" else "")
+        share = f" {job.done:,} of {job.total:,}" if job.total and job.state == "running" else ""
+        yield (
+            f"{job.id:>5}  {job.state.value:<9} {shlex.join(job.order.command)}{share}"
+            + (f"  {job.note}" if job.note else "")
+            + (f"  ({when})" if when else "")
+        )
+    for schedule in schedules:
+        state = "paused" if schedule.paused else f"next at {utc(schedule.next_at)}"
+        yield f"every {schedule.period_s / 3600:g} h  {shlex.join(schedule.order.command)}  {state}  (schedule {schedule.id})"

@@ -1,0 +1,47 @@
+"""Is this process the job of a runner? Then it tells its progress, and stops when the runner has died."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import asdict
+
+from periplus.model.job import PIPES, JobProgress
+
+TELL_EVERY_S = 0.5
+
+
+class RunnerLink:
+    """The two pipes of `periplus.jobs.runner`; outside of a job nothing happens."""
+
+    def __init__(self) -> None:
+        said = os.environ.get(PIPES, "")
+        self._write = int(said.partition(",")[0]) if said else -1
+        self._told_at = 0.0
+
+    def tell(self, progress: JobProgress) -> None:
+        """Costs nothing between two words; a runner that does not listen loses them."""
+        now = time.monotonic()
+        if self._write < 0 or now - self._told_at < TELL_EVERY_S:
+            return
+        self._told_at = now
+        try:
+            os.write(self._write, json.dumps(asdict(progress)).encode() + b"\n")
+        except OSError:  # the runner is gone; `stop_with_runner` sees to the rest
+            self._write = -1
+
+
+def stop_with_runner() -> None:
+    """Has this process stop as at Ctrl-C when its runner dies."""
+    said = os.environ.get(PIPES, "")
+    if said:
+        threading.Thread(target=_wait_for_end, args=(int(said.partition(",")[2]),), daemon=True).start()
+
+
+def _wait_for_end(pipe: int) -> None:
+    while os.read(pipe, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)

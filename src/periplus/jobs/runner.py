@@ -1,0 +1,159 @@
+"""How is a job done? As a command of the program in a process of its own, watched until it ends.
+
+The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has died; then it
+stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the last attempt left it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from periplus.errors import UsageError
+from periplus.model.job import PIPES, Job, JobOrder, JobProgress, JobState
+from periplus.model.ports import Clock
+from periplus.store.sqlite.job_queue import JobQueue
+
+KINDS = ("crawl", "refresh", "check", "map", "report", "export", "index", "template", "survey", "topic", "stories", "influence", "portal")
+LEASE_S = 30.0  # a runner that says nothing for so long is dead
+LOOK_S = 0.5  # between two looks at a job under way
+NAP_S = 1.0  # between two looks at an empty queue
+GRACE_S = 60.0  # for a job to store what it has in hand, once it was told to stop
+STOPPED = 130  # the exit code of a command that Ctrl-C stopped
+LOGS = "jobs"  # folder of what jobs printed, beside the queue
+AGAIN_S = 20.0  # before a job whose process was killed (most often for want of memory) is tried again; doubled each time
+_TAIL_BYTES = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """One process's way to do jobs. name: of this runner, for people; stopped: asked some times a second."""
+
+    folder: Path
+    queue: JobQueue
+    clock: Clock
+    name: str
+    stopped: Callable[[], bool]
+
+
+def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
+    """An order for a command. Raises UsageError for one that is no work for a queue."""
+    if not command or command[0] not in KINDS:
+        raise UsageError(f"a job is one of the commands {', '.join(KINDS)}, with its arguments; {command[0] if command else 'nothing'!r} is none")
+    return JobOrder(command, priority, run_at)
+
+
+def run_jobs(runner: Runner, *, forever: bool) -> int:
+    """Does what is due until told to stop, or until nothing is open. Returns how many jobs it ended."""
+    ended = 0
+    while not runner.stopped():
+        runner.queue.tick(runner.clock.now())
+        job = runner.queue.claim(runner.name, runner.clock.now(), LEASE_S)
+        if job is not None:
+            ended += do(runner, job)
+        elif not forever and not runner.queue.open_jobs():
+            break
+        else:
+            time.sleep(NAP_S)
+    return ended
+
+
+def do(runner: Runner, job: Job) -> bool:
+    """One job in a process of its own. True: it has ended; False: it went back into the queue, or is another runner's."""
+    progress_read, progress_write = os.pipe()
+    alive_read, alive_write = os.pipe()
+    process = None
+    try:
+        process = _started(runner.folder, job, (progress_write, alive_read))
+        os.close(progress_write)
+        os.close(alive_read)
+        os.set_blocking(progress_read, False)
+        goes_on = _watched(runner, job, process, progress_read)
+    finally:
+        os.close(alive_write)  # should this runner die here, the job learns it from the same end of the pipe
+        os.close(progress_read)
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+    state, note = _became(job, process.returncode, wished=goes_on, log=_log(runner.folder, job, "err"))
+    wait_s = AGAIN_S * 2 ** (job.attempt - 1) if state is JobState.QUEUED and process.returncode < 0 else 0.0
+    return runner.queue.finish(job, state, note, runner.clock.now(), wait_s) and state is not JobState.QUEUED
+
+
+def _started(folder: Path, job: Job, pipes: tuple[int, int]) -> subprocess.Popen[bytes]:
+    (folder / LOGS).mkdir(exist_ok=True)
+    environment = {**os.environ, PIPES: f"{pipes[0]},{pipes[1]}"}
+    with _log(folder, job, "out").open("wb") as out, _log(folder, job, "err").open("ab") as err:
+        return subprocess.Popen(
+            [sys.executable, "-m", "periplus.cli", *job.order.command],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=pipes, env=environment, start_new_session=True,
+        )  # fmt: skip
+
+
+def _watched(runner: Runner, job: Job, process: subprocess.Popen[bytes], progress_read: int) -> bool:
+    """Until the process ends. False: it was told to stop because the job was cancelled or taken; True: by itself, or the runner stops."""
+    progress, rest = JobProgress(), b""
+    stop_at, cancelled = float("inf"), False
+    while True:
+        try:
+            process.wait(LOOK_S)
+            return not cancelled
+        except subprocess.TimeoutExpired:
+            pass
+        progress, rest = read_progress(progress_read, progress, rest)
+        goes_on = runner.queue.beat(job, progress, runner.clock.now(), LEASE_S)
+        if stop_at == float("inf") and (not goes_on or runner.stopped()):
+            cancelled = not goes_on
+            process.send_signal(signal.SIGINT)
+            stop_at = time.monotonic() + GRACE_S
+        elif time.monotonic() > stop_at:
+            process.kill()
+
+
+def read_progress(pipe: int, last: JobProgress, rest: bytes) -> tuple[JobProgress, bytes]:
+    """(the newest word from the pipe, else the last one; what was read of an unfinished line)."""
+    try:
+        rest += os.read(pipe, 65_536)
+    except BlockingIOError:
+        return last, rest
+    *lines, rest = rest.split(b"\n")
+    for line in reversed(lines):
+        try:
+            said = json.loads(line)
+            return JobProgress(int(said["done"]), int(said["total"]), str(said["note"])[:500]), rest
+        except (ValueError, KeyError, TypeError):  # a job that prints something else into its pipe
+            continue
+    return last, rest
+
+
+def _became(job: Job, status: int, *, wished: bool, log: Path) -> tuple[JobState, str]:
+    """(state, note) by a process's exit status, negative for a signal."""
+    if status == 0:
+        return JobState.DONE, ""
+    if not wished:
+        return JobState.CANCELLED, "cancelled"
+    if status == STOPPED:
+        return JobState.QUEUED, "stopped with its runner; it goes on with the next"
+    if status < 0:
+        again = job.attempt < job.order.most_attempts
+        return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + ("; it is tried again" if again else "")
+    return JobState.FAILED, _last_line(log) or f"exit code {status}"
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("periplus: ") if lines else ""
+
+
+def _log(folder: Path, job: Job, ending: str) -> Path:
+    """What a job printed: .out to stdout, .err to stderr."""
+    return folder / LOGS / f"{job.id}.{ending}"

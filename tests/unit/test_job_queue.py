@@ -1,0 +1,189 @@
+"""Which job comes next, who has it, and what becomes of it."""
+
+import threading
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from periplus.errors import StoreError, UsageError
+from periplus.jobs.runner import ordered
+from periplus.model.job import JobOrder, JobProgress, JobState
+from periplus.store.sqlite.job_queue import JobQueue
+
+
+@pytest.fixture
+def queue(tmp_path):
+    queue = JobQueue(tmp_path)
+    yield queue
+    queue.close()
+
+
+def order(name, **more):
+    return JobOrder(("crawl", name), **more)
+
+
+def test_greatest_priority_goes_first_then_the_oldest(queue):
+    for name, priority in [("a", 0), ("b", 5), ("c", 0), ("d", 5)]:
+        queue.add(order(name, priority=priority), now=0)
+    claimed = [queue.claim("r", 1, 10).order.command[1] for _ in range(4)]
+    assert claimed == ["b", "d", "a", "c"]
+    assert queue.claim("r", 1, 10) is None
+
+
+def test_a_job_waits_for_its_time(queue):
+    queue.add(order("later", run_at=50), now=0)
+    assert queue.claim("r", 49, 10) is None
+    assert queue.claim("r", 50, 10).order.command[1] == "later"
+
+
+def test_equal_requests_join_and_the_more_urgent_wish_counts(queue):
+    first = queue.add(order("a", priority=1, run_at=90), now=0)
+    joined = queue.add(order("a", priority=7, run_at=20), now=0)
+    assert joined.id == first.id
+    assert (joined.order.priority, joined.order.run_at) == (7, 20)
+    running = queue.claim("r", 20, 10)
+    assert queue.add(order("a"), now=21).id == running.id
+    queue.finish(running, JobState.DONE, "", 22)
+    assert queue.add(order("a"), now=23).id != running.id
+
+
+def test_progress_is_kept_and_a_cancelled_job_hears_of_it_at_its_next_beat(queue):
+    queue.add(order("a"), now=0)
+    job = queue.claim("r", 1, 10)
+    assert queue.beat(job, JobProgress(3, 9, "three"), 2, 10)
+    assert (queue.job(job.id).done, queue.job(job.id).total, queue.job(job.id).note) == (3, 9, "three")
+    queue.cancel(job.id, 3)
+    assert not queue.beat(job, JobProgress(4, 9, ""), 4, 10)
+
+
+def test_a_waiting_job_is_cancelled_at_once_and_an_ended_one_stays(queue):
+    job = queue.add(order("a"), now=0)
+    assert queue.cancel(job.id, 1).state is JobState.CANCELLED
+    assert queue.claim("r", 2, 10) is None
+    assert queue.cancel(job.id, 3).ended == 1
+
+
+def test_what_a_dead_runner_had_is_taken_again_and_its_late_word_is_dropped(queue):
+    queue.add(order("a"), now=0)
+    first = queue.claim("one", 1, 10)
+    assert queue.claim("two", 11, 10) is None  # the lease holds to its end
+    second = queue.claim("two", 11.5, 10)
+    assert (second.id, second.attempt, second.epoch) == (first.id, 2, 2)
+    assert not queue.beat(first, JobProgress(1, 2, "ghost"), 12, 10)
+    assert not queue.finish(first, JobState.DONE, "ghost", 12)
+    assert queue.job(first.id).state is JobState.RUNNING
+    assert queue.finish(second, JobState.DONE, "", 13)
+
+
+def test_a_job_that_kills_its_runners_is_given_up(queue):
+    queue.add(order("a", most_attempts=2), now=0)
+    assert queue.claim("r", 0, 10)
+    assert queue.claim("r", 11, 10)
+    assert queue.claim("r", 22, 10) is None
+    assert queue.jobs()[0].state is JobState.FAILED
+
+
+def test_a_period_gives_one_job_a_tick_however_many_ask(tmp_path):
+    queue = JobQueue(tmp_path)
+    queue.repeat(order("a"), 100, now=0)
+    made = []
+
+    def ask():
+        mine = JobQueue(tmp_path)
+        made.extend(mine.tick(250))
+        mine.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(made) == 1  # ticks at 0, 100 and 200 were missed: they are not made up
+    assert queue.schedules()[0].next_at == 300
+    queue.close()
+
+
+def test_a_paused_schedule_makes_none_and_a_forgotten_one_is_gone(queue):
+    schedule = queue.repeat(order("a"), 100, now=0)
+    queue.pause(schedule.id, paused=True)
+    assert queue.tick(500) == []
+    queue.pause(schedule.id, paused=False)
+    assert len(queue.tick(500)) == 1
+    queue.forget(schedule.id)
+    with pytest.raises(StoreError, match="no schedule"):
+        queue.forget(schedule.id)
+
+
+def test_a_joined_tick_is_no_second_job(queue):
+    queue.add(order("a"), now=0)
+    queue.repeat(order("a"), 100, now=0)
+    queue.tick(1)
+    assert queue.open_jobs() == 1
+
+
+def test_the_list_has_running_ones_first_then_the_turn_then_the_ended(queue):
+    for name, priority in [("low", 0), ("high", 9), ("run", 99), ("done", 100)]:
+        queue.add(order(name, priority=priority), now=0)
+    queue.finish(queue.claim("r", 1, 10), JobState.DONE, "", 2)
+    queue.claim("r", 3, 10)
+    assert [job.order.command[1] for job in queue.jobs()] == ["run", "high", "low", "done"]
+
+
+def test_only_commands_that_are_work_can_be_asked_for():
+    assert ordered(("crawl", "example.org")).kind == "crawl"
+    for refused in [(), ("sql", "drop"), ("jobs", "run")]:
+        with pytest.raises(UsageError, match="a job is one of"):
+            ordered(refused)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Random orders, claims, beats, ends, cancels and deaths: no job is lost, none is held twice."""
+
+    @initialize(where=st.uuids())
+    def start(self, where):
+        import tempfile
+        from pathlib import Path
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.queue, self.now = JobQueue(Path(self.folder.name)), 0.0
+        self.held, self.made = {}, set()
+
+    def teardown(self):
+        if hasattr(self, "queue"):
+            self.queue.close()
+            self.folder.cleanup()
+
+    @rule(name=st.sampled_from("abcdef"), priority=st.integers(0, 2))
+    def add(self, name, priority):
+        self.made.add(self.queue.add(order(name, priority=priority, most_attempts=99), self.now).id)
+
+    @rule()
+    def claim(self):
+        job = self.queue.claim("r", self.now, 10)
+        if job is not None:
+            assert self.held.get(job.id, (0, -1))[1] < self.now  # nobody's lease is broken
+            self.held[job.id] = (job, self.now + 10)
+
+    @rule(seconds=st.sampled_from([1.0, 6.0, 11.0]))
+    def wait(self, seconds):
+        self.now += seconds
+
+    @rule(state=st.sampled_from([JobState.DONE, JobState.FAILED, JobState.QUEUED]), data=st.data())
+    def finish(self, state, data):
+        if self.held:
+            job_id = data.draw(st.sampled_from(sorted(self.held)))
+            job, until = self.held[job_id]
+            accepted = self.queue.finish(job, state, "", self.now)
+            assert accepted or until < self.now or self.queue.job(job_id).epoch > job.epoch or self.queue.job(job_id).state is not JobState.RUNNING
+            del self.held[job_id]
+
+    @invariant()
+    def nothing_vanishes(self):
+        if hasattr(self, "queue"):
+            assert {job.id for job in self.queue.jobs(most=10_000)} == self.made
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)

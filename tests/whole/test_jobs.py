@@ -1,0 +1,107 @@
+"""Jobs done by real workers: asked for, watched, cancelled, killed and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
+
+from periplus.model.job import Job, JobState
+from periplus.model.visit import Reason
+from periplus.store.sqlite.job_queue import JobQueue
+
+RECIPE = "linked seed=5 sites=1 pages=40 links_per_page=8"
+
+
+@pytest.fixture
+def web(tmp_path_factory: pytest.TempPathFactory):
+    with served_apart(RECIPE, tmp_path_factory.mktemp("web")) as served:
+        yield served
+
+
+@pytest.fixture
+def queue(tmp_path: Path):
+    queue = JobQueue(tmp_path)
+    yield queue
+    queue.close()
+
+
+def asked_for(folder: Path, web: Served, **values: object) -> None:
+    flags = flags_for(web.resolve, ["a.test"], **{"delay_s": 0.03, **values})
+    told("jobs", "add", "-d", folder, "crawl", web.url("a.test"), "-o", "a.periplus", "-q", *flags, "--no-sitemaps", cwd=folder)
+
+
+def worker(folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command(*words), cwd=folder, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def only(queue: JobQueue) -> Job:
+    (job,) = queue.jobs()
+    return job
+
+
+def whole(folder: Path) -> bool:
+    collection = Collection(folder / "a.periplus")
+    return set(collection.reasons.values()) == {Reason.OK} and collection.sane() == []
+
+
+def test_a_job_is_done_and_told_of(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+    asked_for(tmp_path, web, delay_s=0.005)
+    assert only(queue).state is JobState.QUEUED
+    ran = told("jobs", "run", cwd=tmp_path)
+    assert "1 job ended" in plain(ran.stderr)
+    assert only(queue).state is JobState.DONE
+    assert whole(tmp_path)
+    listed = json.loads(told("jobs", "list", "-f", "json", cwd=tmp_path).stdout)
+    assert listed["jobs"][0]["state"] == "done"
+    assert "done" in told("jobs", "list", cwd=tmp_path).stdout
+
+
+def test_a_job_that_cannot_be_done_keeps_its_error(tmp_path: Path, queue: JobQueue) -> None:
+    told("jobs", "add", "refresh", "-c", "missing.periplus", cwd=tmp_path)
+    told("jobs", "run", cwd=tmp_path)
+    assert only(queue).state is JobState.FAILED
+    assert "missing.periplus" in only(queue).note
+
+
+def test_a_cancelled_job_stops_and_keeps_what_it_has(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+    asked_for(tmp_path, web, delay_s=0.5)
+    runner = worker(tmp_path, "worker")
+    until(lambda: only(queue).done > 0, "progress")
+    assert only(queue).total >= only(queue).done
+    told("jobs", "cancel", str(only(queue).id), cwd=tmp_path)
+    until(lambda: only(queue).state is JobState.CANCELLED, "the end of a cancelled job")
+    assert len(Collection(tmp_path / "a.periplus").urls) > 0
+    runner.send_signal(signal.SIGINT)
+    assert runner.wait(PATIENCE_S) == 130
+
+
+def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+    asked_for(tmp_path, web, delay_s=0.1)
+    first = worker(tmp_path, "worker")
+    until(lambda: only(queue).done > 3, "progress")
+    crawler = int((tmp_path / "a.periplus" / "crawl.lock").read_text())
+    first.kill()
+    first.wait(PATIENCE_S)
+    until(lambda: not Path(f"/proc/{crawler}").exists(), "the job's process sees that its runner died")
+    queue._connection.execute("UPDATE job SET lease_until = 1")  # as half a minute later
+    told("jobs", "run", cwd=tmp_path)
+    assert (only(queue).state, only(queue).attempt) == (JobState.DONE, 2)
+    assert whole(tmp_path)
+
+
+def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+    asked_for(tmp_path, web, delay_s=0.1)
+    first = worker(tmp_path, "worker")
+    until(lambda: only(queue).done > 3, "progress")
+    os.kill(first.pid, signal.SIGTERM)
+    first.wait(PATIENCE_S)
+    assert only(queue).state is JobState.QUEUED
+    told("jobs", "run", cwd=tmp_path)
+    assert only(queue).state is JobState.DONE
+    assert whole(tmp_path)
