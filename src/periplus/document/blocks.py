@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from functools import lru_cache
 
 from periplus.document import html, whitespace
 from periplus.document.landmarks import ROLES, SECTION_TAGS, TAGS
+from periplus.document.metadata import TITLE_CHARS
 from periplus.model.page import Block, BlockKind, Position
 
 BLOCKS_MOST = 200_000  # of one page that are kept; the King James Bible has 31,102 verses
-PATHS_MOST = 10_000  # different paths of one page; beyond, an element has its parent's
+FRAMES_MOST = 20_000  # elements and ways between them that are remembered: some 8 MB; a site's pages have a few hundred each
+RUN_CHARS = 2_000  # longer runs of tags are not met twice
 PATH_CHARS = 1_000  # elements further in are left out; real paths have 20 to 300
 NAME_CHARS = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
-
-_LINK, _IMAGE, _BREAK, _UP, _WITHIN = range(5)  # what a tag does that opens no frame
+LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _KINDS = {
@@ -36,30 +37,99 @@ _PARAGRAPHS = frozenset({
     "dialog", "dl", "ul", "ol", "menu", "dir", "table", "figure", "hgroup", "search",
 })  # fmt: skip
 _SAME = frozenset({
-    "div", "center", "legend", "summary", "button", "select", "optgroup", "textarea", "hr", "tr", "tbody", "thead", "tfoot", "colgroup", "frameset",
+    "div", "center", "legend", "summary", "button", "select", "optgroup", "textarea", "tr", "tbody", "thead", "tfoot", "colgroup", "frameset",
     "text", "title", "desc",
 })  # fmt: skip
 _P_IS_PART_OF = frozenset({"li", "td", "th", "caption", "figcaption"})  # whose paragraphs are but their text: `<li><p>`
 _BLOCKS = frozenset({*_KINDS, *_PARAGRAPHS, *_SAME})
-_VOID = frozenset({"hr"})
+_UNBROKEN = frozenset({BlockKind.HEADING, BlockKind.CODE})  # which `br` does not part
+_BREAKS = frozenset({"br", "hr"})
 _UNNAMED = frozenset({"html", "body"})  # in no path
+_LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead to: no two pages have the same
+_NONE: Sequence[str] = ()
 
-_ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt|href)="([^"]*)"')
+# An enum's own look-up costs as much as the rest of a comparison.
+_TITLE, _ALT, _CODE, _HEADING, _LINK = BlockKind.TITLE, BlockKind.ALT, BlockKind.CODE, BlockKind.HEADING, BlockKind.LINK
+_UNBROKEN = frozenset({_HEADING, _CODE})  # which `br` does not part
+
+_RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>(?:\s*+<(?!/?a[ >]|img )[^>]*+>)*+)")  # of tags with no words between them
+_TAG = re.compile("<([^>]*+)>")
+_IMAGE = re.compile("<(img [^>]*+)>")
+_ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt)="([^"]*)"')
 _LINES = re.compile(r"[^\S\n]*\n")
+_new = tuple.__new__
 
 
 class _Frame:
-    """A block that is open, and what the tags met in it do."""
+    """An element that is set apart, with what its words have in common; and where the tags met in it lead."""
 
-    __slots__ = ("kind", "language", "level", "moves", "path", "position", "sectioned", "tag")
+    __slots__ = ("after", "around", "kind", "language", "level", "path", "position", "sectioned", "tag", "within")
 
-    def __init__(self, tag: str, path: str, around: _Frame | None) -> None:
-        self.tag, self.path = tag, path
+    def __init__(self, tag: str, around: _Frame | None, path: str) -> None:
+        self.tag, self.around, self.path = tag, around, path
+        self.within: dict[str, _Frame] = {}  # by tag
+        self.after: dict[str, _Frame] = {}  # by a run of tags
         self.kind, self.level = BlockKind.PARAGRAPH, 0
-        self.position: Position = around.position if around else Position.BODY
-        self.language: str = around.language if around else ""
-        self.sectioned: bool = around is not None and (around.sectioned or around.tag in SECTION_TAGS)
-        self.moves: dict[str, _Frame | int] = {}
+        self.position, self.language, self.sectioned = Position.BODY, "", False
+
+    def inherit(self, around: _Frame, said: dict[str, str], language: str) -> None:
+        """said: the element's attributes; language: the page's."""
+        self.kind = _kind(self.tag, around)
+        self.level = _HEADINGS.get(self.tag, around.level if self.kind is _HEADING else 0)
+        self.sectioned = around.sectioned or around.tag in SECTION_TAGS
+        landmark = TAGS.get(self.tag) if self.tag not in ("header", "footer") or not self.sectioned else None
+        self.position = ROLES.get(said.get("role", "").strip().lower()) or landmark or around.position
+        own = "" if self.tag == "html" else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
+        self.language = around.language if not own else own if own.partition("-")[0] != language else ""
+
+
+_WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")  # where tags lead that stand within a line, and those that are white space there
+
+
+class _Layout:
+    """The frames met on pages of one language: kept from page to page, for those of a site are built alike."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.root = _Frame("", None, "")
+        self.size = 0
+
+    def follow(self, frame: _Frame, run: str) -> _Frame:
+        """Where a run of tags leads from a frame."""
+        to, parts, breaks = frame, False, False
+        for tag in _TAG.findall(run):
+            name = tag.partition(" ")[0]
+            if name in _BLOCKS:
+                to, parts = to.within.get(tag) or self._open(to, name, tag), True
+            elif name[:1] == "/" and name[1:] in _BLOCKS:
+                to, parts = to.around or to, True
+            elif name in _BREAKS:
+                breaks = True
+        if not parts:
+            to = _WITHIN if not breaks else _SPACE if frame.kind in _UNBROKEN else frame
+        if self.size < FRAMES_MOST and len(run) < RUN_CHARS:
+            self.size += 1
+            frame.after[run] = to
+        return to
+
+    def _open(self, around: _Frame, name: str, tag: str) -> _Frame:
+        said = dict(_ATTRIBUTE.findall(tag)) if tag != name else {}
+        part = "" if name in _UNNAMED else _named(name, said)
+        key = f"{part} {said.get('role')} {said.get('lang')} {said.get('xml:lang')}"
+        frame = around.within.get(key)
+        if frame is None:
+            is_kept = self.size < FRAMES_MOST and len(around.path) < PATH_CHARS
+            frame = _Frame(name, around, around.path if not part or not is_kept else f"{around.path}/{part}" if around.path else part)
+            frame.inherit(around, said, self.language)
+        if self.size < FRAMES_MOST:
+            self.size += 1
+            around.within[key] = around.within[tag] = frame
+        return frame
+
+
+@lru_cache(maxsize=16)
+def _layout(language: str) -> _Layout:
+    return _Layout(language)
 
 
 def blocks_of(tree: html.Tree, language: str = "") -> tuple[Block, ...]:
@@ -67,21 +137,108 @@ def blocks_of(tree: html.Tree, language: str = "") -> tuple[Block, ...]:
 
     language: the page's. Changes the tree: the last question to ask of it.
     """
-    title = html.title_of(tree)
-    reader = _Reader(language)
-    reader.read(html.written_for_blocks(tree))
-    head = [Block(BlockKind.TITLE, title, "head/title", position=Position.HEAD)] if title else []
-    return (*head, *reader.blocks)
+    title = html.title_of(tree)[:TITLE_CHARS]
+    layout = _layout(language.partition("-")[0])
+    blocks = [Block(_TITLE, title, "head/title", 0, Position.HEAD)] if title else []
+    _add_blocks(blocks, _pieces(html.written_for_blocks(tree), layout))
+    if layout.size >= FRAMES_MOST:
+        _layout.cache_clear()
+    return tuple(blocks)
+
+
+def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
+    """The words of each block with their frame: still with the tags of links and images, and escaped.
+
+    markup: HTML as written from a tree: each tag of a block is closed, and `<` and `>` stand for nothing else.
+    """
+    first, *rest = _RUN.split(markup)
+    frame, words, found = layout.root, first, list[tuple[_Frame, str]]()
+    more: list[str] = []  # the words go on, where tags within a line part them
+    for run, text in zip(rest[::2], rest[1::2], strict=True):
+        to = frame.after.get(run) or layout.follow(frame, run)
+        if to is _WITHIN or to is _SPACE:
+            more.append(text if to is _WITHIN else "\n" + text)
+            continue
+        if more:
+            words += "".join(more)
+            more.clear()
+        if words and not words.isspace():
+            found.append((frame, words))
+            if len(found) >= BLOCKS_MOST:
+                return found
+        words, frame = text, to
+    words += "".join(more)
+    if words and not words.isspace():
+        found.append((frame, words))
+    return found
+
+
+def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> None:
+    in_link, add = False, blocks.append  # a link may hold several blocks
+    for frame, written in pieces:
+        text, kind, chars, alts = written, frame.kind, 0, _NONE
+        if "<" in text or in_link:
+            text, chars, alts, in_link = _without_links(text, in_link)
+        if "&" in text:
+            text = _unescaped(text)
+        if kind is _CODE:
+            text = _code(text)
+        elif "  " in text or not text.isprintable():  # the only white space that `isprintable` lets pass is the plain space
+            text = " ".join(text.split())
+        else:
+            text = text.strip()
+        if text:
+            if chars < 0:
+                chars = len(text)
+                if kind is not _HEADING:
+                    kind = _LINK
+            add(_new(Block, (kind, text, frame.path, frame.level, frame.position, chars, frame.language)))
+        for alt in alts:
+            add(Block(_ALT, alt, f"{frame.path}/img" if frame.path else "img", 0, frame.position, 0, frame.language))
+
+
+def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], bool]:
+    """(text, how many of its characters stand in links: -1 for all, what stands for the images in it, whether a link goes on)."""
+    if not in_link:  # most have one link
+        before, _, rest = words.partition("<a ")
+        inner, ends, after = rest.partition(">")[2].partition("</a>")
+        if ends and "<" not in before and "<" not in inner and "<" not in after:
+            if (before and not before.isspace()) or (after and not after.isspace()):
+                return before + inner + after, len(inner) if "&" not in inner and inner.isprintable() else _chars(inner), _NONE, False
+            return inner, -1, _NONE, False
+    alts = _NONE
+    if "<img" in words:
+        alts = [alt for tag in _IMAGE.findall(words) if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))]
+        words = _IMAGE.sub("", words)
+    first, *pieces = words.split("<a ")
+    whole, linked, outside = [first], list[str](), [first]
+    if in_link:
+        linked, outside = whole, []
+        inner, ends, outer = first.partition("</a>")
+        whole, linked, outside, in_link = [inner, outer], [inner], [outer], not ends
+    for piece in pieces:
+        inner, ends, outer = piece.partition(">")[2].partition("</a>")
+        in_link = not ends
+        whole += inner, outer
+        linked.append(inner)
+        outside.append(outer)
+    others = "".join(outside).replace("</a>", "")  # of one link within another
+    chars = -1 if linked and (not others or others.isspace()) else sum(map(_chars, linked))
+    return "".join(whole).replace("</a>", ""), chars, alts, in_link
+
+
+def _chars(part: str) -> int:
+    return len(" ".join(_unescaped(part).split()))
 
 
 def text_of(blocks: Sequence[Block]) -> str:
     """What a page says: its blocks one below the other, but not the title and what stands for images."""
-    return "\n".join([block[1] for block in blocks if block[0] is not BlockKind.TITLE and block[0] is not BlockKind.ALT])
+    return "\n".join([block[1] for block in blocks if block[0] is not _TITLE and block[0] is not _ALT])
 
 
 def words_of(blocks: Sequence[Block], text: str) -> str:
     """The text with the white space of code folded too: what digests are taken of. text: of these blocks."""
-    return whitespace.blocks(text) if any(block[0] is BlockKind.CODE for block in blocks) else text
+    return whitespace.blocks(text) if any(block[0] is _CODE for block in blocks) else text
 
 
 def first_blocks(blocks: tuple[Block, ...], chars: int) -> tuple[Block, ...]:
@@ -102,144 +259,6 @@ def plain_blocks(paragraphs: Sequence[str]) -> tuple[Block, ...]:
     return tuple(Block(BlockKind.PARAGRAPH, text, "") for text in paragraphs[:BLOCKS_MOST])
 
 
-class _Reader:
-    """Goes through a page's tags, and gathers the words between two that part them."""
-
-    def __init__(self, language: str) -> None:
-        self.blocks: list[Block] = []
-        self._language = language.partition("-")[0]
-        self._paths = 0
-        self._words: list[str] = []
-        self._linked: list[str] = []  # those of the words that stand in links
-        self._alts: list[str] = []
-        self._outside = False  # whether any of the words stands in no link
-
-    def read(self, markup: str) -> None:
-        """markup: HTML as written from a tree, so each tag of a block is closed, and `<` and `>` stand for nothing else."""
-        frame = _Frame("", "", None)
-        stack: list[_Frame] = []
-        words, linked = self._words, self._linked
-        links = 0  # open `a`, with or without href: one within another is rare, but can be
-        is_link: Final[list[bool]] = []
-        pieces = markup.split("<")
-        pieces[0] = ">" + pieces[0]
-        moves = frame.moves
-        for piece in pieces:
-            tag, _, text = piece.partition(">")
-            move = moves.get(tag)
-            if move is None:
-                move = self._move(frame, tag)
-            if move is _WITHIN:
-                pass
-            elif move is _LINK:
-                if tag == "/a":
-                    links -= bool(is_link) and is_link.pop()
-                else:
-                    is_link.append(' href="' in tag)
-                    links += is_link[-1]
-            elif move is _IMAGE:
-                self._image(frame, tag)
-            elif move is _BREAK:
-                if frame.kind is BlockKind.CODE:
-                    words.append("\n")
-                elif frame.kind is BlockKind.HEADING:
-                    words.append(" ")
-                elif words:
-                    self._flush(frame)
-            else:
-                if words:
-                    self._flush(frame)
-                if move is _UP:
-                    frame = stack.pop() if stack else frame
-                else:
-                    stack.append(frame)
-                    frame = move  # type: ignore[assignment]  # neither of the numbers above
-                moves = frame.moves
-                if len(self.blocks) >= BLOCKS_MOST:
-                    return
-            if text:
-                words.append(text)
-                if links:
-                    linked.append(text)
-                elif not self._outside and not text.isspace():
-                    self._outside = True
-        if words:
-            self._flush(frame)
-
-    def _flush(self, frame: _Frame) -> None:
-        raw = "".join(self._words)
-        self._words.clear()
-        text = _unescaped(raw)
-        text = _code(text) if frame.kind is BlockKind.CODE else whitespace.folded_line(text)
-        if text:
-            kind, link_chars = frame.kind, 0
-            if self._linked:
-                if self._outside:
-                    link_chars = sum([len(whitespace.folded_line(_unescaped(part))) for part in self._linked])
-                else:
-                    link_chars = len(text)
-                    kind = kind if kind is BlockKind.HEADING else BlockKind.LINK
-            self.blocks.append(Block(kind, text, frame.path, frame.level, frame.position, link_chars, frame.language))
-        self._linked.clear()
-        self._outside = False
-        if self._alts:
-            for alt in self._alts:
-                self._add_alt(frame, alt)
-            self._alts.clear()
-
-    def _image(self, frame: _Frame, tag: str) -> None:
-        alt = next((value for name, value in _ATTRIBUTE.findall(tag) if name == "alt"), "")
-        alt = whitespace.folded(_unescaped(alt))
-        if alt and self._words:
-            self._alts.append(alt)
-        elif alt:
-            self._add_alt(frame, alt)
-
-    def _add_alt(self, frame: _Frame, alt: str) -> None:
-        self.blocks.append(Block(BlockKind.ALT, alt, f"{frame.path}/img" if frame.path else "img", 0, frame.position, 0, frame.language))
-
-    def _move(self, frame: _Frame, tag: str) -> _Frame | int:
-        """What this tag does in this frame. Remembered, but for the tags of which no two are alike."""
-        name = tag.partition(" ")[0].rstrip("/")
-        move: _Frame | int
-        if name in ("a", "/a"):
-            if tag != name:
-                return _LINK
-            move = _LINK
-        elif name == "img":
-            return _IMAGE
-        elif name == "br":
-            move = _BREAK
-        elif tag.startswith("/"):
-            move = _UP if tag[1:] in _BLOCKS and tag[1:] not in _VOID else _WITHIN
-        elif name in _VOID:
-            move = _BREAK
-        elif name in _BLOCKS:
-            move = self._opened(frame, name, tag)
-        else:
-            return _WITHIN
-        frame.moves[tag] = move
-        return move
-
-    def _opened(self, around: _Frame, name: str, tag: str) -> _Frame:
-        said = dict(reversed(_ATTRIBUTE.findall(tag))) if name != tag else {}
-        frame = _Frame(name, around.path, around)
-        self._paths += 1
-        if self._paths <= PATHS_MOST and len(around.path) < PATH_CHARS and name not in _UNNAMED:
-            frame.path = f"{around.path}/{_named(name, said)}" if around.path else _named(name, said)
-        frame.kind = _kind(name, around)
-        frame.level = _HEADINGS.get(name, around.level if frame.kind is BlockKind.HEADING else 0)
-        role = ROLES.get(said["role"].strip().lower()) if "role" in said else None
-        landmark = TAGS.get(name) if name not in ("header", "footer") or not frame.sectioned else None
-        frame.position = role or landmark or around.position
-        if language := said.get("lang") or said.get("xml:lang"):
-            language = language.strip().replace("_", "-").lower()[:35]
-            if name == "html":
-                self._language = self._language or language.partition("-")[0]
-            frame.language = language if language.partition("-")[0] != self._language else ""
-        return frame
-
-
 def _kind(name: str, around: _Frame) -> BlockKind:
     if name in _KINDS:
         return _KINDS[name]
@@ -250,9 +269,11 @@ def _kind(name: str, around: _Frame) -> BlockKind:
 
 def _named(name: str, said: dict[str, str]) -> str:
     """An element as a path has it: `div#content.main`. A slash within a name would look like the path's own."""
-    own = _unescaped(said.get("id", "")).strip().replace("/", "_")[:NAME_CHARS]
-    classes = ".".join(_unescaped(said.get("class", "")).split()).replace("/", "_")[:NAME_CHARS]
-    return name + (f"#{own}" if own else "") + (f".{classes}" if classes else "")
+    if (own := said.get("id")) and name not in _LEAVES:
+        name += "#" + "_".join(_unescaped(own).split())[:NAME_CHARS]
+    if classes := said.get("class"):
+        name += "." + ".".join(_unescaped(classes).split())[:NAME_CHARS]
+    return name.replace("/", "_")
 
 
 def _unescaped(text: str) -> str:

@@ -23,7 +23,7 @@ Handler: TypeAlias = SaxHandler
 
 _TITLES_MOST = 500  # that are looked at; real pages have one, and one more in each picture
 _UNSEEN = "head,script,style,template,iframe,noembed,noframes"
-_WITHIN_LINES = "span,code,em,strong,b,i,noscript"  # 40 us a page, and half of all tags; each further name costs more than it saves
+_WITHIN_LINES = "span,code,em,strong,b,i,noscript,a:not([href])"  # 40 us a page, and half of all tags; each further name costs more than it saves
 _WRITTEN_RAW = ("xmp", "plaintext")  # whose text is not escaped when written
 _COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[|\]\]>", re.DOTALL)
 
@@ -154,13 +154,14 @@ def written_for_blocks(tree: Tree) -> str:
     No scripts, styles, templates, head, comments. What is shown where a browser shows no frames goes too: the parser has its markup as
     text. Changes the tree: one of the last questions to ask of it.
     """
-    tree.remove(_UNSEEN)
-    for title in elements(tree, "title"):
-        if is_html(title):
-            title.decompose()
-    tree.strip_tags(_WITHIN_LINES)
-    for element in [element for tag in _WRITTEN_RAW for element in tree.select(tag)]:
+    raw = [element for tag in _WRITTEN_RAW for element in tree.select(tag)]  # before anything is changed: then this is nearly free
+    titles = [title for title in tree.select("title") if is_html(title)]
+    for element in raw:
         element.tag = "pre"
+    for title in titles:
+        title.decompose()
+    tree.remove(_UNSEEN)
+    tree.strip_tags(_WITHIN_LINES)
     markup = tree.html
     return _COMMENT.sub("", markup) if "<!--" in markup else markup
 
