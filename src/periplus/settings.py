@@ -107,6 +107,7 @@ class Keeping:
 
     keep_bodies: bool = _row(True, "Keep the bytes of each page.")
     keep_text: bool = _row(True, "Keep the text of each page.")
+    keep_xml: bool = _row(False, "Keep each page as canonical XML too; else it is made of its bytes when it is asked for.")
     part_sizes: str = _row(
         "none",
         "Sizes of what pages pull in (images, styles, scripts): head: as a check is told by HEAD, or by GET without the body where HEAD tells none.",

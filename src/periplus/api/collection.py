@@ -25,6 +25,7 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.api.page import Page
     from periplus.api.site import Site
     from periplus.api.template_methods import Watch
     from periplus.api.templates import Templates
@@ -125,6 +126,13 @@ class Collection:
         """Whether the URL was ever seen."""
         with reading.limited(self._connection, self._limit_s):
             return listing.is_known(self._connection, url)
+
+    def page(self, url: str) -> Page:
+        """One page with what is known and kept of it, to be asked while the collection is open. Raises InvalidUrl, UsageError."""
+        from periplus.api.page import Page
+
+        with reading.limited(self._connection, self._limit_s):
+            return Page(self._connection, canonical(url if "://" in url else f"https://{url}"))
 
     def map(self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None) -> Site:
         """The hierarchical map of the collection's site. site: its key, where there are several.

@@ -46,6 +46,11 @@ class Contents:
         row = self._run("SELECT parts FROM page WHERE url_id = ?", (url_id,)).fetchone()
         return unpack_parts(row[0]) if row and row[0] is not None else None
 
+    def xml(self, url_id: UrlId) -> tuple[bytes, str] | None:
+        """The page's canonical XML and the media type of that, if it was kept."""
+        row = self._run("SELECT x.data, x.media_type FROM page p JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?", (url_id,)).fetchone()
+        return (self.codec.unpack(row[0], None), row[1]) if row else None
+
     def restore(self, data: bytes, dictionary_id: int | None) -> bytes:
         """A stored body as it was."""
         if dictionary_id is not None:

@@ -50,14 +50,14 @@ class PageRow(NamedTuple):
     visited: str | None
 
 
-def _time(column: str) -> str:
+def utc_time(column: str) -> str:
     return f"strftime('%Y-%m-%dT%H:%M:%SZ', nullif({column}, 0), 'unixepoch')"
 
 
 _ELSEWHERE = {
     "url": "u.text", "state": "r.state", "reason": "u.reason", "why": "u.rule", "status": "u.status", "layer": "u.layer", "host": "h.key",
-    "site": "s.key", "in_sitemap": "u.in_sitemap", "first_seen": _time("u.first_seen"), "visited": _time("u.visited"),
-    "last_modified": _time("p.last_modified"),
+    "site": "s.key", "in_sitemap": "u.in_sitemap", "first_seen": utc_time("u.first_seen"), "visited": utc_time("u.visited"),
+    "last_modified": utc_time("p.last_modified"),
 }  # fmt: skip
 PAGE_COLUMNS = {name: _ELSEWHERE.get(name, f"p.{name}") for name in PageRow._fields}
 

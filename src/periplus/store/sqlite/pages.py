@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from periplus.document.understand import canonical_xml
 from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
@@ -33,7 +34,10 @@ _UPSERT_LINKS = f"INSERT INTO link VALUES {', '.join([_LINK_VALUES] * LINKS_AT_O
 
 @dataclass(frozen=True, slots=True)
 class PackedBody:
-    """A body ready to be stored. data: empty when bodies are not kept; text: its text, packed, or None; blocks: beside the text."""
+    """A body ready to be stored. data: empty when bodies are not kept; text: its text, packed, or None; blocks: beside the text.
+
+    xml: (packed canonical XML, its media type), where it is kept.
+    """
 
     md5: bytes
     dictionary_id: int | None
@@ -41,6 +45,7 @@ class PackedBody:
     data: bytes
     text: bytes | None
     blocks: bytes | None = None
+    xml: tuple[bytes, str] | None = None
 
 
 def outcome_columns(outcome: Outcome) -> tuple[str, int, str]:
@@ -114,17 +119,29 @@ class PageWriter:
     def pack(self, completion: Completion) -> PackedBody | None:
         """The completion's body and text, compressed; None when there is nothing to keep."""
         outcome, document, keeping = completion.visit.outcome, completion.document, self._keeping
-        if document is None or not isinstance(outcome, Fetched) or not outcome.body or not (keeping.keep_bodies or keeping.keep_text):
+        if document is None or not isinstance(outcome, Fetched) or not outcome.body:
+            return None
+        if not (keeping.keep_bodies or keeping.keep_text or keeping.keep_xml):
             return None
         codec = self._contents.codec
         dictionary = self._dictionaries.get(completion.lease.site) if keeping.keep_bodies else None
         data = codec.pack(outcome.body, dictionary) if keeping.keep_bodies else b""
         text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and keeping.keep_text else None
         blocks = pack_blocks(document.blocks) if document.blocks and keeping.keep_text else None
-        return PackedBody(document.digests.body, dictionary, len(outcome.body), data, text, blocks)
+        written = canonical_xml(completion.visit.request.url, outcome) if keeping.keep_xml else None
+        xml = (codec.pack(written[0], None), written[1]) if written else None
+        return PackedBody(document.digests.body, dictionary, len(outcome.body), data, text, blocks, xml)
 
     def store_body(self, packed: PackedBody, body: bytes) -> int:
-        """The row that holds these bytes and this text: an earlier one when it holds exactly the same (equal digest, then compared).
+        """The row that holds these bytes and this text, with the XML that was made of them."""
+        body_id = self._body_row(packed, body)
+        if packed.xml:
+            data, media_type = packed.xml
+            self._connection.execute("INSERT OR REPLACE INTO xml VALUES (?, ?, ?)", (body_id, media_type, data))
+        return body_id
+
+    def _body_row(self, packed: PackedBody, body: bytes) -> int:
+        """An earlier row when it holds exactly the same (equal digest, then compared).
 
         The text too, for the same bytes read differently under another charset.
         """

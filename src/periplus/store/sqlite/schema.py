@@ -11,7 +11,7 @@ from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
-from periplus.store.sqlite import changes, checks
+from periplus.store.sqlite import changes, checks, survey_marks
 from periplus.store.sqlite.history import HISTORY
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 
@@ -65,6 +65,7 @@ CREATE TABLE page (
     h1s INTEGER NOT NULL, images_without_alt INTEGER NOT NULL, other_charset TEXT NOT NULL, translations TEXT NOT NULL,
     language_found TEXT NOT NULL DEFAULT '', parts BLOB);
 CREATE TABLE body (id INTEGER PRIMARY KEY, md5 BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB, blocks BLOB);
+CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 CREATE INDEX body_md5 ON body (md5);
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE visit (
@@ -85,11 +86,13 @@ _UPGRADE = f"""
 ALTER TABLE page ADD COLUMN language_found TEXT NOT NULL DEFAULT '';
 ALTER TABLE page ADD COLUMN parts BLOB;
 ALTER TABLE body ADD COLUMN blocks BLOB;
+CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 {changes.TABLES}
 """
 _IN_PLACE = """
 CREATE TEMP VIEW page AS SELECT *, '' AS language_found, NULL AS parts FROM main.page;
 CREATE TEMP VIEW body AS SELECT *, NULL AS blocks FROM main.body;
+CREATE TEMP TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT, data BLOB);
 CREATE TEMP TABLE change (seq INTEGER PRIMARY KEY, url_id INTEGER NOT NULL);
 CREATE TEMP TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER);
 CREATE TEMP TABLE evidence (site_id INTEGER, name TEXT, data BLOB);
@@ -154,7 +157,7 @@ def _build(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + changes.TABLES + CREATE_VIEWS)
+        connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
         connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
         connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
         connection.execute("COMMIT")

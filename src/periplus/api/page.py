@@ -1,0 +1,100 @@
+"""What is one page: what is known of it, and what was kept: its bytes, text, blocks, header, and itself as XML?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from periplus.document.understand import canonical_xml, understand
+from periplus.errors import UsageError
+from periplus.model.page import Block, Part
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import Url
+from periplus.store.sqlite import listing, page_rows
+from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.listing import LinkFilter, LinkRow, PageRow
+from periplus.store.sqlite.page_rows import Reading, Twin
+from periplus.store.sqlite.reading import Connection
+from periplus.urls.canonical import url_id
+
+
+@dataclass(frozen=True, slots=True)
+class PageSummary:
+    """What is known of one URL. reading None: nothing was fetched of it."""
+
+    row: PageRow
+    reading: Reading | None
+    fault: str  # why it could not be read, or not whole; as told by reading it again
+    links_in: int  # pages
+    links_out: int  # URLs
+    twins: tuple[Twin, ...]
+
+
+class Page:
+    """One page of a collection, to be asked while that is open."""
+
+    def __init__(self, connection: Connection, url: Url) -> None:
+        """Raises UsageError for a URL that the collection does not know."""
+        self.url = url
+        self._connection, self._id = connection, url_id(url)
+        row = page_rows.page_row(connection, self._id)
+        if row is None:
+            raise UsageError(f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
+        self._row: PageRow = row
+        self._contents = Contents(connection)
+
+    def summary(self) -> PageSummary:
+        """What is known, without what was kept."""
+        reading = page_rows.reading_of(self._connection, self._id)
+        fetched = self._fetched()
+        fault = understand(self.url, fetched).fault if fetched and reading and not reading.has_text else ""
+        links_in, links_out = page_rows.link_counts(self._connection, self._id)
+        return PageSummary(self._row, reading, fault, links_in, links_out, page_rows.twins(self._connection, self._id) if reading else ())
+
+    def source(self) -> bytes:
+        """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
+        body = self._contents.body(self._id)
+        return self._missing("bytes") if body is None else body
+
+    def text(self) -> str:
+        """Its text, a block a line. Raises UsageError where there is none."""
+        text = self._contents.text(self._id)
+        return self._missing("text") if text is None else text
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks in their order. Raises UsageError where there are none."""
+        return self._contents.blocks(self._id) or self._missing("text")
+
+    def parts(self) -> tuple[Part, ...] | None:
+        """One part for each block; None: they are not marked."""
+        return self._contents.parts(self._id)
+
+    def headers(self) -> tuple[int, Headers]:
+        """(status, header) of the answer that brought it; of the last one where none did. Raises UsageError where none is known."""
+        return page_rows.answer(self._connection, self._id) or self._missing("header")
+
+    def xml(self) -> tuple[bytes, str]:
+        """It as canonical XML, and the media type of that: as it was kept, or made of its bytes. Raises UsageError where there are none."""
+        if (kept := self._contents.xml(self._id)) is not None:
+            return kept
+        fetched = self._fetched()
+        if fetched is None:
+            self._missing("bytes")
+        return canonical_xml(self.url, fetched) or self._missing("text")
+
+    def inlinks(self, limit: int = -1) -> Iterator[LinkRow]:
+        """Links to it, with their anchors and the pages that hold them."""
+        return map(LinkRow._make, listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
+
+    def _fetched(self) -> Fetched | None:
+        body, said = self._contents.body(self._id), page_rows.answer(self._connection, self._id)
+        return Fetched(said[0], said[1], body) if body is not None and said else None
+
+    def _missing(self, what: str) -> NoReturn:
+        row = self._row
+        if row.media_type is None:
+            raise UsageError(f"{self.url} was not fetched ({row.reason}{': ' + row.why if row.why else ''}): there is no {what} of it")
+        if what == "text":
+            raise UsageError(f"there is no text of {self.url}: it is {row.media_type or 'of no known type'}, or says nothing, or keep_text is off")
+        raise UsageError(f"no {what} of {self.url} was kept (setting keep_bodies); `periplus refresh` with it set fetches again")
