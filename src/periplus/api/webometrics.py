@@ -34,7 +34,7 @@ from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.present.yield_svg import write_yield_curves
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import graph_rows, reading, runs, schema, survey_rows
+from periplus.store.sqlite import graph_rows, reading, runs, schema, survey_marks, survey_rows
 from periplus.urls.hosts import registered_domain
 
 ITEMS = ("page", "host", "domain")
@@ -95,7 +95,7 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
         urls = survey_rows.every_url(connection)
         links, redirects = survey_rows.hyperlinks(connection), graph_rows.redirects(connection)
         contents, asked = survey_rows.contents(connection), survey_rows.fetch_order(connection)
-        marks = survey_rows.marks(connection)
+        marks = survey_marks.marks(connection)
     assigned = units_of(urls.texts, chosen, order.choice)
     return SurveyRows(urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records)
 
@@ -244,7 +244,7 @@ def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> Non
     """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
     where = Path(folder)
     with contextlib.closing(schema.connect(where)) as connection, contextlib.closing(schema.WriteLock(where)) as lock, lock.transaction(connection):
-        survey_rows.store_marks(connection, noted, now)
+        survey_marks.store_marks(connection, noted, now)
 
 
 def with_rules(found: SurveyResults, rows: SurveyRows, rules: CompanionRules) -> SurveyResults:

@@ -1,9 +1,9 @@
-"""What does a survey need of a collection of many sites: all URLs, links, equal contents, the order of fetching, the user's marks?"""
+"""What does a survey need of a collection of many sites: all URLs, links, equal contents, the order of fetching?"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +11,12 @@ from numpy.typing import NDArray
 
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.page import LinkKind
-from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.web import Url
 from periplus.store.sqlite.number_rows import number_blocks
 from periplus.store.sqlite.reading import rows
 
 # What a reader follows, frames among it; canonical, alternate and form are remarks of a page and no references to others.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
-TABLES = """
-CREATE TABLE survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
-"""
 _HYPERLINKS = ", ".join(f"'{kind.value}'" for kind in HYPERLINKS)
 _REASON = {reason.value: place for place, reason in enumerate(REASONS)}
 _BLOCK = 10_000  # rows turned into columns at once
@@ -90,17 +86,3 @@ def external_links(connection: sqlite3.Connection) -> Iterator[ExternalLink]:
         f" AND t.host_id <> u.host_id AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
     )
     yield from map(ExternalLink._make, rows(connection.execute(find)))
-
-
-def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
-    """What the user noted, by prefix; nothing in a collection that was made before there were marks."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'survey_mark'").fetchone():
-        return {}
-    found = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
-    return {prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ()) for prefix, status, tags in found}
-
-
-def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: float) -> None:
-    """Each in place of what was noted on the site before. Within a transaction."""
-    values = ((mark.prefix, mark.status.value, "\n".join(mark.tags), now) for mark in noted)
-    connection.executemany("INSERT OR REPLACE INTO survey_mark VALUES (?, ?, ?, ?)", values)
