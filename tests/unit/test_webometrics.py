@@ -7,7 +7,6 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
-from stored import page, stored
 
 from periplus.analyse.companion import class_of, companion_set, gains_of, strong_from
 from periplus.analyse.indicators import connectivity, suffix_tallies, unit_figures
@@ -18,6 +17,7 @@ from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, UnitLinks, WebFragment
 from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical
+from stored import page, stored
 
 A, B, C = "https://a.cz/", "https://www.b.cz/", "https://c.ac.uk/"
 WEB = {

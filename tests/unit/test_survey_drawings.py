@@ -1,0 +1,166 @@
+"""What a survey draws and writes: well formed, valid against its schemas, the same each time, safe with any text."""
+
+import csv
+import io
+import json
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+from lxml import etree
+
+from periplus.analyse.units import unit_of
+from periplus.api.webometrics import FORMATS, survey_of, write_survey
+from periplus.errors import UsageError
+from periplus.present.fragment_files import json_schema, schema
+from periplus.present.heat_map import STEPS, shade
+from periplus.present.layout import apart, placed
+from periplus.present.network_files import matrix_of
+from periplus.present.survey_tables import TABLES, survey_table
+from periplus.present.yield_svg import nice
+from stored import page, stored
+
+HOSTILE = 'Ann & <Bob> "]]>\u202e\ud800'
+SITES = [f"https://s{place}.example/" for place in range(5)]
+WEB = {site: page(f"S{place}", SITES[(place + 1) % 5], "https://hub.org/", f"https://p{place}.net/") for place, site in enumerate(SITES)}
+WEB["https://s0.example/"] = page("S0", "/a", *SITES[1:], "https://hub.org/x?a=1&b=2")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = stored(tmp_path_factory.mktemp("survey") / "c", WEB, SITES)
+    return survey_of(folder, [unit_of(SITES[0], HOSTILE, "=ann", bundle=HOSTILE), *map(unit_of, SITES[1:])])
+
+
+def written(found, what, format):
+    out = io.StringIO(newline="")
+    write_survey(found, what, format, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("what", "format"), [(what, format) for what, formats in FORMATS.items() for format in formats if format in ("svg", "xml", "gexf", "html")]
+)
+def test_all_markup_is_well_formed_and_the_same_each_time(found, what, format):
+    text = written(found, what, format)
+    root = etree.fromstring(text.encode("utf-8", "surrogatepass"))
+    assert text == written(found, what, format)
+    assert not root.xpath("//*[local-name()='Bob']")
+    if format == "svg":
+        assert root.tag == SVG + "svg"
+        assert root.find(f"{SVG}title") is not None
+        assert not root.xpath("//@href | //@*[starts-with(., 'http://') and not(local-name() = 'xmlns')]")  # nothing is loaded
+    if format == "html":
+        assert "http://" not in re.sub(r"http://www\.w3\.org/1999/xhtml", "", text).split("<section")[0]
+
+
+def test_what_there_is_not_is_refused(found):
+    with pytest.raises(UsageError, match="network as svg, gexf"):
+        written(found, "network", "pdf")
+    with pytest.raises(UsageError, match="sites, companions"):
+        survey_table(found, "nothing")
+
+
+def test_the_model_is_valid_as_xml_and_json(found):
+    root = etree.fromstring(written(found, "fragment", "xml").encode())
+    etree.XMLSchema(etree.fromstring(schema())).assertValid(root)
+    value = json.loads(written(found, "fragment", "json"))
+    assert_fits(value, json.loads(json_schema()), json.loads(json_schema()))
+    names = {"f": root.nsmap[None]}
+    assert [len(part["sites"]) for part in value["sets"]] == [len(part.findall("f:site", names)) for part in root.findall("f:set", names)]
+    assert len(value["links"]) == len(root.findall("f:relations/f:link", names))
+
+
+def assert_fits(value, rule, whole):
+    """As much of JSON Schema as ours uses."""
+    if "$ref" in rule:
+        return assert_fits(value, whole["$defs"][rule["$ref"].rpartition("/")[2]], whole)
+    if "enum" in rule:
+        assert value in rule["enum"]
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": int | float, "boolean": bool}
+    if "type" in rule:
+        assert isinstance(value, kinds[rule["type"]]), (value, rule)
+    if "minimum" in rule:
+        assert value >= rule["minimum"]
+    if rule.get("type") == "array":
+        assert len(value) >= rule.get("minItems", 0)
+        for part in value:
+            assert_fits(part, rule["items"], whole)
+    if rule.get("type") == "object":
+        assert set(rule.get("required", ())) <= set(value)
+        for name, part in value.items():
+            more = rule.get("additionalProperties")
+            assert name in rule.get("properties", {}) or isinstance(more, dict), name
+            assert_fits(part, rule.get("properties", {}).get(name) or more, whole)
+    return None
+
+
+def test_a_wrong_value_does_not_fit_the_schema(found):
+    value, whole = json.loads(written(found, "fragment", "json")), json.loads(json_schema())
+    value["sets"][0]["sites"][0]["fetched"] = "many"
+    with pytest.raises(AssertionError):
+        assert_fits(value, whole, whole)
+
+
+def test_the_network_reaches_graph_programs_whole(found):
+    graph = nx.read_gexf(io.BytesIO(written(found, "network", "gexf").encode()), node_type=int)
+    inner = {(source, end): data["weight"] for source, end, data in graph.edges(data=True) if source < 5 and end < 5}
+    table = matrix_of(found)
+    assert inner == {(a, b): table[a][b] for a in range(5) for b in range(5) if a != b and table[a][b]}
+    assert {data["set"] for _, data in graph.nodes(data=True)} == {"target", "strong"}
+
+
+def test_the_matrix_is_the_same_as_csv_and_for_pajek(found):
+    head, *rows = csv.reader(io.StringIO(written(found, "matrix", "csv")))
+    assert [[int(cell) for cell in row[1:]] for row in rows] == matrix_of(found)
+    assert head[1:] == [row[0] for row in rows]
+    lines = written(found, "matrix", "pajek").splitlines()
+    arcs = [tuple(map(int, line.split())) for line in lines[lines.index("*Arcs") + 1 :]]
+    assert {(a - 1, b - 1): n for a, b, n in arcs} == {(a, b): n for a, row in enumerate(matrix_of(found)) for b, n in enumerate(row) if n}
+
+
+def test_tables_have_a_value_a_column(found):
+    for name in TABLES:
+        columns, rows = survey_table(found, name)
+        lengths = {len(row) for row in rows}
+        assert lengths <= {len(columns)}, name
+
+
+def test_no_circle_covers_another_and_no_chance_is_in_it():
+    rng = np.random.default_rng(3)
+    boxes = np.stack((rng.uniform(5, 40, 70), rng.uniform(5, 25, 70)), axis=1)
+    source, end = rng.integers(0, 70, 200), rng.integers(0, 70, 200)
+    where = placed(boxes, source, end, np.ones(200))
+    assert np.array_equal(where, placed(boxes, source, end, np.ones(200)))
+    over = boxes[:, None] + boxes[None] - np.abs(where[:, None] - where[None])
+    covers = (over > 0).all(axis=2)
+    np.fill_diagonal(covers, False)
+    assert not covers.any()
+
+
+def test_circles_on_one_spot_are_pushed_apart():
+    where = apart(np.zeros((6, 2)), np.full((6, 2), 10.0))
+    assert len({tuple(point) for point in where.round(3).tolist()}) == 6
+
+
+def test_one_site_alone_and_none_are_drawn(tmp_path):
+    folder = stored(tmp_path / "c", {"https://a.example/": page("A")}, ["https://a.example/"])
+    for what, formats in FORMATS.items():
+        for format in formats:
+            assert written(survey_of(folder), what, format)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 8, 100, 12_345])
+def test_shades_rise_with_counts_and_are_all_used(most):
+    steps = [shade(count, most) for count in range(1, most + 1)]
+    assert steps == sorted(steps)
+    assert all(1 <= step <= STEPS for step in steps)
+    assert most == 1 or (steps[0], steps[-1]) == (1, STEPS)
+
+
+@pytest.mark.parametrize(("value", "top"), [(0, 4), (3, 4), (9, 12), (13, 16), (100, 100), (1351, 1600), (10**6, 10**6)])
+def test_axes_end_at_numbers_whose_quarters_are_whole(value, top):
+    assert nice(value) == top
+    assert nice(value) % 4 == 0
