@@ -1,0 +1,26 @@
+"""What does a rule find in many worlds at once?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from worlds import PAGES, Counts
+
+from periplus.schedule.bandit.rule import Rule, Turns, choose
+from periplus.schedule.bandit.yields import Yields
+
+
+def play(rule: Rule, counts: Counts, *, budget: int = PAGES, seed: int = 1, again: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
+    """Links found in each world. counts: worlds x sites x pages, -1 where there is no page; again: see `Yields.book`."""
+    number, sites, _ = counts.shape
+    worlds = np.arange(number)
+    sizes = (counts >= 0).sum(axis=2)
+    yields, turns, rng = Yields.none(number, sites), Turns.none(number), np.random.default_rng(seed)
+    for _page in range(budget):
+        ready = yields.pages < sizes
+        going = ready.any(axis=1)
+        ready[~going, 0] = True  # nothing is left there: whatever is chosen is not booked
+        chosen = choose(rule, yields, ready, turns, rng)[going]
+        at = (worlds[going], chosen, yields.pages[worlds[going], chosen])
+        yields.book(worlds[going], chosen, counts[at].astype(np.float64), None if again is None else again[at].astype(np.float64))
+    return yields.gained
