@@ -55,6 +55,7 @@ _UNBROKEN = frozenset({_HEADING, _CODE})  # which `br` does not part
 _RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>(?:\s*+<(?!/?a[ >]|img )[^>]*+>)*+)")  # of tags with no words between them
 _TAG = re.compile("<([^>]*+)>")
 _IMAGE = re.compile("<(img [^>]*+)>")
+_ONE_LINK = re.compile("([^<]*+)<a [^>]*+>([^<]*+)</a>([^<]*+)")
 _ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt)="([^"]*)"')
 _LINES = re.compile(r"[^\S\n]*\n")
 _new = tuple.__new__
@@ -199,13 +200,11 @@ def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> No
 
 def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], bool]:
     """(text, how many of its characters stand in links: -1 for all, what stands for the images in it, whether a link goes on)."""
-    if not in_link:  # most have one link
-        before, _, rest = words.partition("<a ")
-        inner, ends, after = rest.partition(">")[2].partition("</a>")
-        if ends and "<" not in before and "<" not in inner and "<" not in after:
-            if (before and not before.isspace()) or (after and not after.isspace()):
-                return before + inner + after, len(inner) if "&" not in inner and inner.isprintable() else _chars(inner), _NONE, False
-            return inner, -1, _NONE, False
+    if not in_link and (found := _ONE_LINK.fullmatch(words)):  # most have but one
+        before, inner, after = found.groups()
+        if (before and not before.isspace()) or (after and not after.isspace()):
+            return before + inner + after, len(inner) if "&" not in inner and inner.isprintable() else _chars(inner), _NONE, False
+        return inner, -1, _NONE, False
     alts = _NONE
     if "<img" in words:
         alts = [alt for tag in _IMAGE.findall(words) if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))]
@@ -238,7 +237,11 @@ def text_of(blocks: Sequence[Block]) -> str:
 
 def words_of(blocks: Sequence[Block], text: str) -> str:
     """The text with the white space of code folded too: what digests are taken of. text: of these blocks."""
-    return whitespace.blocks(text) if any(block[0] is _CODE for block in blocks) else text
+    kinds = [block[0] for block in blocks]
+    if _CODE not in kinds:
+        return text
+    said = zip(kinds, [block[1] for block in blocks], strict=True)
+    return "\n".join([words if kind is not _CODE else whitespace.blocks(words) for kind, words in said if kind is not _TITLE and kind is not _ALT])
 
 
 def first_blocks(blocks: tuple[Block, ...], chars: int) -> tuple[Block, ...]:
