@@ -26,10 +26,12 @@ from periplus.urls.scope import site_key
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
     from periplus.api.page import Page
+    from periplus.api.searching import Search
     from periplus.api.site import Site
     from periplus.api.template_methods import Watch
     from periplus.api.templates import Templates
     from periplus.model.comparison import Comparison
+    from periplus.model.search import SearchResult
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
 
@@ -63,6 +65,7 @@ class Collection:
         self._limit_s = time_limit_s
         self._connection = reading.connect(folder)
         self._clock = SystemClock()
+        self._search: Search | None = None
 
     def __enter__(self) -> Collection:
         return self
@@ -90,7 +93,7 @@ class Collection:
             hosts, waiting, entries = reading.sums(self._connection)
             return Status(
                 folder=self.folder,
-                size_bytes=sum(path.stat().st_size for path in contents(self.folder)),
+                size_bytes=sum(map(_size, contents(self.folder))),
                 running=reading.is_being_crawled(self._connection, now),
                 runs=tuple(runs.run_records(self._connection)),
                 counts=tuple(reading.counts(self._connection)),
@@ -168,6 +171,25 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return written_sitemaps(self._connection, site, Path(folder))
 
+    def search(
+        self, query: str, *, limit: int = 10, page: int = 1, facets: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False
+    ) -> SearchResult:
+        """Pages by their words, as `periplus search` finds them; docs/search.md says what a query may be. What changed since the last
+        search is indexed first, unless a crawl does so. watch: is told (pages indexed, pages to go), and may return True to stop that."""
+        if self._search is None:
+            from periplus.api.searching import Search
+
+            self._search = Search(self.folder, self._connection, read_settings(self.folder / SETTINGS_FILE).searching)
+        with reading.limited(self._connection, self._limit_s):
+            behind = self._search.catch_up(self._clock.now(), watch)
+            return self._search.find(query, limit, page, facets=facets, behind=behind)
+
+    def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
+        """Brings the search index up to date, or makes it anew; says in a sentence how it stands."""
+        from periplus.api.following import brought_up
+
+        return brought_up(self.folder, anew, watch)
+
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
         """Writes the report as one HTML file, by default report.html in the collection's folder; says where.
 
@@ -241,5 +263,12 @@ def crawl(start: str | Sequence[str], folder: Path | str | None = None, *, watch
 
 def contents(folder: Path) -> list[Path]:
     """The files that make up the collection in folder: what `--fresh` deletes. Settings (periplus.toml) are not among them."""
-    names = (schema.DATABASE, schema.DATABASE + "-wal", schema.DATABASE + "-shm", "write.lock")
+    names = (schema.DATABASE, schema.DATABASE + "-wal", schema.DATABASE + "-shm", "write.lock", "search", "search.lock")
     return [folder / name for name in names if (folder / name).exists()]
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of the files in a folder; of what vanished meanwhile none: the index replaces its files."""
+    with contextlib.suppress(FileNotFoundError):
+        return sum(map(_size, path.iterdir())) if path.is_dir() else path.stat().st_size
+    return 0

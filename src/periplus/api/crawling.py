@@ -21,6 +21,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Crew, Worker
+from periplus.api import indexing
 from periplus.api.rules import apply_rules, rules_text
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
@@ -223,6 +224,7 @@ class _Boss:
         self._looked, self._cpu = self._started, time.process_time()
         self._children: list[subprocess.Popen[bytes]] = []
         self._casualties = 0  # children that did not end well
+        self._indexer: subprocess.Popen[bytes] | None = None
         self.stop_note = ""
 
     @property
@@ -231,15 +233,19 @@ class _Boss:
 
     def tick(self) -> bool:
         self._children = [child for child in self._children if self._is_at_work(child)]
-        progress = Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children))
-        if self._watch(progress):
+        if self._watch(self._progress()):
             self.stop_note = "stopped by the user"
         limit = self._order.settings.budget.max_time_s
         if limit and self.elapsed_s >= limit:
             self.stop_note = f"max-time-s {limit:g} is over"
         if not self.stop_note and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties) and self._help_is_needed():
             self._children.append(_hire(self._order, self._run_id))
+        if self._indexer is None and self._order.settings.keeping.index and self.elapsed_s > indexing.AFTER_S:
+            self._indexer = indexing.start(self._order.folder)
         return bool(self.stop_note)
+
+    def _progress(self) -> Progress:
+        return Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children))
 
     def _is_at_work(self, child: subprocess.Popen[bytes]) -> bool:
         """False once it ended. One that died is no reason to stop, but one after another is a reason to hire no more."""
@@ -270,6 +276,10 @@ class _Boss:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+        if self._indexer is not None and at_once:
+            indexing.end(self._indexer)
+        elif self._indexer is not None:
+            indexing.finish(self._indexer, lambda: self._watch(self._progress()))
 
 
 def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:

@@ -10,7 +10,7 @@ import tantivy
 
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
-from periplus.search.fields import FORMS, ID, LANGUAGE, SITE, TWIN, YEAR
+from periplus.search.fields import FORMS, ID, LANGUAGE, MEDIA, SAID, SITE, TWIN, YEAR
 from periplus.search.index import open_index
 from periplus.search.matching import Matcher
 from periplus.search.query import All, Any, Node, Phrase, Word, parse
@@ -21,7 +21,7 @@ LOOKED_AT = 200  # matches that are weighed by rank, and among which those of eq
 LANGUAGES = 5  # in whose forms a word is looked for; further ones are found by spelling
 FACET_VALUES = 10
 FEW = 3  # matches: with fewer, another spelling may have been meant
-_FACETS = {"site": SITE, "type": "media", "language": LANGUAGE, "year": YEAR}
+_FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
 _Scored = tuple[float, tantivy.DocAddress]
 Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # of pages, as 0 to 1
@@ -68,6 +68,14 @@ class Searcher:
         if not self._searcher.num_docs:
             return ()
         return tuple(value for value, _ in self._counted(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values if value)
+
+    def said(self) -> dict[UrlId, int]:
+        """Of every page in the index, `fields.said_digest` of the words of links to it that were indexed."""
+        if not self.pages:
+            return {}
+        places = [place for _, place in self._searcher.search(tantivy.Query.all_query(), self.pages, False).hits]
+        ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
+        return {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
     def search(self, text: str, wish: Wish, rank: Rank) -> Matches:
         """The pages that answer. Where none has all words, those that have some."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from urllib.parse import unquote
 
 import tantivy
+from xxhash import xxh3_64_intdigest
 
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
@@ -17,7 +18,8 @@ from periplus.urls.hosts import host_name, registered_domain
 
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order
 FORMS, NAMES = "forms", "names"  # of spellings; of whole titles
-SITE, HOST, TYPE, LANGUAGE, YEAR, WHEN, ID, TWIN = "site", "host", "type", "language", "year", "when", "id", "twin"
+SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR = "site", "host", "type", "media", "language", "year"  # of labels
+ID, TWIN, WHEN, SAID = "id", "twin", "when", "said"  # of numbers; said: the digest of the words of links to the page
 TERM_FIELDS = (TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS)
 WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
 MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is not known better by the fifty-first
@@ -35,13 +37,14 @@ def schema() -> tantivy.Schema:
     made = tantivy.SchemaBuilder()
     made.add_integer_field(ID, indexed=True, fast=True)
     made.add_integer_field(TWIN, fast=True)
+    made.add_integer_field(SAID, fast=True)
     made.add_integer_field(WHEN, indexed=True, fast=True)
     for name in TERM_FIELDS:
         made.add_text_field(name, tokenizer_name=WORDS, index_option="position")
     made.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
     for name in (NAMES, HOST, TYPE):
         made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
-    for name in (SITE, LANGUAGE, YEAR, "media"):
+    for name in (SITE, LANGUAGE, YEAR, MEDIA):
         made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
     return made.build()
 
@@ -51,6 +54,7 @@ def document(page: PageToIndex) -> tantivy.Document:
     made = tantivy.Document()
     made.add_integer(ID, page.url_id)
     made.add_integer(TWIN, int.from_bytes(page.folded[:8], "big", signed=True))
+    made.add_integer(SAID, said_digest(page.anchors))
     made.add_integer(WHEN, int(page.when))
     spelled: list[str] = []
     for field, language, text in field_texts(page):
@@ -64,6 +68,11 @@ def document(page: PageToIndex) -> tantivy.Document:
     for field, value in (*((NAMES, name) for name in names(page)), *labels(page)):
         made.add_text(field, value)
     return made
+
+
+def said_digest(anchors: Sequence[str]) -> int:
+    """By which it is told whether the words of links to a page are still those that were indexed. 0: there are none."""
+    return xxh3_64_intdigest("\n".join(anchors[:MOST_ANCHORS]).encode("utf-8", "replace")) - (1 << 63) if anchors else 0
 
 
 def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
@@ -113,7 +122,7 @@ def labels(page: PageToIndex) -> Iterator[tuple[str, str]]:
     yield SITE, page.site
     yield LANGUAGE, primary(page.language)
     yield YEAR, str(datetime.fromtimestamp(page.when, UTC).year)
-    yield "media", page.media_type
+    yield MEDIA, page.media_type
     yield from ((HOST, host) for host in dict.fromkeys((str(page.site), *hosts(host_name(page.url)))))
     yield from ((TYPE, name) for name in dict.fromkeys(type_names(page.media_type)))
 

@@ -117,6 +117,12 @@ class IndexWriter:
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
 
+    def clear(self) -> None:
+        """Removes every page."""
+        with _translated(self._folder):
+            self._writer.delete_all_documents()
+        self.commit(NOTHING)
+
     def commit(self, position: tuple[int, int]) -> None:
         """Makes searchable, and safe, what was put and removed. position: up to where the index now follows."""
         with _translated(self._folder):

@@ -92,6 +92,8 @@ def snippet(blocks: Sequence[Block], parts: Sequence[Part], highlighter: Highlig
     for block, part in list(zip(blocks, parts_or_guess(blocks, parts), strict=False))[:LOOKED_THROUGH]:
         if block.kind is BlockKind.TITLE:
             continue
+        if block.kind is BlockKind.CODE:
+            block = block._replace(text=" ".join(block.text.split()))  # noqa: PLW2901  # as it is shown: on one line
         content = part is Part.CONTENT
         if opening is None and content and block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
             opening = block
@@ -125,7 +127,7 @@ def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
 
 def _cut(block: Block, hits: Sequence[tuple[int, int, int]]) -> Snippet:
     """The stretch around the hits, cut between words."""
-    text = block.text.replace("\n", " ")
+    text = block.text
     start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0
     start = min(start, max(0, len(text) - CHARS))
     if start:

@@ -1,0 +1,100 @@
+"""How is a collection searched? The index answers, the collection says what the pages found are like."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from periplus.api import following
+from periplus.errors import StoreError
+from periplus.model.search import Hit, Matches, SearchResult
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.search.asking import Searcher, Wish
+from periplus.search.index import IndexBusy
+from periplus.search.query import parse
+from periplus.search.ranks import Ranks
+from periplus.search.snippets import Highlighter, snippet
+from periplus.settings import Searching
+from periplus.store.sqlite import block_rows, graph_rows, reading
+from periplus.store.sqlite.block_rows import PageBlocks
+
+Caught = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
+
+EMPTY = "nothing is searchable yet: the index is being made"
+
+
+class Search:
+    """Searches of one collection, one after another. A crawl may go on meanwhile."""
+
+    def __init__(self, folder: Path, connection: reading.Connection, weights: Searching) -> None:
+        self._folder, self._connection, self._weights = folder, connection, weights
+        self._searcher: Searcher | None = None
+        self._ranks = Ranks(folder)
+
+    def catch_up(self, now: float, watch: Caught) -> str:
+        """Brings the index up to date where no crawl does so; returns what to say of pages that it lacks."""
+        waiting = following.is_behind(self._folder)
+        if not waiting:
+            return ""
+        if not reading.is_being_crawled(self._connection, now):
+            try:
+                following.catch_up(self._folder, watch)
+            except IndexBusy:  # a crawl that ends, or another search
+                pass
+            except StoreError as error:
+                return f"{error} What is shown may be out of date."
+            waiting = following.is_behind(self._folder)
+        return f"{waiting} {'change is' if waiting == 1 else 'changes are'} not searchable yet" if waiting else ""
+
+    def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
+        """Answers one query from what is searchable now. page: of the hits, from 1; behind: what to say of pages that the index lacks."""
+        started = time.perf_counter()
+        searcher = self._opened()
+        if searcher is None:
+            return SearchResult(query, 0, (), (), (EMPTY,), "", time.perf_counter() - started)
+        matches = searcher.search(query, Wish(limit, (page - 1) * limit, facets), self._ranks.of)
+        hits = tuple(self._hits(query, matches, searcher.languages))
+        notes = (*matches.notes, behind) if behind else matches.notes
+        return SearchResult(query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started)
+
+    def _opened(self) -> Searcher | None:
+        """The index as it stands now."""
+        try:
+            if self._searcher is None:
+                self._searcher = Searcher(self._folder, self._weights)
+                self._ranks = Ranks(self._folder)
+            else:
+                self._searcher.refresh()
+        except (LookupError, ValueError):  # none yet, or made anew at this moment
+            self._searcher = None
+        return self._searcher
+
+    def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
+        highlighter = Highlighter(parse(query).root, languages)
+        names = graph_rows.site_names(self._connection)
+        pages = {page.url_id: page for page in block_rows.pages_of(self._connection, [match.url_id for match in matches.matches])}
+        for match in matches.matches:
+            page = pages.get(match.url_id)
+            if page is not None:  # else it is no page any longer, and the index will learn of it
+                yield _hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id])
+
+    def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
+        facts = [graph_rows.url_facts(self._connection, url_id) for url_id in ids]
+        return tuple(fact.url for fact in facts if fact is not None)
+
+
+def _hit(page: PageBlocks, score: float, twins: tuple[Url, ...], highlighter: Highlighter, site: SiteKey) -> Hit:
+    language = page.language_found or page.language
+    return Hit(
+        url=page.url,
+        title=page.title,
+        title_marks=highlighter.marks(page.title, language),
+        snippet=snippet(page.blocks, page.parts or (), highlighter, language),
+        score=score,
+        site=site,
+        media_type=page.media_type,
+        language=language,
+        when=page.last_modified or page.fetched,
+        twins=twins,
+    )

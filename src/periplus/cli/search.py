@@ -1,0 +1,182 @@
+"""`periplus search` and `periplus index`: find pages by their words."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
+from periplus.present.lines import visible
+from periplus.present.wording import count_of, iso, number, utc
+
+if TYPE_CHECKING:
+    from periplus.model.search import Hit, SearchResult
+
+WIDEST = 100  # columns: longer lines are hard to read
+INDENT = "    "
+SAY_EVERY_S = 2.0  # while the index catches up
+Marks = tuple[tuple[int, int], ...]
+
+EXAMPLES = """
+\b
+words                   all of them, in any of their forms: `cities` finds `city`
+"exact words"           one after another
+word*                   what begins so
+a OR b, -word, ( )      either; without it; a part of the query
++word                   in this very form
+site:example.org        of a host or what lies below it
+lang:cs  type:pdf       of a language; of a media type
+intitle:x  inurl:x      with the word in the title, in the address
+after:2024 before:2024-03-31    last modified, or fetched, in that time
+"""
+
+
+@click.command(context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
+@click.argument("query", nargs=-1, required=True, type=click.UNPROCESSED)
+@collection_option
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Hits on a page.")
+@click.option("--page", type=click.IntRange(1, 1000), default=1, show_default=True, help="Which page of hits.")
+@click.option("--facets", is_flag=True, help="Count the pages that answer by site, type, language and year.")
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def search(query: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **wish: Any) -> None:
+    """Find pages by their words.
+
+    Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while a crawl goes on;
+    otherwise what changed since the last search is indexed first.
+
+    \b
+    periplus search harbour lights
+    periplus search '"harbour lights" -storm site:example.org after:2024'
+    periplus search --facets -f json 'přístav OR гавань'
+    """
+    from periplus.api.collection import open_collection
+
+    with open_collection(found_collection(collection)) as kept:
+        found = kept.search(" ".join(query), watch=_reporter(), **wish)
+    with opened(output, exact=format != "text") as out:
+        if format == "json":
+            out.write(json.dumps(as_json(found), ensure_ascii=False, indent=1) + "\n")
+            return
+        width = min(columns_of(out), WIDEST)
+        for line in lines(found, (wish["page"] - 1) * wish["limit"] + 1, width):
+            plain = line if draws_boxes(out) else line.replace("…", "...").replace(" · ", ", ")
+            click.echo(plain, file=out)
+
+
+@click.command()
+@collection_option
+@click.option("--anew", is_flag=True, help="Throw the index away first and make it from the stored pages.")
+def index(collection: Path | None, anew: bool) -> None:
+    """Bring the search index up to date.
+
+    `periplus search` does so by itself; do it beforehand for a large collection that was crawled with --no-index or imported.
+    """
+    from periplus.api.collection import open_collection
+
+    with open_collection(found_collection(collection)) as kept:
+        click.echo(kept.index(anew=anew, watch=_reporter()))
+
+
+def _reporter() -> Callable[[int, int], bool]:
+    """Says on stderr how far indexing came, now and then."""
+    said = time.monotonic()
+
+    def report(done: int, waiting: int) -> bool:
+        nonlocal said
+        if time.monotonic() - said >= SAY_EVERY_S:
+            said = time.monotonic()
+            click.echo(f"indexing: {number(done)} done, {number(waiting)} to go", err=True)
+        return False
+
+    return report
+
+
+def as_json(found: SearchResult) -> dict[str, object]:
+    """The result for programs: marks are [start, end) in the text beside them, times ISO 8601."""
+    hits = []
+    for hit in found.hits:
+        values = asdict(hit) | {"when": iso(hit.when)}
+        hits.append(values)
+    facets = {facet.name: dict(facet.values) for facet in found.facets}
+    return {
+        "query": found.query, "total": found.total, "took_ms": round(found.took_s * 1000, 2), "suggestion": found.suggestion,
+        "notes": list(found.notes), "hits": hits, "facets": facets,
+    }  # fmt: skip
+
+
+def lines(found: SearchResult, first: int, width: int) -> Iterator[str]:
+    """The result for reading, its hits counted from first; colours fall away where the output is no terminal."""
+    yield click.style(_summary(found, first), dim=True)
+    for note in found.notes:
+        yield click.style(f"Note: {visible(note)}", fg="yellow")
+    if found.suggestion:
+        yield f"Did you mean: {click.style(visible(found.suggestion), bold=True)}"
+    for place, hit in enumerate(found.hits, first):
+        yield ""
+        yield from _hit_lines(hit, place, width)
+    if found.facets:
+        yield ""
+        yield from _facet_lines(found)
+
+
+def _summary(found: SearchResult, first: int) -> str:
+    if not found.total:
+        return "No page answers."
+    took = f"{found.took_s * 1000:.0f} ms"
+    shown = f"{number(first)} to {number(first + len(found.hits) - 1)}" if found.hits else "none on this page"
+    return f"{count_of(found.total, 'page')} · {shown} · {took}"
+
+
+def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
+    title = hit.title or hit.url.rpartition("/")[2] or hit.url
+    marks = hit.title_marks if hit.title else ()
+    for at, line in enumerate(_wrapped(title, marks, width - len(INDENT), "cyan")):
+        yield (f"{place:>2}  " if not at else INDENT) + line
+    yield INDENT + click.style(visible(hit.url), fg="green")
+    if hit.snippet is not None:
+        for line in _wrapped(hit.snippet.text, hit.snippet.marks, width - len(INDENT), None):
+            yield INDENT + line
+    said = [hit.media_type.removeprefix("text/"), hit.language, utc(hit.when, "%d %B %Y").lstrip("0")]
+    if hit.twins:
+        said.append(f"the same text at {count_of(len(hit.twins), 'other address', 'other addresses')}")
+    yield INDENT + click.style(" · ".join(part for part in said if part), dim=True)
+
+
+def _wrapped(text: str, marks: Marks, width: int, colour: str | None) -> Iterator[str]:
+    """The text in lines no wider than width, broken between words, what is marked bold."""
+    start = 0
+    while start < len(text):
+        end = min(start + width, len(text))
+        if end < len(text):
+            gap = text.rfind(" ", start, end + 1)
+            end = gap if gap > start else end
+        yield _styled(text, start, end, marks, colour)
+        start = end + 1 if text[end : end + 1] == " " else end
+
+
+def _styled(text: str, start: int, end: int, marks: Marks, colour: str | None) -> str:
+    pieces, place = [], start
+    for one, other in marks:
+        low, high = max(one, start), min(other, end)
+        if low < high:
+            pieces += [click.style(_clean(text[place:low]), fg=colour), click.style(_clean(text[low:high]), fg=colour, bold=True)]
+            place = high
+    return "".join([*pieces, click.style(_clean(text[place:end]), fg=colour)])
+
+
+def _clean(text: str) -> str:
+    """Sign by sign, so that places stay: what is none becomes a blank."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def _facet_lines(found: SearchResult) -> Iterator[str]:
+    for facet in found.facets:
+        values = ", ".join(f"{visible(value) or 'unknown'} {number(pages)}" for value, pages in facet.values)
+        yield f"{click.style(facet.name, bold=True):<8} {values}"
