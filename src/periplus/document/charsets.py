@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 
 
@@ -10,7 +11,13 @@ class Encoding:
     """An encoding of the web."""
 
     name: str  # of the Encoding Living Standard, lower case
-    codec: str  # Python's codec that reads it as the standard says
+    codec: str  # Python's codec that reads it as the standard says; "-": Python has none
+
+    def text(self, body: bytes) -> str:
+        """What the bytes spell; U+FFFD for those that spell nothing."""
+        if self.codec == "-":
+            return codecs.charmap_decode(body, "replace", _KAMENICKY)[0]
+        return body.decode(self.codec, "replace")
 
 
 # name of the standard, Python's codec when it is not the same, `:`, labels (the name itself is one).
@@ -59,8 +66,29 @@ utf-16be utf-16-be : unicodefffe
 utf-16le utf-16-le : csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16
 --------
 x-mac-ce mac-latin2 : macce mac-ce x-mac-centraleurroman
+x-mac-croatian mac-croatian :
+x-mac-romanian mac-romanian :
+x-mac-turkish mac-turkish :
+x-mac-greek mac-greek :
+ibm437 cp437 : 437 cp437 cspc8codepage437
+ibm720 cp720 : 720 cp720
+ibm737 cp737 : 737 cp737
+ibm775 cp775 : 775 cp775 cspc775baltic
+ibm850 cp850 : 850 cp850 cspc850multilingual
 ibm852 cp852 : 852 cp852 cspcp852
+ibm855 cp855 : 855 cp855 csibm855
+ibm857 cp857 : 857 cp857 csibm857
+ibm862 cp862 : 862 cp862 cspc862latinhebrew
+ibm869 cp869 : 869 cp869 csibm869
+cp1125 : 1125 cp866u ibm1125 ruscii
+kamenicky - : cp867 cp895 kam kamenicky keybcs2 x-kam-cp895
+utf-32le utf-32-le : utf-32 utf32
+utf-32be utf-32-be :
 """
+
+# What DOS programs of Bohemia wrote from 1985 on: the letters and, from 0xB0, the rest of code page 437.
+# Source: the table that RFC-less literature calls KEYBCS2, code page 895.
+_KAMENICKY = "".join(map(chr, range(128))) + "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ¼§«»" + bytes(range(0xB0, 0x100)).decode("cp437")
 
 
 def _by_label() -> dict[str, Encoding]:

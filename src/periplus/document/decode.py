@@ -2,7 +2,8 @@
 
 Asked in turn: the byte order mark, the HTTP header, what the document says of itself, then whether the bytes are UTF-8, then
 their statistics. Source: HTML Living Standard, 13.2.3 (encoding sniffing), with two choices of ours: a document's own word is sought
-in its first 4,096 bytes, and a claim of UTF-8 that the bytes plainly refute does not count.
+in its first 4,096 bytes, and a claim that the text contradicts does not count: one of UTF-8 that the bytes refute, another where they
+are UTF-8, and one whose letters make no words where another encoding's do.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from periplus.document import html
+from periplus.document import guess
 from periplus.document.charsets import UTF_8, UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
+from periplus.document.doubt import is_contradicted, is_wide
 from periplus.model.page import Charset
 
 _HEAD_BYTES = 4096  # the standard asks for 1,024 at least; old pages put long comments before their meta
@@ -33,18 +35,26 @@ def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") ->
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding.codec, "replace"), Charset(encoding.name, "bom")
     utf_8 = _strict_utf_8(body)
+    markup = _is_markup(media_type)
+    refuted = ""
     for encoding, source in _claims(body, header_charset, media_type):
-        if encoding is not UTF_8:
-            # the document was asked because the bytes refute what the header says: these two disagree as well
-            other = encoding.name if source != "header" and encoding_of(header_charset) else _disagreement(encoding, source, body, media_type)
-            return body.decode(encoding.codec, "replace"), Charset(encoding.name, source, other)
-        text = utf_8 if utf_8 is not None else _damaged_utf_8(body)
+        text = _as_declared(encoding, body, utf_8, markup, hint)
         if text is not None:
-            return text, Charset(UTF_8.name, source, _disagreement(encoding, source, body, media_type))
-    if utf_8 is not None:
-        return utf_8, Charset(UTF_8.name, "default")
-    encoding = encoding_of(guess_charset(body, hint)) or WINDOWS_1252
-    return body.decode(encoding.codec, "replace"), Charset(encoding.name, "statistics")
+            return text, Charset(encoding.name, source, refuted or _disagreement(encoding, source, body, media_type))
+        refuted = refuted or encoding.name
+    if utf_8 is not None and not guess.by_structure(body):
+        return utf_8, Charset(UTF_8.name, "statistics" if refuted else "default", refuted)
+    found = guess.guessed(body, hint, markup=markup)
+    encoding = found.encoding if found else WINDOWS_1252
+    return encoding.text(body), Charset(encoding.name, "statistics", refuted if refuted != encoding.name else "")
+
+
+def _as_declared(encoding: Encoding, body: bytes, utf_8: str | None, markup: bool, hint: str) -> str | None:
+    """The text read as it is declared; None when it contradicts that."""
+    if encoding is UTF_8:
+        text = utf_8 if utf_8 is not None else _damaged_utf_8(body)
+        return None if text is None or is_wide(guess.by_structure(body)) else text
+    return None if is_contradicted(encoding, body, utf_8, markup, hint) else encoding.text(body)
 
 
 def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) -> str:
@@ -55,9 +65,8 @@ def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) ->
     return "" if other is taken else other.name
 
 
-def guess_charset(body: bytes, hint: str) -> str:
-    """The label of the encoding that the text's own statistics speak for. hint: the top-level domain, or empty."""
-    return html.guessed_encoding(body, hint)
+def _is_markup(media_type: str) -> bool:
+    return "html" in media_type or media_type.endswith("xml")
 
 
 def _strict_utf_8(body: bytes) -> str | None:
@@ -79,11 +88,10 @@ def _claims(body: bytes, header_charset: str, media_type: str) -> Iterator[tuple
     """The encodings that somebody declares, in the order in which they are believed."""
     if header_charset and (encoding := encoding_of(header_charset)):
         yield encoding, "header"
-    is_html = "html" in media_type
-    if not is_html and not media_type.endswith("xml"):
+    if not _is_markup(media_type):
         return
     head = body[:_HEAD_BYTES]
-    if is_html and (encoding := _meta_encoding(head.lower())):
+    if "html" in media_type and (encoding := _meta_encoding(head.lower())):
         yield encoding, "meta"
     if encoding := _xml_encoding(head):
         yield encoding, "xml"

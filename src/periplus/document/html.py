@@ -12,7 +12,6 @@ from itertools import repeat
 from typing import TypeAlias
 
 import turbohtml
-from turbohtml.detect import Detection, detect
 from turbohtml.saxparse import SaxHandler, sax_parse
 
 from periplus.document import whitespace
@@ -164,12 +163,3 @@ def written_for_blocks(tree: Tree) -> str:
     tree.strip_tags(_WITHIN_LINES)
     markup = tree.html
     return _COMMENT.sub("", markup) if "<!--" in markup else markup
-
-
-def guessed_encoding(body: bytes, top_level_domain: str) -> str:
-    """The encoding that the bytes' own statistics speak for, as a label of the Encoding Standard."""
-    try:
-        found = detect(body, Detection(tld=top_level_domain or None))
-    except ValueError:  # a hint that the detector does not take
-        found = detect(body)
-    return (found.encoding or "windows-1252").lower()

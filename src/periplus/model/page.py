@@ -98,7 +98,7 @@ class Charset:
 
     name: str  # label of the Encoding Living Standard, lower case
     source: str  # "bom", "header", "meta", "xml", "statistics", "default"
-    other: str = ""  # what the document names, where the header says otherwise, whichever was taken; empty: they agree
+    other: str = ""  # what was declared and not taken: by the document beside its header, or by what the text contradicts; empty: none
 
 
 class BlockKind(StrEnum):

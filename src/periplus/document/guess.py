@@ -1,0 +1,383 @@
+"""Which encoding do a text's own letters speak for?
+
+Structure first (zero bytes, escape sequences, the pairs of East Asian encodings), then likelihood: each encoding reads the bytes, and
+the trigrams of letters of each language that is written in it say how likely what it reads is. Only what stands at bytes outside
+ASCII decides, since all read ASCII alike.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from periplus.document.charsets import UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
+from periplus.document.letters import SCRIPTS, STEP, Letters, frequent_of, letters_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_WEST = "de nl en da sv nb fi is fr es it pt ca id sq"
+_CENTRE = "cs sk pl hu ro hr sl sq de en"
+# encoding, script, languages that it writes, how seldom it is met beside the first (in nats)
+_CANDIDATES = (
+    ("windows-1252", "latin", _WEST, 0.0),
+    ("iso-8859-15", "latin", _WEST, 1.0),
+    ("macintosh", "latin", _WEST, 1.5),
+    ("ibm850", "latin", _WEST, 1.5),
+    ("ibm437", "latin", _WEST, 2.5),
+    ("windows-1250", "latin", _CENTRE, 0.2),
+    ("iso-8859-2", "latin", _CENTRE, 0.5),
+    ("x-mac-ce", "latin", "cs sk pl hu", 1.5),
+    ("ibm852", "latin", "cs sk pl hu ro hr sl", 1.5),
+    ("kamenicky", "latin", "cs sk", 1.5),
+    ("iso-8859-16", "latin", "ro", 2.0),
+    ("x-mac-croatian", "latin", "hr sl", 3.0),
+    ("x-mac-romanian", "latin", "ro", 3.0),
+    ("windows-1254", "latin", "tr", 0.2),
+    ("x-mac-turkish", "latin", "tr", 3.0),
+    ("ibm857", "latin", "tr", 2.0),
+    ("windows-1257", "latin", "et lt lv", 0.2),
+    ("iso-8859-13", "latin", "et lt lv", 1.0),
+    ("iso-8859-4", "latin", "et lt lv", 2.0),
+    ("ibm775", "latin", "et lt lv", 2.0),
+    ("windows-1251", "cyrillic", "", 0.0),
+    ("koi8-r", "cyrillic", "ru", 0.5),
+    ("koi8-u", "cyrillic", "uk be", 0.5),
+    ("iso-8859-5", "cyrillic", "", 1.5),
+    ("ibm866", "cyrillic", "ru bg be", 1.5),
+    ("ibm855", "cyrillic", "ru bg sr mk", 3.0),
+    ("cp1125", "cyrillic", "uk", 2.0),
+    ("x-mac-cyrillic", "cyrillic", "", 1.5),
+    ("windows-1253", "greek", "", 0.0),
+    ("iso-8859-7", "greek", "", 0.5),
+    ("ibm737", "greek", "", 2.0),
+    ("ibm869", "greek", "", 3.0),
+    ("x-mac-greek", "greek", "", 3.0),
+    ("windows-1255", "hebrew", "", 0.0),
+    ("iso-8859-8", "hebrew", "", 1.0),
+    ("ibm862", "hebrew", "", 2.0),
+    ("windows-1256", "arabic", "", 0.0),
+    ("iso-8859-6", "arabic", "ar", 1.0),
+    ("ibm720", "arabic", "ar", 2.5),
+    ("windows-874", "thai", "", 0.0),
+)
+# encoding, languages of its frequent signs
+_PAIRED = (("gb18030", "zh zh-hant"), ("big5", "zh-hant"), ("shift_jis", "ja"), ("euc-jp", "ja"), ("euc-kr", "ko"))
+SINGLE_NAMES = frozenset(name for name, *_ in _CANDIDATES)
+PAIRED_NAMES = {"gbk": ("zh", "zh-hant"), **{name: tuple(spoken.split()) for name, spoken in _PAIRED}}
+# language: top-level domains of countries where it is written
+_SPOKEN_AT = """
+cs: cz / sk: sk / pl: pl / hu: hu / ro: ro md / hr: hr ba rs me / sl: si / sq: al / de: de at ch li lu / nl: nl be / da: dk
+nb: no / sv: se / fi: fi / is: is / et: ee / lt: lt / lv: lv / fr: fr be ch lu / es: es mx ar cl co pe ve uy ec cu / it: it ch
+pt: pt br / tr: tr / id: id / ru: ru su xn--p1ai by ua kz / uk: ua / be: by / bg: bg / sr: rs me ba / mk: mk / el: gr cy
+he: il / ar: sa eg ae jo kw qa sy iq ma dz tn / fa: ir / th: th / ja: jp / ko: kr / zh: cn sg / zh-hant: tw hk mo
+en: uk us au ie nz edu gov mil
+"""
+_HINT = 8.0  # nats for a language that is hinted at
+_BODY_BYTES = 400_000  # from which the markup is taken out
+_TEXT_BYTES = 60_000  # of what is left that are read, when one of them is not ASCII
+_FIRST_PLACES = 60  # that all encodings read
+_UNUSUAL = 3.0  # nats: how seldom a language is written in an encoding that is not made for it
+_PLACES = 3_000  # that are read at most
+_STRANGE = -3.8  # nats a place: a text that is less likely is perhaps no text of single bytes
+_BEHIND = 25.0  # nats after which an encoding leaves the race
+_DAMAGED = 0.005  # of a text may be broken signs
+_COMMON = 0.6  # of the signs in an East Asian text are among the 2,500 that are known, at least: real texts have 0.95
+_SELDOM_PAIRED = 4.0  # nats: how seldom an East Asian text is met beside the others
+_BESIDE_ASCII = 4.0  # nats for each letter of ASCII beside one of theirs: half of another encoding's letter, as a rule
+_BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
+_ASCII_PLACES = 400
+_ASCII_AGAINST = 8.0  # nats at most that the parts in ASCII speak against a language: names, terms and whole parts in another are common
+_DRAWN = bytes.maketrans(b"|+=_-*~#.", b"         ")  # what tables and lines of ASCII are drawn with
+_MARKUP = re.compile(rb"<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)|<[a-zA-Z/!?][^>]*>|&#?\w{1,31};", re.DOTALL | re.IGNORECASE)
+_LANG = re.compile(rb"""<html\b[^>]*?\blang\s*=\s*["']?([a-zA-Z-]{2,20})""", re.IGNORECASE)
+
+
+class Guess(NamedTuple):
+    """An encoding, and by how many nats it is likelier than the next that reads otherwise, and than the one that is declared."""
+
+    encoding: Encoding
+    ahead: float
+    places: int  # how many were read
+    likely: float  # log chance of the text in it, nats for each place outside ASCII that was read: words have -1 to -4
+    against: float = 0.0  # 0.0: nothing is declared, or it reads the same; infinite: the declared one cannot have written this
+
+
+def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, markup: bool = True) -> Guess | None:
+    """The encoding that the text speaks for; None where it is all ASCII. hint: the top-level domain. markup: it may hold some."""
+    if found := by_structure(body):
+        return Guess(found, math.inf, 0, 0.0, 0.0 if found is declared else math.inf)
+    languages = hinted_languages(body, hint)
+    for part in (body[:_BODY_BYTES], body[-_BODY_BYTES:]):
+        for text in (_MARKUP.sub(b" ", part), part) if markup else (part,):
+            if not text.isascii():
+                return _by_letters(text[:_TEXT_BYTES] if not text[:_TEXT_BYTES].isascii() else text, languages, declared)
+    return None
+
+
+@cache
+def _languages_at() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for entry in _SPOKEN_AT.replace("\n", "/").split("/"):
+        language, _, tops = entry.strip().partition(":")
+        for top in tops.split():
+            found.setdefault(top, []).append(language)
+    return found
+
+
+def hinted_languages(body: bytes, hint: str) -> tuple[str, ...]:
+    """The languages that the top-level domain and the document's lang attribute make likely."""
+    said = _LANG.search(body, 0, 4096)
+    language = said[1].decode("ascii").lower() if said else ""
+    if language.startswith(("zh-tw", "zh-hant", "zh-hk")):
+        language = "zh-hant"
+    language = language if language == "zh-hant" else language.partition("-")[0]
+    return (*_languages_at().get(hint, ()), {"no": "nb", "nn": "nb"}.get(language, language))
+
+
+def by_structure(body: bytes) -> Encoding | None:
+    """The encoding that zero bytes or escape sequences betray."""
+    head = body[:4096]
+    if b"\0" in head:
+        return _by_zeros(head)
+    if b"\x1b$" in head or b"\x1b(J" in head:
+        found = encoding_of("iso-2022-jp")
+        return found if found and _reads(head[: head.rfind(b"\x1b") + 3], found) else None
+    return None
+
+
+def _by_zeros(head: bytes) -> Encoding | None:
+    """The UTF-16 or UTF-32 whose signs of ASCII put their zero bytes where these are."""
+    places = [head[start::4].count(0) for start in range(4)]
+    quarter = len(head) // 4
+    if quarter and places[2] == places[3] == quarter:
+        return encoding_of("utf-32le")
+    if quarter and places[0] == places[1] == quarter:
+        return encoding_of("utf-32be")
+    even, odd = places[0] + places[2], places[1] + places[3]
+    found = UTF_16_BE if even > odd else UTF_16_LE
+    return found if min(even, odd) * 20 <= max(even, odd) >= 0.02 * len(head) and _reads(head, found) else None
+
+
+def _reads(data: bytes, encoding: Encoding) -> bool:
+    try:
+        data[: len(data) & ~3].decode(encoding.codec) if encoding.name.startswith("utf") else data.decode(encoding.codec)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# ---- the East Asian encodings
+
+
+def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
+    """The encodings of two bytes a sign that can have written the text, with the log chance of the signs outside ASCII."""
+    found = []
+    for name, spoken in _PAIRED:
+        encoding = _encoding(name)
+        if encoding.text(text[:2000])[:-1].count("\ufffd") <= _DAMAGED * len(text[:2000]):
+            for language in spoken.split():
+                score, common = _signs(encoding.text(text[:20_000]), language)
+                if common >= _COMMON:
+                    found.append((score - _SELDOM_PAIRED + (_HINT if language in languages else 0.0), name))
+    return found
+
+
+def common_signs(text: str, language: str) -> float:
+    """How many of the signs outside ASCII are among the commonest of an East Asian language, of 1."""
+    return _signs(text, language)[1]
+
+
+def _signs(text: str, language: str) -> tuple[float, float]:
+    """The log chance of the signs outside ASCII in an East Asian language, and how many of them are among its commonest, of 1."""
+    import numpy as np
+
+    chars = np.frombuffer(text.encode("utf-16-le", "replace"), np.uint16)
+    counts = np.bincount(chars, minlength=65536)
+    counts[:128] = 0
+    seldom = frequent_of(language)
+    common = float(counts[seldom < 48].sum() / max(1, counts.sum()))
+    return -float(counts @ seldom) / 4 - _BESIDE_ASCII * len(_BESIDE.findall(text)), common
+
+
+# ---- one byte a letter
+
+
+def _encoding(name: str) -> Encoding:
+    return encoding_of(name) or WINDOWS_1252  # every name in the tables above is one
+
+
+class _Readings(NamedTuple):
+    """What the encodings of a script make of each byte. [encodings, 256] each."""
+
+    letters: Letters
+    names: tuple[str, ...]
+    symbols: NDArray[np.int32]
+    shares: NDArray[np.int32]  # log chance of the character among those of its symbol, in steps
+    cases: NDArray[np.int32]  # 0: no letter, 1: small, 2: capital
+    chars: NDArray[np.uint32]
+    priors: NDArray[np.float64]  # [encodings, languages], nats; -inf: not written in it
+
+
+# log chance, in steps, of (no letter, small, capital) before (no letter, small, capital): capitals begin words or fill them
+_CASES = (0, -2, -12, 0, 0, -48, 0, -4, -6)
+
+
+@cache
+def _readings(script: str) -> _Readings:
+    import numpy as np
+
+    letters = letters_of(script)
+    rows = [row for row in _CANDIDATES if row[1] == script]
+    shape = (len(rows), 256)
+    symbols, shares, cases = (np.zeros(shape, np.int32) for _ in range(3))
+    chars = np.zeros(shape, np.uint32)
+    priors = np.full((len(rows), len(letters.languages)), -np.inf)
+    for number, (name, _, languages, seldom) in enumerate(rows):
+        encoding = _encoding(name)
+        for byte, char in enumerate(encoding.text(bytes(range(256)))):
+            symbol, share = letters.symbol_of(char)
+            symbols[number, byte], shares[number, byte] = symbol, round(share * STEP)
+            cases[number, byte] = 2 if char.isupper() else 1 if char.isalpha() else 0
+            chars[number, byte] = ord(char)
+        for language in languages.split() or letters.languages:
+            priors[number, letters.languages.index(language)] = -seldom
+    if script in ("hebrew", "arabic", "thai"):
+        cases[:] = 0
+    return _Readings(letters, tuple(name for name, *_ in rows), symbols, shares, cases, chars, priors)
+
+
+def _scores(readings: _Readings, chosen: NDArray[np.int64], data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Log chance, in nats, of what each chosen encoding reads at the places, in each language. [chosen, languages]"""
+    import numpy as np
+
+    letters, width = readings.letters, readings.letters.width
+    first, second, third = (data[places - back] for back in (2, 1, 0))
+    table = readings.symbols[chosen]
+    before = table[:, first] * width + table[:, second]
+    last = table[:, third]
+    pairs = table[:, second] * width + last
+    rows = letters.rows[before * width + last]
+    total = letters.pairs[pairs].sum(1, dtype=np.int32)
+    total += np.where((rows > 0)[:, :, None], letters.threes[rows], letters.unseen[before]).sum(1, dtype=np.int32)
+    case = readings.cases[chosen]
+    shared = readings.shares[chosen][:, third] + np.array(_CASES)[case[:, second] * 3 + case[:, third]]
+    return np.asarray((total + shared.sum(1)[:, None]) / STEP)
+
+
+def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """At most so many of them, evenly."""
+    return places if len(places) <= most else places[:: -(-len(places) // most)]
+
+
+def _distinct(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One place of each three bytes: what stands in a menu and a title, or in each row of a table, is no more evidence for that."""
+    import numpy as np
+
+    wide = data.astype(np.int64)
+    return places[np.unique(wide[places - 2] << 16 | wide[places - 1] << 8 | wide[places], return_index=True)[1]]
+
+
+def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | None) -> Guess:
+    """A race: all read a few places, those far behind leave, the others read four times as many, and so on."""
+    import numpy as np
+
+    data = np.frombuffer(b"  " + b" ".join(text.translate(_DRAWN).split()) + b"  ", np.uint8)
+    high = data >= 0x80
+    touching = high[2:] | high[1:-1] | high[:-2]
+    places = _distinct(data, _spread(np.flatnonzero(touching) + 2, _PLACES))
+    order = np.random.default_rng(0).permutation(len(places))  # any part of them is as good as any other
+    standing = _start(data, _spread(np.flatnonzero(~touching & (data[2:] > 0x40)) + 2, _ASCII_PLACES), languages, declared)
+    done, size = 0, _FIRST_PLACES
+    while True:
+        part = places[order[done : done + size]]
+        standing = {script: (chosen, scores + _scores(_readings(script), chosen, data, part)) for script, (chosen, scores) in standing.items()}
+        done, size = done + len(part), size * 4
+        race = _ranked(standing)
+        if done == len(places) or _lead(race, data) > _BEHIND:
+            break
+        standing = _without_the_last(standing, race[0].score - _BEHIND)
+    best = race[0].score
+    if best < _STRANGE * done or done < _FIRST_PLACES:
+        paired = max(_paired(text, languages), default=(-math.inf, ""))
+        if paired[0] > best * (touching.sum() / done):
+            encoding = _encoding(paired[1])
+            of_declared = next((one.score for one in race if declared and one.name == declared.name), best - _BEHIND)
+            return Guess(encoding, paired[0] - best, done, paired[0] / float(touching.sum()), paired[0] - of_declared)
+    encoding = _encoding(race[0].name)
+    return Guess(encoding, _lead(race, data), done, best / done, _against(race, data, declared) if declared else 0.0)
+
+
+def _against(race: list[_Runner], data: NDArray[np.uint8], declared: Encoding) -> float:
+    """By how much the first is ahead of the declared one; 0.0 when they read the text alike."""
+    import numpy as np
+
+    present = np.flatnonzero(np.bincount(data, minlength=256)).astype(np.uint8).tobytes()
+    if declared.text(present) == _encoding(race[0].name).text(present):
+        return 0.0
+    return next((race[0].score - one.score for one in race if one.name == declared.name), math.inf)
+
+
+class _Runner(NamedTuple):
+    score: float
+    script: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return _readings(self.script).names[self.number]
+
+
+def _ranked(standing: _Standing) -> list[_Runner]:
+    """Who is in the race, the best first."""
+    found = []
+    for script, (chosen, scores) in standing.items():
+        found += [_Runner(float(best), script, int(number)) for number, best in zip(chosen, scores.max(1), strict=True)]
+    return sorted(found, reverse=True)
+
+
+_Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]  # by script: which encodings, their scores [encodings, languages]
+
+
+def _without_the_last(standing: _Standing, least: float) -> _Standing:
+    kept = {}
+    for script, (chosen, scores) in standing.items():
+        stays = scores.max(1) >= least
+        if stays.any():
+            kept[script] = chosen[stays], scores[stays]
+    return kept
+
+
+def _start(data: NDArray[np.uint8], places: NDArray[np.int64], languages: tuple[str, ...], declared: Encoding | None) -> _Standing:
+    """What is likely before a byte outside ASCII is read: by the encodings' frequency, the hints, and the language of the rest."""
+    import numpy as np
+
+    latin = _scores(_readings("latin"), np.array([0]), data, places)[0]
+    latin = np.maximum(latin - latin.max(), -_ASCII_AGAINST)
+    started = {}
+    for script in SCRIPTS:
+        readings = _readings(script)
+        hints = np.array([_HINT if language in languages else 0.0 for language in readings.letters.languages])
+        priors = readings.priors
+        if declared and declared.name in readings.names:  # whoever declares it may write any language in it
+            priors = priors.copy()
+            row = priors[readings.names.index(declared.name)]
+            row[:] = np.maximum(row, -_UNUSUAL)
+        scores = priors + hints + (latin if script == "latin" else -min(_ASCII_AGAINST, float(len(places))))
+        started[script] = np.arange(len(readings.names)), scores
+    return started
+
+
+def _lead(race: list[_Runner], data: NDArray[np.uint8]) -> float:
+    """By how much the first is ahead of the next that reads otherwise."""
+    import numpy as np
+
+    present = np.flatnonzero(np.bincount(data, minlength=256))
+    mine = _readings(race[0].script).chars[race[0].number, present]
+    for one in race[1:]:
+        if not np.array_equal(_readings(one.script).chars[one.number, present], mine):
+            return race[0].score - one.score
+    return math.inf

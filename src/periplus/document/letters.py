@@ -1,0 +1,162 @@
+"""How likely is a run of letters in a language? Trigrams of letters, learned from text, for every language that we tell apart.
+
+A script has its alphabet of symbols: first the kinds of signs that all scripts share, then its letters in lower case. The table
+`letters.bin` is made by quality/charset/train.py, which says from what.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Kinds of signs; their number is their symbol. A sign outside ASCII shares its kind's chance with that many others.
+SPACE, DIGIT, MARK, LATIN, APOSTROPHE, QUOTE, DASH, NO_BREAK, SIGN, RARE, BOX, CONTROL, OTHER, FOREIGN = range(14)
+KINDS = 14
+_SHARES = (1, 1, 1, 26, 1, 5, 2, 1, 12, 60, 24, 1, 60, 100)
+_KIND_OF = {
+    **dict.fromkeys(" \t\n\r\f\v", SPACE),
+    **dict.fromkeys("0123456789", DIGIT),
+    **dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", MARK),
+    **dict.fromkeys("„“”‚‘«»‹›「」『』", QUOTE),
+    **dict.fromkeys("–—", DASH),
+    **dict.fromkeys("…•·¶©®°§™€£±×½²³№→", SIGN),
+    "\u2019": APOSTROPHE,
+    "\xa0": NO_BREAK,
+}
+
+_TWINS = str.maketrans("șț", "şţ")  # old encodings of Romanian have only these
+# script: its letters outside ASCII, its languages. Order counts: letters.bin numbers by it.
+SCRIPTS = {
+    "latin": (
+        "abcdefghijklmnopqrstuvwxyzáàâäãåăąāæćçčďđðéèêëěęēėíìîïīįıģğķĺľļłńñňņóòôöõőøœŕřśšşșťţțþúùûüůűūųýÿźżžßªº¿¡",
+        "cs sk pl hu ro hr sl sq de nl en da sv nb fi is et lt lv fr es it pt ca tr id",
+    ),
+    "cyrillic": ("абвгдеёжзийклмнопрстуфхцчшщъыьэюяґєіїўђѓѕјљњћќџѐѝ", "ru uk bg be sr mk"),
+    "greek": ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ", "el"),
+    "hebrew": ("אבגדהוזחטיךכלםמןנסעףפץצקרשת", "he"),
+    "arabic": ("ءآأؤإئابةتثجحخدذرزسشصضطظعغـفقكلمنهوىيپچژکگی،؛؟ًٌٍَُِّْ", "ar fa"),
+    "thai": ("".join(chr(code) for code in (*range(0x0E01, 0x0E3B), *range(0x0E40, 0x0E50))), "th"),
+}
+STEP = 8  # steps of the tables to a nat
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """What is known of a script. All three tables: int16, in steps of 1/8 nat, a column for each language."""
+
+    script: str
+    languages: tuple[str, ...]
+    symbols: dict[str, int]  # of each letter, in lower case
+    pairs: NDArray[np.int16]  # [width * width, languages]: log P(second | first)
+    rows: NDArray[np.uint16]  # [width ** 3]: where a trigram stands in threes; 0: nowhere
+    threes: NDArray[np.int16]  # log P(third | both) - log P(third | second)
+    unseen: NDArray[np.int16]  # [width * width, languages]: the same for a third letter that was not seen after the two
+
+    @property
+    def width(self) -> int:
+        """How many symbols there are."""
+        return KINDS + len(self.symbols)
+
+    def symbol_of(self, char: str) -> tuple[int, float]:
+        """The symbol of a character, and the log chance of the character among those that share it."""
+        kind = _KIND_OF.get(char)
+        if kind is None:
+            if found := self.symbols.get(char.lower().translate(_TWINS)):
+                return found, 0.0
+            kind = _kind_of_other(char, self.script)
+        return kind, -_log(_SHARES[kind])
+
+
+def _log(number: float) -> float:
+    from math import log
+
+    return log(number)
+
+
+def _kind_of_other(char: str, script: str) -> int:
+    if char.isascii() and char.isalpha():
+        return LATIN
+    category = unicodedata.category(char)
+    if char == "\ufffd" or category in ("Cc", "Cn", "Co", "Cs"):
+        return CONTROL
+    if "\u2500" <= char <= "\u25ff" or "\u2320" <= char <= "\u2321":
+        return BOX
+    if category[0] == "L":
+        return OTHER if script_of(char) == script else FOREIGN
+    return RARE
+
+
+def script_of(char: str) -> str:
+    """Which script a letter belongs to, by its name: "latin", "cyrillic", ..."""
+    return unicodedata.name(char, "").partition(" ")[0].lower()
+
+
+@cache
+def letters_of(script: str) -> Letters:
+    """The tables of a script; read once."""
+    return _tables()[script]
+
+
+def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
+    """How many trigrams each script has, the frequent signs of the East Asian languages, and the tables."""
+    head, _, body = zlib.decompress(files("periplus.document").joinpath("letters.bin").read_bytes()).partition(b"\n")
+    said = json.loads(head)
+    return {name: said.pop(name) for name in SCRIPTS}, said, body
+
+
+@cache
+def _frequent() -> dict[str, tuple[str, str]]:
+    return _file()[1]
+
+
+@cache
+def _tables() -> dict[str, Letters]:
+    import numpy as np
+
+    counts, _, body = _file()
+    found = {}
+    at = 0
+
+    def part(kind: str, count: int) -> NDArray[np.int8]:
+        nonlocal at
+        array = np.frombuffer(body, kind, count, at)
+        at += array.nbytes
+        return array
+
+    for script, (alphabet, spoken) in SCRIPTS.items():
+        trigrams = counts[script]
+        languages = tuple(spoken.split())
+        symbols = {letter: number for number, letter in enumerate(alphabet, KINDS)}
+        width, wide = KINDS + len(symbols), len(languages)
+        pairs = part("u1", width * width * wide).reshape(wide, -1).T
+        unseen = part("u1", width * width * wide).reshape(wide, -1).T
+        keys = np.cumsum(part("<u4", trigrams), dtype=np.int64)
+        threes = part("i1", trigrams * wide).reshape(wide, -1).T
+        rows = np.zeros(width**3, np.uint16)
+        rows[keys] = np.arange(1, trigrams + 1)
+        padded = np.vstack([np.zeros((1, wide), np.int16), threes.astype(np.int16)])
+        found[script] = Letters(script, languages, symbols, -pairs.astype(np.int16), rows, padded, -unseen.astype(np.int16))
+    return found
+
+
+@cache
+def frequent_of(language: str) -> NDArray[np.uint8]:
+    """How seldom each of 65,536 characters stands in an East Asian language: -log chance, in quarters of a nat; ASCII: 0."""
+    import numpy as np
+
+    chars, seldom = _frequent()[language]
+    table = np.full(65536, 64, np.uint8)
+    for start, end in ((0x3000, 0x3100), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xFF01, 0xFF5F)):
+        table[start:end] = 48
+    table[np.frombuffer(chars.encode("utf-16-le"), np.uint16)] = np.frombuffer(seldom.encode("ascii"), np.uint8) - 48
+    table[:128] = 0
+    return table
