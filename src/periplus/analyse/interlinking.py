@@ -20,11 +20,18 @@ def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
         number = (fragment.directory if model is DocumentModel.DIRECTORY else fragment.host).astype(np.int64)
         source, end = _distinct_documents(fragment, number)
     pairs = fragment.unit[source].astype(np.int64) * units + fragment.unit[end]
-    pairs = np.sort(pairs)
-    first = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1]))) if len(pairs) else np.zeros(0, np.int64)
-    counts = np.diff(np.append(first, len(pairs))) if model is not DocumentModel.SITE else np.ones(len(first), np.int64)
-    distinct = pairs[first]
-    return UnitLinks(model, (distinct // units).astype(np.int32), (distinct % units).astype(np.int32), counts.astype(np.int64))
+    distinct, counts = counted(pairs)
+    counts = np.ones_like(counts) if model is DocumentModel.SITE else counts
+    return UnitLinks(model, (distinct // units).astype(np.int32), (distinct % units).astype(np.int32), counts)
+
+
+def counted(values: Ints) -> tuple[Ints, Ints]:
+    """(each value once, ascending; how often it stands there)."""
+    ascending = np.sort(values)
+    first = np.ones(len(ascending), np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    begins = np.flatnonzero(first)
+    return ascending[begins], np.diff(np.append(begins, len(ascending))).astype(np.int64)
 
 
 def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints]:
@@ -52,18 +59,22 @@ def matrix(links: UnitLinks, size: int) -> Ints:
     return table
 
 
-def co_inlinks(links: UnitLinks, chosen: int, left_out: Mask | None = None) -> tuple[CoLink, ...]:
-    """For each two of the first `chosen` units, how many other sites link to both; most first. left_out: sites that do not count."""
-    return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), chosen, left_out)
+def co_inlinks(links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites link to both; the first `most` pairs of most sites. left_out: sites that do not count."""
+    return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
 
 
-def couplings(links: UnitLinks, chosen: int, left_out: Mask | None = None) -> tuple[CoLink, ...]:
-    """For each two of the first `chosen` units, how many other sites both link to; most first."""
-    return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), chosen, left_out)
+def couplings(links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites both link to; otherwise the same."""
+    return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
 
 
-def _together(around: Ints, members: Ints, chosen: int, left_out: Mask | None) -> tuple[CoLink, ...]:
-    """Pairs of members that share an `around`. Raises UsageError where these are too many for memory."""
+def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None) -> tuple[CoLink, ...]:
+    """Pairs of members that share an `around`. limits: members are less than the first; so many pairs at most.
+
+    Raises UsageError where all of them are too many for memory.
+    """
+    chosen, most = limits
     kept = (members < chosen) & (around != members)
     if left_out is not None:
         kept &= ~left_out[around]
@@ -77,6 +88,6 @@ def _together(around: Ints, members: Ints, chosen: int, left_out: Mask | None) -
     second = np.repeat(members, before)
     offset = np.arange(len(second)) - np.repeat(np.cumsum(before) - before, before)
     first = members[np.repeat(begins, before) + offset]
-    keys, counts = np.unique(first * max(chosen, 1) + second, return_counts=True)
-    order = np.lexsort((keys, -counts))
+    keys, counts = counted(first * max(chosen, 1) + second)
+    order = np.lexsort((keys, -counts))[:most]
     return tuple(CoLink(int(key) // chosen, int(key) % chosen, int(count)) for key, count in zip(keys[order].tolist(), counts[order].tolist(), strict=True))

@@ -49,14 +49,16 @@ def _spiral(order: NDArray[np.int64]) -> Points:
 
 def _moves(position: Points, pull: Points, degree: Points, most: float) -> Points:
     """What the forces move each circle by, at most so far."""
-    between = position[:, None, :] - position[None, :, :]
-    distance = np.sqrt((between**2).sum(axis=2)) + 1e-9
+    x, y = position[:, 0], position[:, 1]
+    across, down = x[:, None] - x[None, :], y[:, None] - y[None, :]
+    distance = np.sqrt(across**2 + down**2) + 1e-9
     push = np.sqrt(degree[:, None] * degree[None, :]) / distance**2
     np.fill_diagonal(push, 0.0)
-    force = ((push - 1.5 * pull * np.log1p(distance) / distance)[:, :, None] * between).sum(axis=1)
-    away = np.sqrt((position**2).sum(axis=1, keepdims=True)) + 1e-9
+    push -= 1.5 * pull * np.log1p(distance) / distance
+    force = np.stack(((push * across).sum(axis=1), (push * down).sum(axis=1)), axis=1)
+    away = np.sqrt(x**2 + y**2)[:, None] + 1e-9
     force -= GRAVITY * position / away * np.sqrt(degree)[:, None]
-    length = np.sqrt((force**2).sum(axis=1, keepdims=True)) + 1e-9
+    length = np.sqrt(force[:, :1] ** 2 + force[:, 1:] ** 2) + 1e-9
     moves: Points = force / length * np.minimum(length * 0.05, most)
     return moves
 
@@ -77,15 +79,19 @@ def _fitted(position: Points, boxes: Points) -> Points:
 
 def apart(position: Points, boxes: Points) -> Points:
     """The same with boxes that cover one another pushed apart along the shorter way."""
+    order = np.sign(np.arange(len(boxes))[:, None] - np.arange(len(boxes))[None, :])  # of two on one spot the later goes right
+    room = [boxes[:, axis][:, None] + boxes[:, axis][None, :] + 4.0 for axis in (0, 1)]
     for _ in range(APART_ROUNDS):
-        between = position[:, None, :] - position[None, :, :]
-        over = boxes[:, None, :] + boxes[None, :, :] + 4.0 - np.abs(between)
-        covers: NDArray[np.bool_] = (over[:, :, 0] > 0) & (over[:, :, 1] > 0)
+        between = [position[:, axis][:, None] - position[:, axis][None, :] for axis in (0, 1)]
+        over = [room[axis] - np.abs(between[axis]) for axis in (0, 1)]
+        covers = (over[0] > 0) & (over[1] > 0)
         np.fill_diagonal(covers, False)
         if not covers.any():
             break
-        across = over[:, :, 0] < over[:, :, 1]
-        side = np.where(between == 0, np.sign(np.arange(len(boxes))[:, None, None] - np.arange(len(boxes))[None, :, None]), np.sign(between))
-        step = np.where(np.stack((across, ~across), axis=2), over * side, 0.0) * covers[:, :, None]
-        position = position + 0.5 * np.sign(step.sum(axis=1)) * np.abs(step).max(axis=1)
+        across = over[0] < over[1]
+        steps = []
+        for axis, chosen in ((0, across), (1, ~across)):
+            step = np.where(covers & chosen, over[axis] * np.where(between[axis] == 0, order, np.sign(between[axis])), 0.0)
+            steps.append(0.5 * np.sign(step.sum(axis=1)) * np.abs(step).max(axis=1))
+        position = position + np.stack(steps, axis=1)
     return position
