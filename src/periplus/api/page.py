@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NoReturn
 
+from periplus.document.formats.table import FILES
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
 from periplus.model.page import Block, Part
+from periplus.model.page_view import PageSummary
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
 from periplus.store.sqlite.contents import Contents
-from periplus.store.sqlite.listing import LinkFilter, LinkRow, PageRow
-from periplus.store.sqlite.page_rows import Reading, Twin
+from periplus.store.sqlite.listing import LinkFilter, LinkRow
 from periplus.store.sqlite.reading import Connection
 from periplus.urls.canonical import url_id
-
-
-@dataclass(frozen=True, slots=True)
-class PageSummary:
-    """What is known of one URL. reading None: nothing was fetched of it."""
-
-    row: PageRow
-    reading: Reading | None
-    fault: str  # why it could not be read, or not whole; as told by reading it again
-    links_in: int  # pages
-    links_out: int  # URLs
-    twins: tuple[Twin, ...]
 
 
 class Page:
@@ -38,19 +26,21 @@ class Page:
         """Raises UsageError for a URL that the collection does not know."""
         self.url = url
         self._connection, self._id = connection, url_id(url)
-        row = page_rows.page_row(connection, self._id)
-        if row is None:
+        found = page_rows.whereabouts(connection, self._id)
+        if found is None:
             raise UsageError(f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
-        self._row: PageRow = row
+        self._where = found
+        self._facts = page_rows.page_facts(connection, self._id)
         self._contents = Contents(connection)
 
     def summary(self) -> PageSummary:
         """What is known, without what was kept."""
-        reading = page_rows.reading_of(self._connection, self._id)
-        fetched = self._fetched()
-        fault = understand(self.url, fetched).fault if fetched and reading and not reading.has_text else ""
+        facts = self._facts
+        fetched = self._fetched() if facts and facts.media_type in FILES else None
+        fault = understand(self.url, fetched).fault if fetched else ""
         links_in, links_out = page_rows.link_counts(self._connection, self._id)
-        return PageSummary(self._row, reading, fault, links_in, links_out, page_rows.twins(self._connection, self._id) if reading else ())
+        duplicates = page_rows.duplicates(self._connection, self._id) if facts else ()
+        return PageSummary(self.url, *self._where, facts, fault, links_in, links_out, duplicates)
 
     def source(self) -> bytes:
         """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
@@ -92,9 +82,9 @@ class Page:
         return Fetched(said[0], said[1], body) if body is not None and said else None
 
     def _missing(self, what: str) -> NoReturn:
-        row = self._row
-        if row.media_type is None:
-            raise UsageError(f"{self.url} was not fetched ({row.reason}{': ' + row.why if row.why else ''}): there is no {what} of it")
+        _, reason, why, _, _ = self._where
+        if self._facts is None:
+            raise UsageError(f"{self.url} was not fetched ({reason.value}{': ' + why if why else ''}): there is no {what} of it")
         if what == "text":
-            raise UsageError(f"there is no text of {self.url}: it is {row.media_type or 'of no known type'}, or says nothing, or keep_text is off")
-        raise UsageError(f"no {what} of {self.url} was kept (setting keep_bodies); `periplus refresh` with it set fetches again")
+            raise UsageError(f"there is no text of {self.url}: it is {self._facts.media_type or 'of no known type'}, or has no words, or keep_text is off")
+        raise UsageError(f"no {what} of {self.url} was kept: the setting keep_bodies says whether, and a further crawl obeys it")

@@ -79,8 +79,9 @@ def export_table(folder: Path, name: str, format: str, output: Path | None, *, r
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="By default the collection's name with .warc.gz, here.")
 @click.option("--cdxj", is_flag=True, help="Write an index beside it, for pywb: the same name with .cdxj.")
 @click.option("--file-bytes", type=click.IntRange(0), default=1_000_000_000, show_default=True, help="Begin another file at this size; 0: never.")
+@click.option("--with-xml", is_flag=True, help="Beside each page a conversion record: the page as canonical XML.")
 @collection_option
-def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: int) -> None:
+def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """Everything that was fetched, as WARC 1.1: one gzip member a record.
 
     Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal bodies are revisit records.
@@ -90,8 +91,9 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
     folder = found_collection(collection)
     path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".warc.gz")
     index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
-    done = export_warc(folder, path, file_bytes=file_bytes, index=index)
+    done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
     told = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, {number(done.size_bytes)} bytes"
+    told += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
     click.echo(f"Written to {', '.join(map(str, done.files))}: {told}", err=True)
 
 

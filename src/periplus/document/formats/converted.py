@@ -29,7 +29,8 @@ def page(parts: Iterable[str], title: str = "", language: str = "", description:
         kept.append(part)
     said = f'<meta name="description" content="{escape(description)}">' if description else ""
     lang = f' lang="{escape(language)}"' if language else ""
-    return f"<!DOCTYPE html><html{lang}><head><title>{escape(title)}</title>{said}</head><body>{''.join(kept)}</body></html>"
+    head = (f"<title>{escape(title)}</title>" if title else "") + said
+    return f"<!DOCTYPE html><html{lang}><head>{head}</head><body>{''.join(kept)}</body></html>"
 
 
 def block(tag: str, text: str) -> str:

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
 
-from periplus.model.visit import Headers
+from periplus.model.page_view import PageFacts, SamePage
+from periplus.model.visit import Headers, Reason, State
 from periplus.model.web import UrlId
 from periplus.store.heads import unpack_head
-from periplus.store.sqlite.listing import PAGE_COLUMNS, PageRow, utc_time
+from periplus.store.sqlite.listing import utc_time
 
-TWINS_MOST = 50  # that are named
-
-
-class Reading(NamedTuple):
-    """What was read of a fetched page, beyond its row."""
-
-    fetched: str  # ISO 8601, UTC
-    other_charset: str
-    language_found: str
-    body_digest: str  # hexadecimal, like the two below
-    text_digest: str
-    folded_digest: str
-    has_body: bool
-    has_text: bool
-    has_xml: bool
+DUPLICATES_MOST = 50  # that are named
 
 
-class Twin(NamedTuple):
-    """Another page with the same bytes, words, or words but for diacritics and case."""
-
-    url: str
-    same: str  # bytes, words, folded
-
-
-def page_row(connection: sqlite3.Connection, url_id: UrlId) -> PageRow | None:
-    find = (
-        f"SELECT {', '.join(PAGE_COLUMNS[name] for name in PageRow._fields)} FROM url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id"
-        " JOIN reason r ON r.name = u.reason LEFT JOIN page p ON p.url_id = u.id WHERE u.id = ?"
-    )
+def whereabouts(connection: sqlite3.Connection, url_id: UrlId) -> tuple[State, Reason, str, int | None, int | None] | None:
+    """(state, reason, why, status, layer) of a URL; None: it is not known."""
+    find = "SELECT r.state, u.reason, u.rule, u.status, u.layer FROM url u JOIN reason r ON r.name = u.reason WHERE u.id = ?"
     row = connection.execute(find, (url_id,)).fetchone()
-    return PageRow._make(row) if row else None
+    return (State(row[0]), Reason(row[1]), row[2], row[3], row[4]) if row else None
 
 
-def reading_of(connection: sqlite3.Connection, url_id: UrlId) -> Reading | None:
+def page_facts(connection: sqlite3.Connection, url_id: UrlId) -> PageFacts | None:
     """None: the URL has no page."""
     find = (
-        f"SELECT {utc_time('p.fetched')}, p.other_charset, p.language_found, lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)),"
-        " coalesce(length(b.data) > 0, 0), b.text IS NOT NULL, x.body_id IS NOT NULL"
+        f"SELECT {utc_time('p.fetched')}, p.media_type, p.size, p.cut, p.title, p.description, p.h1, p.language, p.language_found,"
+        " p.charset, p.charset_source, p.other_charset, p.canonical, p.robots, p.text_chars,"
+        " lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)), length(b.data) > 0, b.text IS NOT NULL, x.body_id IS NOT NULL"
         " FROM page p LEFT JOIN body b ON b.id = p.body_id LEFT JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?"
     )
     row = connection.execute(find, (url_id,)).fetchone()
-    return Reading(*row[:6], *map(bool, row[6:])) if row else None
+    if row is None:
+        return None
+    kept = tuple(name for name, is_kept in zip(("bytes", "text", "xml"), row[-3:], strict=True) if is_kept)
+    return PageFacts(*(*row[:-3], kept))
 
 
 def answer(connection: sqlite3.Connection, url_id: UrlId) -> tuple[int, Headers] | None:
@@ -71,11 +52,11 @@ def link_counts(connection: sqlite3.Connection, url_id: UrlId) -> tuple[int, int
     return into, out
 
 
-def twins(connection: sqlite3.Connection, url_id: UrlId) -> tuple[Twin, ...]:
-    """Other pages that say the same, the most alike first, at most TWINS_MOST."""
+def duplicates(connection: sqlite3.Connection, url_id: UrlId) -> tuple[SamePage, ...]:
+    """Other pages that say the same, the most alike first, at most DUPLICATES_MOST."""
     find = (
         "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN 'words' ELSE 'folded' END AS same"
         " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id JOIN url u ON u.id = o.url_id"
         " WHERE p.url_id = ? ORDER BY same, u.text LIMIT ?"
     )
-    return tuple(Twin._make(row) for row in connection.execute(find, (url_id, TWINS_MOST)))
+    return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, DUPLICATES_MOST)))

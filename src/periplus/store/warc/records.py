@@ -101,6 +101,14 @@ def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | 
     return [answer, _request(exchange, run, info_id, answer.record_id)], capture
 
 
+def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> Record:
+    """A page as canonical XML beside the record of the answer that it was made of. xml: the document and its media type."""
+    data, media_type = xml
+    identity, date = record_id("conversion", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    fields = [*_head_fields(exchange, info_id), ("WARC-Refers-To", answer_id), ("Content-Type", media_type)]
+    return Record(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
+
+
 def _answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[Record, Capture | None]:
     payload = exchange.body or b""
     fields, digest = _head_fields(exchange, info_id), known.payload_digest if known else sha1(payload)

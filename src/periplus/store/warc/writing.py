@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from isal import igzip
 
 from periplus.model.archive import Exchange, RunNote
-from periplus.store.warc.records import Capture, Record, records_of, warcinfo
+from periplus.store.warc.records import Capture, Record, conversion, records_of, warcinfo
 
 FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
 LEVEL = 2  # isal's usual one: 4 times as fast as zlib's level 6, and 8 % longer
@@ -30,6 +30,7 @@ class Archive:
     version: str  # of the program
     shared_bodies: frozenset[int]  # bodies that several pages have: only of these it is remembered where they stand
     file_bytes: int = FILE_BYTES  # 0: one file
+    xml_of: Callable[[Exchange], tuple[bytes, str] | None] | None = None  # a page as XML, with the media type of that; None: no conversions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Written:
     responses: int
     revisits: int
     failures: int
+    conversions: int
     size_bytes: int
 
 
@@ -110,9 +112,9 @@ def write_archive(archive: Archive, exchanges: Iterable[Exchange], index: Path |
     return Written(tuple(files.paths), *counts, files.total)
 
 
-def _write_all(archive: Archive, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None) -> tuple[int, int, int]:
+def _write_all(archive: Archive, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None) -> tuple[int, int, int, int]:
     captures: dict[int, Capture] = {}
-    responses = revisits = failures = run_id = 0
+    responses = revisits = failures = conversions = run_id = 0
     info_id = file_name = ""
     for exchange in exchanges:
         if files.is_full or exchange.run_id != run_id:
@@ -123,6 +125,9 @@ def _write_all(archive: Archive, exchanges: Iterable[Exchange], files: _Files, l
         records, capture = records_of(exchange, archive.runs[run_id], info_id, captures.get(exchange.body_id))
         if capture and exchange.body_id in archive.shared_bodies:
             captures[exchange.body_id] = capture
+        if archive.xml_of and exchange.body_id and not records[0].is_revisit and (xml := archive.xml_of(exchange)):
+            records.append(conversion(exchange, info_id, records[0].record_id, xml))
+            conversions += 1
         for record in records:
             place = files.write(record.data)
             if lines and record.payload_digest:
@@ -132,7 +137,7 @@ def _write_all(archive: Archive, exchanges: Iterable[Exchange], files: _Files, l
         responses += exchange.outcome != "failed" and not records[0].is_revisit
     if not files.paths:
         files.begin()
-    return responses, revisits, failures
+    return responses, revisits, failures, conversions
 
 
 class _Index:

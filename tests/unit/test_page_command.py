@@ -1,0 +1,114 @@
+"""`periplus page` and `Collection.page`: one page as it was kept, and what is known of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from lxml import etree
+from warcio.archiveiterator import ArchiveIterator
+
+from periplus.api.archiving import export_warc
+from periplus.api.collection import open_collection
+from periplus.cli.main import main
+from periplus.errors import UsageError
+from periplus.settings import Settings, settings_from
+from stored import stored
+
+HOME = '<html lang="cs"><title>Domů</title><nav><a href="/a">Áčko</a></nav><h1>Nadpis</h1><p>Text.<g:plus @x=1></p>'
+SITE = {
+    "https://e.org/": HOME,
+    "https://e.org/a": "<title>A</title><p>Příliš <a href='/'>domů</a>",
+    "https://e.org/b": "<title>B</title><p>PRILIS domu",
+    "https://e.org/d": 404,
+}
+
+
+def made(folder: Path, settings: Settings | None = None) -> Path:
+    return stored(folder, SITE | {"https://e.org/": HOME + "<a href='/b'>b</a><a href='/d'>d</a>"}, ["https://e.org/"], settings=settings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("page") / "e.periplus")
+
+
+def run(folder: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["page", *words, "-c", str(folder)])
+
+
+def test_the_summary_says_what_is_known(folder):
+    said = run(folder, "https://e.org/a").stdout
+    assert said.splitlines()[0] == "https://e.org/a"
+    for fact in ("title:        A", "status:       200", "charset:      utf-8: the HTTP header says so", "kept:         bytes, text"):
+        assert f"  {fact}\n" in said
+    assert "    the same words but for diacritics and case: https://e.org/b\n" in said
+    known = json.loads(run(folder, "e.org/a", "--json").stdout)
+    assert (known["page"]["title"], known["links_in"], known["links_out"]) == ("A", 1, 1)
+    assert known["duplicates"] == [["https://e.org/b", "folded"]]
+
+
+def test_a_url_that_was_not_read_has_a_summary_but_no_contents(folder):
+    assert "status:       404" in run(folder, "https://e.org/d").stdout
+    refused = run(folder, "https://e.org/d", "--as", "text")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "was not fetched" in refused.stderr or "there is no text" in refused.stderr
+
+
+def test_a_url_that_is_not_known_is_an_error_that_says_how_to_look(folder):
+    refused = run(folder, "https://e.org/zzz")
+    assert refused.exit_code == 2
+    assert "does not know https://e.org/zzz. `periplus pages --url TEXT`" in refused.stderr
+    assert "is no URL" in run(folder, "http://[").stderr
+
+
+def test_the_page_comes_in_each_form(folder, tmp_path):
+    assert run(folder, "https://e.org/", "--as", "source").stdout_bytes == SITE["https://e.org/"].encode() + b"<a href='/b'>b</a><a href='/d'>d</a>"
+    assert run(folder, "https://e.org/a", "--as", "text").stdout == "Příliš domů\n"
+    root = etree.fromstring(run(folder, "https://e.org/", "--as", "xml").stdout_bytes)
+    assert root.findtext(".//{*}h1") == "Nadpis"
+    assert "content-type: text/html; charset=utf-8" in run(folder, "https://e.org/", "--as", "headers").stdout
+    assert run(folder, "https://e.org/", "--as", "xml", "-o", str(tmp_path / "x.xml")).stdout == ""
+    assert etree.parse(tmp_path / "x.xml").getroot().tag == root.tag
+
+
+def test_blocks_are_shown_with_the_links_to_the_page(folder):
+    table = run(folder, "https://e.org/", "--as", "blocks").stdout
+    assert "heading" in table
+    assert "Links to it:" in table
+    said = json.loads(run(folder, "https://e.org/a", "--as", "blocks", "--json").stdout)
+    assert [(block["kind"], block["text"]) for block in said["blocks"]] == [("title", "A"), ("paragraph", "Příliš domů")]
+    assert [(link["anchor"], link["source"]) for link in said["inlinks"]] == [("Áčko", "https://e.org/")]
+
+
+def test_json_is_for_what_has_parts(folder):
+    assert run(folder, "https://e.org/", "--as", "xml", "--json").exit_code == 2
+
+
+def test_xml_that_was_kept_needs_no_bytes(tmp_path):
+    folder = made(tmp_path / "k.periplus", settings_from({"keep_xml": True, "keep_bodies": False, "keep_text": False}))
+    with open_collection(folder) as kept:
+        page = kept.page("https://e.org/")
+        assert page.summary().page.kept == ("xml",)
+        data, media_type = page.xml()
+        assert (etree.fromstring(data).findtext(".//{*}h1"), media_type) == ("Nadpis", "application/xhtml+xml")
+        with pytest.raises(UsageError, match="was kept: the setting keep_bodies"):
+            page.source()
+
+
+@pytest.mark.parametrize("keep_bodies", [True, False])
+def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, keep_bodies):
+    folder = made(tmp_path / "w.periplus", settings_from({"keep_xml": not keep_bodies, "keep_bodies": keep_bodies}))
+    done = export_warc(folder, tmp_path / "w.warc.gz", with_xml=True)
+    with (tmp_path / "w.warc.gz").open("rb") as file:
+        records = [(r.rec_headers, r.content_stream().read()) for r in ArchiveIterator(file, check_digests="raise")]
+    answers = {head.get_header("WARC-Record-ID"): head for head, _ in records if head.get_header("WARC-Type") == "response"}
+    found = [(head, data) for head, data in records if head.get_header("WARC-Type") == "conversion"]
+    assert len(found) == done.conversions == 3
+    for head, data in found:
+        assert answers[head.get_header("WARC-Refers-To")].get_header("WARC-Target-URI") == head.get_header("WARC-Target-URI")
+        assert head.get_header("Content-Type") == "application/xhtml+xml"
+        etree.fromstring(data)
+    assert export_warc(folder, tmp_path / "n.warc.gz").conversions == 0
