@@ -8,7 +8,7 @@ STAMP := $(VENV)/.periplus-installed
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-faults bench demo docs clean
+.PHONY: help setup check test test-faults quality bench demo docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -38,6 +38,9 @@ test: $(STAMP) ## Every test but the fault tests: under two minutes on two cores
 
 test-faults: $(STAMP) ## Kill a crawl a hundred times more, at other random moments: minutes.
 	$(PY) -m pytest -m faults
+
+quality: $(STAMP) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
+	$(PY) quality/run.py
 
 bench: $(STAMP) ## Measure time and memory, each as a ratio to a baseline of the same run.
 	$(PY) benchmarks/run.py

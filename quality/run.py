@@ -1,0 +1,108 @@
+"""How good are the results that cannot be proved? `make quality`: every figure beside its aim; fails when one is below its floor.
+
+python quality/run.py [NAME...]                          # folders of quality/; none: all of them
+python quality/run.py --raise [NAME...]                  # the floors follow the scores up
+python quality/run.py --lower NAME --because SENTENCE    # one folder's floors follow down, and floors.json says why
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from figures import Figure, read
+
+HERE = Path(__file__).parent
+FLOORS = HERE / "floors.json"
+STEADY = 1e-9  # scores are computed alike everywhere; less than this is the floating point
+
+Floors = dict[str, dict[str, dict[str, str | float]]]
+
+
+def measured(name: str) -> list[Figure] | None:
+    """The figures of a folder; None when its program failed. It prints its own tables on the way."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "figures.json"
+        done = subprocess.run([sys.executable, HERE / name / "measure.py", "--json", out], check=False)
+        return read(out) if done.returncode == 0 and out.exists() else None
+
+
+def is_worse(figure: Figure, floor: float) -> bool:
+    """Whether it fell below."""
+    return (figure.score < floor - STEADY) if figure.higher_is_better else (figure.score > floor + STEADY)
+
+
+def verdict(figure: Figure, floor: dict[str, str | float] | None) -> str:
+    """What the floor says of a figure."""
+    if not figure.data:
+        return "-"
+    if floor is None:
+        return "no floor"
+    if floor["data"] != figure.data:
+        return "other data"
+    return (
+        f"BELOW {floor['floor']:.4f}"
+        if is_worse(figure, float(floor["floor"]))
+        else f">= {floor['floor']:.4f}".replace(">=", ">=" if figure.higher_is_better else "<=")
+    )
+
+
+def reaches(figure: Figure) -> str:
+    """The aim, and whether it is reached."""
+    if figure.aim is None:
+        return ""
+    good = figure.score >= figure.aim if figure.higher_is_better else figure.score <= figure.aim
+    return f"{figure.aim:10.4f} {'reached' if good else 'missed'}"
+
+
+def moved(floors: Floors, name: str, figures: list[Figure], because: str) -> None:
+    """Set the floors of a folder: up, or anywhere for a reason."""
+    rows = floors.setdefault(name, {})
+    for figure in figures:
+        old = rows.get(figure.name)
+        if figure.data and (because or old is None or old["data"] != figure.data or not is_worse(figure, float(old["floor"]))):
+            rows[figure.name] = {"floor": round(figure.score, 6), "data": figure.data} | ({"because": because} if because else {})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="folders of quality/ (all of them)")
+    parser.add_argument("--raise", dest="up", action="store_true", help="set floors to the scores where these are higher, or new")
+    parser.add_argument("--lower", metavar="NAME", help="set this folder's floors to its scores, lower ones too")
+    parser.add_argument("--because", default="", metavar="SENTENCE", help="why they may be lower; stands in floors.json")
+    options = parser.parse_args()
+    if bool(options.lower) != bool(options.because.strip()):
+        parser.error("--lower and --because go together: a floor is lowered for a reason")
+    every = sorted(path.parent.name for path in HERE.glob("*/measure.py"))
+    if unknown := [name for name in [*options.names, *filter(None, [options.lower])] if name not in every]:
+        parser.error(f"there is no quality/{unknown[0]}/measure.py; there are: {', '.join(every)}")
+    floors: Floors = json.loads(FLOORS.read_text("utf-8")) if FLOORS.exists() else {}
+    failed = []
+    for name in [options.lower] if options.lower else options.names or every:
+        print(f"\n# {name}\n", flush=True)
+        figures = measured(name)
+        if figures is None:
+            failed.append(f"{name}: its measure.py failed")
+            continue
+        if options.up or options.lower:
+            moved(floors, name, figures, options.because.strip())
+        print(f"\n{'':52}{'score':>10} {'aim':>10}         floor")
+        for figure in figures:
+            said = verdict(figure, floors.get(name, {}).get(figure.name))
+            print(f"{figure.name:52}{figure.score:10.4f} {reaches(figure):18} {said}")
+            if said.startswith("BELOW"):
+                failed.append(f"{name}: {figure.name} is {figure.score:.4f}, {said}")
+    if options.up or options.lower:
+        FLOORS.write_text(json.dumps(floors, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    print("\n" + ("\n".join(["Below the floors:", *failed]) if failed else "no figure is below its floor"))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
