@@ -57,6 +57,6 @@ def duplicates(connection: sqlite3.Connection, url_id: UrlId) -> tuple[SamePage,
     find = (
         "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN 'words' ELSE 'folded' END AS same"
         " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id JOIN url u ON u.id = o.url_id"
-        " WHERE p.url_id = ? ORDER BY same, u.text LIMIT ?"
+        " WHERE p.url_id = ? ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text LIMIT ?"
     )
     return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, DUPLICATES_MOST)))
