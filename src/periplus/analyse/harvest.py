@@ -90,7 +90,9 @@ def round_robin(rows: HarvestRows) -> Baseline:
     """What taking a page of each site in turn would have found in as many pages: an estimate from the very pages that were fetched.
 
     A site is asked until it has no page left that is known. Where the turn comes to pages that were fetched, their items count as they
-    are; beyond, each page is taken to bring what the site's last RECENT_PAGES brought on average, an item nobody else has.
+    are. Beyond, a page is taken to bring what Good and Turing expect of it: the items of the site's last RECENT_PAGES that stand on no
+    other page, by these pages; and all of them together no more than is estimated to be unseen, which they approach. (Counting what was
+    new when those pages were fetched made the baseline grow in a straight line, up to all there is.)
     """
     pages = len(rows.site)
     own = np.bincount(rows.site, minlength=len(rows.sites))
@@ -105,7 +107,8 @@ def round_robin(rows: HarvestRows) -> Baseline:
     turn = turn_of_page[rows.page]
     played = turn >= 0
     fresh = _new(turn[played], rows.item[played], pages).astype(np.float64)
-    fresh[~fetched] = _recent_means(rows, place, own)[turns[~fetched, 0]]
+    found = richness(rows)
+    fresh[~fetched] = _saturating(_recent_means(rows, place, own)[turns[~fetched, 0]], found.estimate - found.observed)
     return Baseline(curve("round robin, estimated", fresh), float(fresh.sum()), int(fetched.sum()), int((~fetched).sum()))
 
 
@@ -138,10 +141,19 @@ def _turns(shares: Ints) -> Ints:
 
 
 def _recent_means(rows: HarvestRows, place: Ints, own: Ints) -> NDArray[np.float64]:
-    """New items a page in the last pages of each site; 0.0 where none was fetched."""
+    """Items a page, seen nowhere else, on the last pages of each site; 0.0 where none was fetched."""
+    once = np.bincount(rows.item)[rows.item] == 1 if len(rows.item) else np.zeros(0, np.bool_)
+    single = np.bincount(rows.page[once], minlength=len(rows.site))
     last = place >= own[rows.site] - RECENT_PAGES
-    sums = np.bincount(rows.site[last], new_items(rows)[last], minlength=len(own))
+    sums = np.bincount(rows.site[last], single[last], minlength=len(own))
     return sums / np.maximum(np.minimum(own, RECENT_PAGES), 1)
+
+
+def _saturating(expected: NDArray[np.float64], unseen: float) -> NDArray[np.float64]:
+    """What each page adds when all together can add no more than unseen: 1 - exp(-x) of it for the x-fold."""
+    if unseen <= 0:
+        return np.zeros(len(expected))
+    return np.diff(unseen * -np.expm1(-np.cumsum(expected) / unseen), prepend=0.0)
 
 
 def harvest_of(rows: HarvestRows, companions: HarvestRows, item: str) -> Harvest:

@@ -147,7 +147,7 @@ class Baseline:
     curve: Curve
     found: float
     measured: int  # pages of it that were fetched in fact
-    assumed: int  # pages of it that no site was asked for: taken to yield as the site's last ones did
+    assumed: int  # pages of it that were not fetched: what they bring is estimated, see analyse.harvest.round_robin
 
 
 @dataclass(frozen=True, slots=True)
