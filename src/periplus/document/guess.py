@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.document.charsets import UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
-from periplus.document.letters import SCRIPTS, STEP, Letters, frequent_of, letters_of
+from periplus.document.letters import SCRIPTS, STEP, Letters, frequent_of, letters_of, log_chances
 
 if TYPE_CHECKING:
     import numpy as np
@@ -254,18 +254,12 @@ def _scores(readings: _Readings, chosen: NDArray[np.int64], data: NDArray[np.uin
     """Log chance, in nats, of what each chosen encoding reads at the places, in each language. [chosen, languages]"""
     import numpy as np
 
-    letters, width = readings.letters, readings.letters.width
-    first, second, third = (data[places - back] for back in (2, 1, 0))
     table = readings.symbols[chosen]
-    before = table[:, first] * width + table[:, second]
-    last = table[:, third]
-    pairs = table[:, second] * width + last
-    rows = letters.rows[before * width + last]
-    total = letters.pairs[pairs].sum(1, dtype=np.int32)
-    total += np.where((rows > 0)[:, :, None], letters.threes[rows], letters.unseen[before]).sum(1, dtype=np.int32)
+    first, second, third = (data[places - back] for back in (2, 1, 0))
+    total = log_chances(readings.letters, table[:, first], table[:, second], table[:, third])
     case = readings.cases[chosen]
     shared = readings.shares[chosen][:, third] + np.array(_CASES)[case[:, second] * 3 + case[:, third]]
-    return np.asarray((total + shared.sum(1)[:, None]) / STEP)
+    return np.asarray(total + shared.sum(1)[:, None] / STEP)
 
 
 def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -148,6 +148,17 @@ def _tables() -> dict[str, Letters]:
     return found
 
 
+def log_chances(letters: Letters, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]) -> NDArray[np.float64]:
+    """How likely the third of each three symbols is after the two before it, summed over the last axis, in nats. [..., languages]"""
+    import numpy as np
+
+    before = first * letters.width + second
+    rows = letters.rows[before * letters.width + third]
+    total = letters.pairs[second * letters.width + third].sum(-2, dtype=np.int32)
+    total += np.where((rows > 0)[..., None], letters.threes[rows], letters.unseen[before]).sum(-2, dtype=np.int32)
+    return np.asarray(total / STEP)
+
+
 @cache
 def frequent_of(language: str) -> NDArray[np.uint8]:
     """How seldom each of 65,536 characters stands in an East Asian language: -log chance, in quarters of a nat; ASCII: 0."""
