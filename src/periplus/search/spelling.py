@@ -8,9 +8,11 @@ from periplus.search.fields import FORMS
 from periplus.search.query import Phrase, Query, asked_words
 from periplus.search.words import folded, forms, is_run
 
+MOST_EDITS = 2
 LEAST_CHARS = 4  # of shorter words every other one is near
 TWO_EDITS_FROM = 7  # characters: a shorter word with two other letters is another word
 SAME_BEGINNING = 2  # characters that a word with two other letters shares with what was typed
+KNOWN_PAGES = 3  # with a word: it is meant as it stands
 TIMES = 10  # so much more frequent must the word be that was meant
 MOST_TERMS = 20_000  # with the same beginning that are looked through
 
@@ -39,6 +41,8 @@ def _better(searcher: tantivy.Searcher, form: str) -> str:
         return ""
     plain = folded(form)
     here = max(searcher.doc_freq(FORMS, spelling) for spelling in (form, plain, "~" + plain))
+    if here >= KNOWN_PAGES:
+        return ""
     best: tuple[int, int, str] = (-9, 0, "")
     for beginning in (plain[:SAME_BEGINNING], "~" + plain[:SAME_BEGINNING]):
         for term, pages in searcher.terms_with_prefix(FORMS, beginning, None, MOST_TERMS):
@@ -51,9 +55,9 @@ def _better(searcher: tantivy.Searcher, form: str) -> str:
 
 
 def _rated(plain: str, term: str, pages: int) -> tuple[int, int, str]:
-    if not plain or abs(len(term) - len(plain)) > 2:
+    if abs(len(term) - len(plain)) > MOST_EDITS or len(set(term).symmetric_difference(plain)) > 2 * MOST_EDITS:
         return (-9, 0, "")
-    most = 2 if len(plain) >= TWO_EDITS_FROM else 1
+    most = MOST_EDITS if len(plain) >= TWO_EDITS_FROM else 1
     edits = distance(plain, folded(term), most)
     return (-edits, pages, folded(term)) if 0 < edits <= most else (-9, 0, "")
 
