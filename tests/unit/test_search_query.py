@@ -1,0 +1,66 @@
+"""Any text is a query, and what it means is what people mean by it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.search.query import All, Any, During, Not, Only, Phrase, Query, Word, date_of, parse
+
+CASES = [
+    ("old harbour", All((Word("old"), Word("harbour")))),
+    ("old AND harbour", All((Word("old"), Word("harbour")))),
+    ("a OR b c | d", Any((Word("a"), All((Word("b"), Word("c"))), Word("d")))),
+    ("(a OR b) c", All((Any((Word("a"), Word("b"))), Word("c")))),
+    ('"old harbour" -storm', All((Phrase("old harbour"), Not(Word("storm"))))),
+    ("NOT (a b)", Not(All((Word("a"), Word("b"))))),
+    ("-NOT a", Word("a")),
+    ("+cities", Word("cities", exact=True)),
+    ("harb*", Word("harb", prefix=True)),
+    ("site:example.org lang:CS type:pdf", All((Only("site", "example.org"), Only("language", "cs"), Only("type", "pdf")))),
+    ('intitle:"old harbour" inurl:docs', All((Phrase("old harbour", "title"), Word("docs", within="url")))),
+    ("after:2024-02 before:2025", During()),
+    ("http://example.org/x", Word("http://example.org/x")),
+    ("12:30 std::sort", All((Word("12:30"), Word("std::sort")))),
+    ("x-ray", Word("x-ray")),
+    ("ORDER", Word("ORDER")),
+    ("„staré majáky“", Phrase("staré majáky")),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("text", "meant"), [case for case in CASES if not case[0].startswith("after")])
+def test_a_query_means(text, meant):
+    assert parse(text) == Query(meant, ())
+
+
+def test_dates_are_days_months_and_years():
+    assert parse("after:2024-02 before:2025").root == All((During(after=date_of("2024-02-01")), During(before=date_of("2025"))))
+    assert date_of("1970-01-02") == 86_400
+    assert date_of("2024-13") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("a)", "closing parenthesis"),
+        ("(a", "not closed"),
+        ("after:soon a", "no date"),
+        ("a -", "left aside"),
+        ("OR a", "nothing before it"),
+        ('"" a', "empty phrase"),
+        ("site: a", ""),
+        ("(" * 50 + "a", "deeper than"),
+        (" ".join(["a"] * 200), "first 64"),
+    ],
+)
+def test_what_is_left_aside_is_said(text, note):
+    assert any(note in said for said in parse(text).notes) or not note
+
+
+PIECES = st.sampled_from(["a", "město", '"', "(", ")", "-", "+", "OR", "AND", "NOT", "|", "*", ":", "site:", "after:", "2024", "intitle:", " ", "\x00", "東"])
+
+
+@given(st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=90).map("".join)))
+@settings(max_examples=200)
+def test_any_text_is_a_query(text):
+    assert isinstance(parse(text), Query)

@@ -1,0 +1,82 @@
+"""Terms are the same in index and query, in any language."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.search.words import STEMMERS, asked_terms, folded, forms, indexed_terms, located, plain, shown_forms, table
+
+TEXTS = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aáčЁёй東京กำ한_+#' \n-")), max_size=60)
+LANGUAGES = st.sampled_from(["", "cs", "ru", "hu", "en", "de", "ja", "tr", "hi", "xx", "cs-CZ"])
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "text"),
+    [
+        ("cs", "prilis", "Příliš žluťoučký kůň"),
+        ("cs", "města", "Ve městech"),
+        ("cs", "knihovna", "mezi knihovnami"),
+        ("ru", "елка", "Ёлки в лесу"),
+        ("ru", "ГОРОД", "в городах"),
+        ("hu", "könyvtár", "könyvtárakban"),
+        ("hu", "orult", "Őrült"),
+        ("en", "city", "cities"),
+        ("de", "strasse", "Straße"),
+        ("fr", "ete", "l’été"),
+        ("en", "C++", "in C++11 and C#"),
+        ("en", "create_task", "asyncio.create_task()"),
+        ("pl", "lodz", "Łódź"),
+        ("ja", "京都", "東京都に"),
+        ("th", "ไทย", "ภาษาไทยง่าย"),
+        ("ko", "한국", "대한한국어"),
+        ("en", "ﬁne", "FINE"),
+    ],
+)
+def test_a_word_is_found_in_its_text(language, asked, text):
+    terms = indexed_terms(text, language).split()
+    wanted = [term for form in forms(asked) for term in asked_terms(form, language)]
+    assert any(terms[at : at + len(wanted)] == wanted for at in range(len(terms))), (wanted, terms)
+
+
+def test_other_letters_stay_other_words():
+    assert folded("мой") == "мой"  # й is not и
+    assert folded("हिन्दी") == "हिन्दी"
+    assert folded("が") == "が"
+
+
+def test_a_spelling_without_marks_is_told_from_one_that_lost_them():
+    assert shown_forms(forms("Příliš prilis")) == {"příliš", "~prilis", "prilis"}
+
+
+@given(TEXTS, LANGUAGES)
+@settings(max_examples=150)
+def test_terms_of_a_text_are_the_same_in_index_and_query(text, language):
+    indexed = indexed_terms(text, language).split(" ") if forms(text) else []
+    place = 0
+    for form in forms(text):
+        asked = asked_terms(form, language)
+        assert indexed[place : place + len(asked)] == asked
+        place += len(table(language)[form].split(" "))
+    assert place == len(indexed)
+
+
+@given(TEXTS)
+@settings(max_examples=150)
+def test_forms_are_stable(text):
+    assert plain(plain(text)) == plain(text)
+    assert folded(folded(text)) == folded(text)
+    assert [form for word in forms(text) for form in forms(word)] == forms(text)
+
+
+@given(TEXTS)
+@settings(max_examples=100)
+def test_places_of_units_are_in_order_and_in_the_text(text):
+    end = 0
+    for unit in located(text):
+        assert end <= unit.start < unit.end <= len(text)
+        end = unit.end
+
+
+def test_every_language_that_has_a_stemmer_gives_terms():
+    for language in STEMMERS:
+        assert indexed_terms("Testování lieben книгах könyvtárakban", language)
