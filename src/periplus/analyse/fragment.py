@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -26,7 +26,8 @@ def web_fragment(urls: UrlRows, links: LinkRows, redirects: LinkRows, contents: 
     from a document to itself fall away. O(urls log urls + links log links).
     """
     fetched = _IS_FETCHED[urls.reasons] if len(urls.reasons) else np.zeros(0, np.bool_)
-    place = _places_of_pages(urls, redirects, fetched)
+    names = list(map(_bare, urls.texts))
+    place = _places_of_pages(urls, names, redirects, fetched)
     twin = _twins(urls, assigned.numbers, contents, fetched)
     place = np.where(place >= 0, twin[place], -1) if len(place) else place
     sources, ends = _placed(urls.ids, links, place, fetched)
@@ -37,7 +38,7 @@ def web_fragment(urls: UrlRows, links: LinkRows, redirects: LinkRows, contents: 
     rows = np.flatnonzero(kept)
     count = max(len(rows), 1)
     pairs = distinct_sorted(number[sources] * count + number[ends])
-    directory, host = _folders([urls.texts[row] for row in rows.tolist()], assigned.numbers[rows])
+    directory, host = _folders(map(names.__getitem__, rows.tolist()), assigned.numbers[rows])
     return WebFragment(
         units=assigned.units,
         chosen=chosen,
@@ -53,19 +54,20 @@ def web_fragment(urls: UrlRows, links: LinkRows, redirects: LinkRows, contents: 
     )
 
 
-def _places_of_pages(urls: UrlRows, redirects: LinkRows, fetched: Mask) -> Ints:
-    """For each URL, the place of the URL that stands for its page: where redirects end, and of http and https, with `www.` and
-    without, the one that was fetched, else the first. -1: nowhere."""
+def _bare(url: Url) -> str:
+    """The URL without what http and https, `www.` and its lack differ in."""
+    return (url[8:] if url[4] == "s" else url[7:]).removeprefix("www.")
+
+
+def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, fetched: Mask) -> Ints:
+    """For each URL, the place of the URL that stands for its page: where redirects end, and of URLs of one name (`_bare`) the one
+    that was fetched, else the first. -1: nowhere."""
     ids, known = resolved(urls.ids, redirects)
     place = places_in_sorted(urls.ids, ids)
     place[~known] = -1
-    standing: dict[str, int] = {}
-    first = np.arange(len(place))
-    names = [(url[8:] if url[4] == "s" else url[7:]).removeprefix("www.") for url in urls.texts]
-    for row in np.flatnonzero(fetched).tolist():
-        standing.setdefault(names[row], row)
-    for row, name in enumerate(names):
-        first[row] = standing.setdefault(name, row)
+    read = np.flatnonzero(fetched)[::-1].tolist()
+    standing = dict(zip(map(names.__getitem__, read), read, strict=True))  # of several the first, which is written last
+    first = np.fromiter(map(standing.setdefault, names, range(len(names))), np.int64, len(names))
     return np.where(place >= 0, _kept_if_fetched(first, place, fetched), -1) if len(place) else place
 
 
@@ -108,14 +110,13 @@ def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Int
     return source[counts], end[counts]
 
 
-def _folders(texts: Sequence[Url], units: Numbers) -> tuple[Numbers, Numbers]:
-    """(a number for each URL's directory, one for its host), each of one unit."""
+def _folders(names: Iterable[str], units: Numbers) -> tuple[Numbers, Numbers]:
+    """(a number for each URL's directory, one for its host), each of one unit. names: of the URLs, by `_bare`."""
     numbers: dict[str, int] = {}
-    folder = np.fromiter(
-        (numbers.setdefault((url[8:] if url[4] == "s" else url[7:]).partition("?")[0].rpartition("/")[0], len(numbers)) for url in texts), np.int64, len(texts)
-    )
+    folders = ((name.partition("?")[0] if "?" in name else name).rpartition("/")[0] for name in names)
+    folder = np.array([numbers.setdefault(name, len(numbers)) for name in folders], np.int64)
     hosts: dict[str, int] = {}
-    host = np.fromiter((hosts.setdefault(name.partition("/")[0].removeprefix("www."), len(hosts)) for name in numbers), np.int64, len(numbers))
+    host = np.array([hosts.setdefault(name.partition("/")[0], len(hosts)) for name in numbers], np.int64)
     return _numbered(folder, units), _numbered(host[folder], units)
 
 
