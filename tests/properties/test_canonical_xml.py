@@ -128,3 +128,8 @@ def test_no_entity_is_expanded_and_nothing_is_fetched(tmp_path) -> None:
 @pytest.mark.parametrize("piece", ["<!--", "<?", "<![CDATA[", "&", "<!DOCTYPE", "<!DOCTYPE a [", '"', "<!---->", "&a"])
 def test_a_repeated_beginning_takes_linear_time(piece: str) -> None:
     assert without_doctype("<!DOCTYPE " + piece * 200_000) is not None
+
+
+def test_what_stands_in_a_shadow_root_stays():
+    written = xml_of_html("<div><template id=a shadowrootmode=open><p>in</p></template>out</div>")
+    assert b'<template id="a" data-shadowrootmode="open"><p>in</p></template>out' in written

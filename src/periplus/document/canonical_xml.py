@@ -35,6 +35,7 @@ _NAME_STARTS = (
 _NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
 _NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, production 2; but the form feed
+_SHADOW_ROOT = re.compile(r"(<template\s(?:[^<>]*?\s)?)(?=shadowrootmode[\s=>])", re.I)  # the parser tells nothing of a shadow root, but all of a template
 _HALVES = re.compile("[\ud800-\udfff]")
 _LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
 _NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
@@ -43,6 +44,8 @@ _NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 def xml_of_html(text: str) -> bytes:
     """The tree that a browser builds of a text, as a document of XHTML. Total: any text."""
     writer = _Writer()
+    if "shadowrootmode" in text:
+        text = _SHADOW_ROOT.sub(r"\1data-", text)
     try:
         html.report(text, writer)
     except UnicodeDecodeError:  # half of a surrogate pair in a name, which no decoder leaves
