@@ -14,7 +14,8 @@ from periplus.analyse.interlinking import co_inlinks, couplings, matrix, unit_li
 from periplus.analyse.units import unit_of
 from periplus.api.webometrics import SurveyOrder, external_links, mark_sites, survey_of, survey_rows_of, with_rules
 from periplus.errors import UsageError
-from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, UnitLinks, WebFragment
+from periplus.model.fragment import UnitLinks, WebFragment
+from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical
 from stored import page, stored

@@ -11,7 +11,8 @@ import numpy as np
 from periplus.analyse.indicators import WAYS, component_numbers
 from periplus.analyse.interlinking import between
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.model.survey import CompanionClass, CompanionRules, Ints, SiteMark, SiteStatus, Unit, UnitLinks, WebFragment
+from periplus.model.fragment import Ints, UnitLinks, WebFragment
+from periplus.model.survey import CompanionClass, CompanionRules, SiteMark, SiteStatus, Unit
 from periplus.model.webometrics import CompanionSite, FragmentModel, Gain, SetRelation, SiteSet
 from periplus.urls.hosts import is_within
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted, resolved
 from periplus.analyse.units import UnitsOfUrls
+from periplus.model.fragment import Ints, Mask, Numbers, WebFragment
 from periplus.model.graph import REASONS, LinkRows, UrlRows
-from periplus.model.survey import Ints, Mask, Numbers, WebFragment
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 

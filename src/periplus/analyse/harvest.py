@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.model.survey import HarvestRows, Ints, Numbers
+from periplus.model.fragment import HarvestRows, Ints, Numbers
 from periplus.model.webometrics import Baseline, Curve, Harvest, Richness
 
 CONFIDENCE_Z = 1.959964  # 95 %

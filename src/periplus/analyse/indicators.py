@@ -9,7 +9,8 @@ import numpy as np
 
 from periplus.analyse.interlinking import between
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.model.survey import Ints, Mask, Numbers, Unit, UnitLinks, WebFragment
+from periplus.model.fragment import Ints, Mask, Numbers, UnitLinks, WebFragment
+from periplus.model.survey import Unit
 from periplus.model.webometrics import Connectivity, ImpactFactor, SuffixTally, UnitFigures
 from periplus.urls.hosts import is_ip, registry_suffix
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.errors import UsageError
-from periplus.model.survey import DocumentModel, Ints, Mask, UnitLinks, WebFragment
+from periplus.model.fragment import Ints, Mask, UnitLinks, WebFragment
+from periplus.model.survey import DocumentModel
 from periplus.model.webometrics import CoLink
 
 PAIRS_AT_MOST = 20_000_000  # of sites linked from one site, summed: 160 MB; a hub of 4,000 links alone makes 8 M

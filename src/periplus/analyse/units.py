@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from periplus.errors import UsageError
-from periplus.model.survey import Numbers, Unit
+from periplus.model.fragment import Numbers
+from periplus.model.survey import Unit
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, registered_domain

@@ -20,8 +20,9 @@ from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 from periplus.api.facts import run_name
 from periplus.errors import UsageError
+from periplus.model.fragment import HarvestRows, Ints, Mask, UnitLinks, WebFragment
 from periplus.model.graph import REASONS, UrlRows
-from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, HarvestRows, Ints, Mask, SiteMark, Unit, UnitLinks, WebFragment
+from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.webometrics import CompanionSite, Connectivity, Method, SurveyResults, UnitRecord
 from periplus.present.fragment_files import write_fragment_json, write_fragment_xml

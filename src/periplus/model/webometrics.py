@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from periplus.model.survey import CompanionClass, DocumentModel, SiteStatus, Unit, UnitLinks
+from periplus.model.fragment import UnitLinks
+from periplus.model.survey import CompanionClass, DocumentModel, SiteStatus, Unit
 
 
 @dataclass(frozen=True, slots=True)
