@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -29,6 +29,7 @@ from periplus.search.asking import Searcher
 from periplus.search.fields import said_digest
 from periplus.search.index import NOTHING, IndexBusy, IndexWriter, read_state
 from periplus.search.ranks import write_ranks
+from periplus.search.words import forms
 from periplus.settings import Searching
 from periplus.store.sqlite import block_rows, changes, graph_rows, reading, runs, schema
 from periplus.store.sqlite.block_rows import PageBlocks
@@ -37,6 +38,7 @@ from periplus.urls.canonical import url_id
 
 FOLLOWER = "search"
 BATCH_PAGES = 200  # read at once
+PAGES_OF_A_PASS = 200_000  # whose anchors are gathered at once: some 300 MB at worst, and one pass through all links
 LOOK_S = 2.0  # between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
 NICENESS = 5  # the crawl comes first where cores are few
 BUSY_WAIT_S = 0.5  # until another process may have ended its writing
@@ -115,17 +117,34 @@ class Follower:
         return taken
 
     def settle(self, stop: Callable[[], bool]) -> None:
-        """What needs the collection as a whole: ranks, and the words of links to pages. Pages whose words are others by now are indexed again."""
+        """What needs the collection as a whole: ranks, and the words of links to pages. Pages of which others speak otherwise than when they
+        were indexed are indexed again."""
+        if self._writer.settled:
+            return
         self._write_ranks()
-        self._anchors = {}  # TODO
-        searcher = Searcher(self._folder, Searching())
-        stale = [url_id for url_id, digest in searcher.said().items() if said_digest(self._anchors.get(url_id, ())) != digest]
-        for start in range(0, len(stale), BATCH_PAGES):
-            if stop():
-                return
-            pages = block_rows.pages_of(self._connection, stale[start : start + BATCH_PAGES])
-            self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
-            self._writer.commit(self._writer.position)
+        said = sorted(Searcher(self._folder, Searching()).said().items())
+        for start in range(0, len(said), PAGES_OF_A_PASS):
+            some = dict(said[start : start + PAGES_OF_A_PASS])
+            self._anchors = self._telling(some)
+            stale = [page for page, digest in some.items() if said_digest(self._anchors.get(page, ())) != digest]
+            for first in range(0, len(stale), BATCH_PAGES):
+                if stop():
+                    return
+                pages = block_rows.pages_of(self._connection, stale[first : first + BATCH_PAGES])
+                self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
+        self._anchors = {}
+        self._writer.commit(self._writer.position, settled=True)
+
+    def _telling(self, pages: Collection[UrlId]) -> dict[UrlId, tuple[str, ...]]:
+        """By page, what others call it that its own title does not say."""
+        found = block_rows.anchors_to(self._connection, pages)
+        telling = {}
+        for page, anchors in found.items():
+            title = set(forms(graph_rows.title_of(self._connection, page)))
+            texts = {anchor.text for anchor in anchors if not title.issuperset(forms(anchor.text))}
+            if texts:
+                telling[page] = tuple(sorted(texts))
+        return telling
 
     def _write_ranks(self) -> None:
         """Each page's rank within its site, on the scale of `link_score`."""
@@ -167,8 +186,6 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
     Raises IndexBusy where another process is at it, StoreError."""
     with Follower(folder) as follower:
         done, waiting = 0, follower.waiting()
-        if not waiting:
-            return True
         while taken := follower.step():
             done += taken
             if watch(done, max(waiting - done, 0)):
@@ -183,21 +200,21 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
         if anew:
             with Follower(folder) as follower:
                 follower.begin_anew()
-        waiting = is_behind(folder)
+        waiting, _ = standing(folder)
         whole = catch_up(folder, watch)
     except IndexBusy:
         raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
     return f"{waiting} pages and changes were indexed" if whole and waiting else "the index is up to date" if whole else "indexing was stopped"
 
 
-def is_behind(folder: Path) -> int:
-    """How many pages and changes the index in folder does not hold yet; counts, and changes nothing."""
+def standing(folder: Path) -> tuple[int, bool]:
+    """(pages and changes that the index does not hold yet, whether it is settled); changes nothing."""
     state = read_state(folder)
     with contextlib.closing(reading.connect(folder)) as connection:
         place = changes.place_of(connection, FOLLOWER)
         if place is None or state is None or state.position < position_of(place):
             place = Place(0, -_THROUGH - 1)
-        return changes.waiting(connection, place)
+        return changes.waiting(connection, place), state is not None and state.settled
 
 
 def serve(told: BinaryIO) -> None:

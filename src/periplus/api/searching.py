@@ -34,8 +34,8 @@ class Search:
 
     def catch_up(self, now: float, watch: Caught) -> str:
         """Brings the index up to date where no crawl does so; returns what to say of pages that it lacks."""
-        waiting = following.is_behind(self._folder)
-        if not waiting:
+        waiting, settled = following.standing(self._folder)
+        if not waiting and settled:
             return ""
         if not reading.is_being_crawled(self._connection, now):
             try:
@@ -44,7 +44,7 @@ class Search:
                 pass
             except StoreError as error:
                 return f"{error} What is shown may be out of date."
-            waiting = following.is_behind(self._folder)
+            waiting, _ = following.standing(self._folder)
         return f"{waiting} {'change is' if waiting == 1 else 'changes are'} not searchable yet" if waiting else ""
 
     def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:

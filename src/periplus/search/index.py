@@ -32,10 +32,11 @@ NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 @dataclass(frozen=True, slots=True)
 class IndexState:
     """What an index says of itself. position: up to where it follows the collection; whoever follows knows what the numbers mean,
-    here a later position is the greater one."""
+    here a later position is the greater one. settled: ranks and the words of links, which need all pages, are of that position too."""
 
     collection: str
     position: tuple[int, int]
+    settled: bool = False
     version: int = VERSION
 
 
@@ -48,7 +49,7 @@ def read_state(folder: Path) -> IndexState | None:
     try:
         content = json.loads((folder / FOLDER / STATE).read_text("utf-8"))
         first, second = content["position"]
-        state = IndexState(str(content["collection"]), (int(first), int(second)), int(content["version"]))
+        state = IndexState(str(content["collection"]), (int(first), int(second)), bool(content["settled"]), int(content["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return state if state.version == VERSION else None
@@ -57,7 +58,7 @@ def read_state(folder: Path) -> IndexState | None:
 def _write_state(folder: Path, state: IndexState) -> None:
     draft = folder / FOLDER / f"{STATE}.new"
     with draft.open("w", encoding="utf-8") as file:
-        json.dump({"version": state.version, "collection": state.collection, "position": state.position}, file)
+        json.dump({"version": state.version, "collection": state.collection, "position": state.position, "settled": state.settled}, file)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(folder / FOLDER / STATE)
@@ -101,6 +102,10 @@ class IndexWriter:
         """Up to where the index follows the collection; NOTHING: it is empty."""
         return self._state.position
 
+    @property
+    def settled(self) -> bool:
+        return self._state.settled
+
     def put(self, pages: Iterable[PageToIndex]) -> int:
         """Takes the pages in, each in place of its earlier self; says how many."""
         count = 0
@@ -123,11 +128,11 @@ class IndexWriter:
             self._writer.delete_all_documents()
         self.commit(NOTHING)
 
-    def commit(self, position: tuple[int, int]) -> None:
-        """Makes searchable, and safe, what was put and removed. position: up to where the index now follows."""
+    def commit(self, position: tuple[int, int], *, settled: bool = False) -> None:
+        """Makes searchable, and safe, what was put and removed. The arguments are what the index then says of itself."""
         with _translated(self._folder):
             self._writer.commit()
-            self._state = IndexState(self._state.collection, position)
+            self._state = IndexState(self._state.collection, position, settled)
             _write_state(self._folder, self._state)
 
     def close(self) -> None:
