@@ -42,14 +42,16 @@ def good_ucb() -> Rule:
 
 
 def _log_asked(yields: Yields) -> Floats:
-    return np.log(np.maximum(yields.asked, 2))[:, None]
+    found: Floats = np.log(np.maximum(yields.asked, 2))[:, None]
+    return found
 
 
 def _spread(yields: Yields) -> Floats:
     """Standard deviation of all pages, worlds x 1."""
     asked = np.maximum(yields.asked, 1)
-    variance = yields.squares.sum(axis=1) / asked - (yields.gained / asked) ** 2
-    return np.sqrt(np.maximum(variance, 0))[:, None]
+    variance = yields.squared / asked - (yields.gained / asked) ** 2
+    found: Floats = np.sqrt(np.maximum(variance, 0))[:, None]
+    return found
 
 
 def _ucb1_tuned(yields: Yields, _: np.random.Generator) -> Floats:
@@ -58,7 +60,8 @@ def _ucb1_tuned(yields: Yields, _: np.random.Generator) -> Floats:
     means = yields.means / greatest
     rate = _log_asked(yields) / times
     variances = yields.squares / times / greatest**2 - means**2 + np.sqrt(2 * rate)
-    return means + np.sqrt(rate * np.minimum(0.25, np.maximum(variances, 0)))
+    found: Floats = means + np.sqrt(rate * np.minimum(0.25, np.maximum(variances, 0)))
+    return found
 
 
 def _kl_ucb(yields: Yields, _: np.random.Generator) -> Floats:
@@ -91,4 +94,5 @@ def _raw_ucb(yields: Yields, _: np.random.Generator) -> Floats:
 def _good_ucb(yields: Yields, _: np.random.Generator) -> Floats:
     seen = np.maximum(SINGLES_MEMORY * (1 - (1 - 1 / SINGLES_MEMORY) ** yields.pages), 1)
     width = GOOD_WIDTH * np.sqrt(np.maximum(yields.mean, 1e-9)) * (1 + np.sqrt(2))
-    return yields.singles / seen + width * np.sqrt(np.log(4 * np.maximum(yields.asked, 1))[:, None] / np.maximum(yields.pages, 1))
+    found: Floats = yields.singles / seen + width * np.sqrt(np.log(4 * np.maximum(yields.asked, 1))[:, None] / np.maximum(yields.pages, 1))
+    return found

@@ -5,6 +5,7 @@ All arrays have the shape worlds x sites: a campaign is one world; a measurement
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,8 @@ Flags = NDArray[np.bool_]
 WINDOWS = 2 ** np.arange(9)  # pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
 MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: a fading sum keeps 1 - 1 / memory of itself with each page
 SINGLES_MEMORY = 100.0  # pages; the window with which Good-UCB did best on real manuals
+
+_BY_SITE = ("pages", "links", "squares", "windows", "faded", "faded_pages", "singles", "ring")
 
 
 @dataclass(slots=True)
@@ -36,8 +39,8 @@ class Yields:
     largest: Floats  # per world: the greatest reward of one page
     asked: Integers  # per world: pages in all
     gained: Floats  # per world: sum of all rewards
-    filled: Integers  # per world: pages that brought anything
-    _ring: Floats = field(repr=False)  # the last 256 rewards of each site
+    squared: Floats  # per world: sum of the squares of all rewards
+    ring: Floats = field(repr=False)  # the last 256 rewards of each site
 
     @classmethod
     def none(cls, worlds: int, sites: int) -> Yields:
@@ -53,8 +56,8 @@ class Yields:
             largest=np.zeros(worlds),
             asked=np.zeros(worlds, np.int64),
             gained=np.zeros(worlds),
-            filled=np.zeros(worlds, np.int64),
-            _ring=np.zeros((*shape, WINDOWS[-1])),
+            squared=np.zeros(worlds),
+            ring=np.zeros((*shape, WINDOWS[-1])),
         )
 
     def book(self, worlds: Integers, sites: Integers, rewards: Floats, met_again: Floats | None = None) -> None:
@@ -65,9 +68,9 @@ class Yields:
         at = (worlds, sites)
         number = self.pages[at]
         for place, window in enumerate(WINDOWS):
-            leaving = self._ring[worlds, sites, (number - window) % WINDOWS[-1]]  # zero before it was filled
+            leaving = self.ring[worlds, sites, (number - window) % WINDOWS[-1]]  # zero before it was filled
             self.windows[worlds, sites, place] += rewards - leaving
-        self._ring[worlds, sites, number % WINDOWS[-1]] = rewards
+        self.ring[worlds, sites, number % WINDOWS[-1]] = rewards
         keep = 1 - 1 / MEMORIES
         self.faded[at] = self.faded[at] * keep + rewards[:, None]
         self.faded_pages[at] = self.faded_pages[at] * keep + 1
@@ -79,14 +82,17 @@ class Yields:
         self.largest[worlds] = np.maximum(self.largest[worlds], rewards)
         self.asked[worlds] += 1
         self.gained[worlds] += rewards
-        self.filled[worlds] += rewards > 0
+        self.squared[worlds] += rewards * rewards
 
     def grown(self, sites: int) -> Yields:
-        """The same with room for more sites, of which nothing is known."""
+        """The same with room for so many sites; of the further ones nothing is known."""
         more = Yields.none(len(self.pages), sites - self.pages.shape[1])
-        wide = ("pages", "links", "squares", "windows", "faded", "faded_pages", "singles", "_ring")
-        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)], axis=1) for name in wide}
-        return Yields(largest=self.largest, asked=self.asked, gained=self.gained, filled=self.filled, **joined)
+        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)], axis=1) for name in _BY_SITE}
+        return dataclasses.replace(self, **joined)
+
+    def part(self, sites: Integers) -> Yields:
+        """Some of the sites, to score them alone. What is known of all pages stays."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE})
 
     @property
     def means(self) -> Floats:

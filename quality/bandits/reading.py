@@ -1,0 +1,64 @@
+"""What does each page of a manual bring when it is read breadth first, in the learned order, or by somebody who knows all pages?"""
+
+from __future__ import annotations
+
+import numpy as np
+from manuals import Manual
+from numpy.typing import NDArray
+from worlds import PAGES, Counts
+
+from periplus.model.web import Url
+from periplus.schedule.within import PageOrder, Sighting
+
+
+def breadth_first(site: Manual, most: int = PAGES) -> list[int]:
+    return site.yields()[:most]
+
+
+def learned(site: Manual, most: int = PAGES) -> list[int]:
+    """The order of `schedule.within`: a page can be asked for once a page that links to it was read."""
+    order, seen, counts = PageOrder(), set[int](), list[int]()
+    pages, layers, offered = [0], [0], {0}
+    order.offer(_sighting(site, 0, "", "", -1, 0, 0))
+    while len(counts) < most and (number := order.next()) is not None:
+        page = pages[number]
+        fresh = set(site.external[page]) - seen
+        seen |= fresh
+        counts.append(len(fresh))
+        order.told(number, len(fresh))
+        for target, anchor, position in site.links[page]:
+            if target not in offered:
+                offered.add(target)
+                pages.append(target)
+                layers.append(layers[number] + 1)
+                order.offer(_sighting(site, target, anchor, position, page, len(fresh), layers[-1]))
+    return counts
+
+
+def _sighting(site: Manual, page: int, anchor: str, position: str, source: int, links: int, layer: int) -> Sighting:
+    return Sighting(Url(f"http://{site.name}.test{site.paths[page]}"), anchor, position, source, links, layer)
+
+
+def in_hindsight(site: Manual, most: int = PAGES) -> list[int]:
+    """Greedy by what is new: the best pages first, links between them ignored."""
+    left = {page: set(targets) for page, targets in enumerate(site.external) if targets}
+    counts: list[int] = []
+    while left and len(counts) < most:
+        page = max(left, key=lambda one: (len(left[one]), -one))
+        best = left.pop(page)
+        if not best:
+            break
+        counts.append(len(best))
+        for targets in left.values():
+            targets -= best
+    return counts
+
+
+def world(rows: list[list[int]], draws: int, sites: int, seed: int) -> tuple[Counts, NDArray[np.int64]]:
+    """`draws` random sets of ten of the sites; and which they were."""
+    table = np.full((len(rows), PAGES), -1, np.int32)
+    for row, counts in zip(table, rows, strict=True):
+        row[: len(counts)] = counts
+    rng = np.random.default_rng(seed)
+    chosen = np.array([rng.choice(len(rows), sites, replace=False) for _ in range(draws)])
+    return table[chosen], chosen

@@ -1,0 +1,91 @@
+"""The learned order of one site's pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.model.web import Url
+from periplus.schedule.within import PageOrder, Sighting
+
+
+def sighting(path: str, anchor: str = "", layer: int = 1) -> Sighting:
+    return Sighting(Url(f"http://example.org{path}"), anchor, "main", 0, 0, layer)
+
+
+def order_of(order: PageOrder) -> list[int]:
+    found = []
+    while (number := order.next()) is not None:
+        found.append(number)
+    return found
+
+
+def test_each_page_comes_once_and_none_is_forgotten():
+    order = PageOrder()
+    numbers = [order.offer(sighting(f"/a/{page}.html")) for page in range(150)]
+    assert sorted(order_of(order)) == numbers
+
+
+def test_what_brought_links_brings_its_directory_forward():
+    """Pages of two directories, one by one; only /b brings anything: soon it alone is asked for, but for each fifth page."""
+    order = PageOrder()
+    for page in range(100):
+        order.offer(sighting(f"/{'ab'[page % 2]}/{page}.html"))
+    asked = []
+    for _ in range(50):
+        number = order.next()
+        asked.append(number)
+        order.told(number, 4 * (number % 2))
+    assert sum(number % 2 for number in asked[10:]) >= 30
+
+
+def test_siblings_in_words_speak_for_one_another():
+    order = PageOrder()
+    for page in range(60):
+        order.offer(sighting(f"/x{page}.html", anchor="Members" if page % 3 else "Minutes"))
+    asked = []
+    for _ in range(30):
+        number = order.next()
+        asked.append(number)
+        order.told(number, 6 * (number % 3 == 0))
+    assert sum(number % 3 == 0 for number in asked) >= 15
+
+
+def test_nothing_known_is_breadth_first():
+    order = PageOrder()
+    numbers = [order.offer(sighting(f"/{page}.html")) for page in range(20)]
+    assert order_of(order) == numbers
+
+
+def test_a_page_that_names_links_comes_before_its_neighbours():
+    order = PageOrder()
+    for page in range(5):
+        order.offer(sighting(f"/{page}.html"))
+    links = order.offer(sighting("/6.html", anchor="Links"))
+    assert order.next() == links
+
+
+def test_the_same_history_gives_the_same_order():
+    def played() -> list[int]:
+        order = PageOrder()
+        asked = []
+        for page in range(80):
+            order.offer(sighting(f"/{page % 7}/{page}.html", anchor=f"word{page % 5}"))
+        while (number := order.next()) is not None:
+            asked.append(number)
+            order.told(number, number % 4)
+        return asked
+
+    assert played() == played()
+
+
+def test_an_empty_order_has_no_next_page():
+    assert PageOrder().next() is None
+
+
+@pytest.mark.parametrize("links", [0, 1, 10**9])
+def test_any_yield_is_taken(links: int):
+    order = PageOrder()
+    number = order.offer(sighting("/" + "\ud800é" * 400))
+    order.next()
+    order.told(number, links)
+    assert order.next() is None
