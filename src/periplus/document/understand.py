@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from periplus.document import headers
+from periplus.document.block_languages import with_languages
 from periplus.document.blocks import first_blocks, text_of, words_of
 from periplus.document.canonical_xml import xml_of_html, xml_of_xml
 from periplus.document.decode import decode
@@ -12,6 +14,7 @@ from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import Converted
 from periplus.document.formats.table import FILES, MARKUP, TEXTS
+from periplus.document.language import page_language
 from periplus.document.links import Setting, links_of_headers
 from periplus.document.media_types import media_type_of
 from periplus.document.metadata import metadata_of_headers
@@ -72,6 +75,10 @@ def understand(url: Url, fetched: Fetched) -> Document:
     said = content.metadata
     blocks = first_blocks(content.blocks, TEXT_CHARS)
     text = text_of(blocks)
+    language = page_language(said.language, text)
+    words = words_of(blocks, text)
+    if markup.charset.name == "windows-1258":  # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
+        words = normalize("NFC", words)
     return Document(
         media_type=markup.media_type,
         charset=markup.charset,
@@ -79,10 +86,10 @@ def understand(url: Url, fetched: Fetched) -> Document:
         title=said.title,
         description=said.description,
         text=text,
-        blocks=blocks,
+        blocks=with_languages(blocks, language),
         links=content.links,
         bad_links=content.bad_links,
-        digests=digests(fetched.body, words_of(blocks, text)),
+        digests=digests(fetched.body, words),
         noindex=said.noindex,
         nofollow=said.nofollow,
         canonical=next((link.target for link in content.links if link.kind is LinkKind.CANONICAL), ""),
@@ -92,6 +99,7 @@ def understand(url: Url, fetched: Fetched) -> Document:
         h1s=said.h1s,
         images_without_alt=said.images_without_alt,
         translations=content.translations,
+        language_found=language,
         fault=markup.fault,
     )
 
