@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from periplus.document import html
-from periplus.document.blocks import blocks_of, text_of
+from periplus.document import html, whitespace
+from periplus.document.blocks import BLOCKS_MOST, PATH_CHARS, blocks_of, first_blocks, plain_blocks, text_of, words_of
+from periplus.model.page import Block, BlockKind, Position
+
+TITLE, HEADING, PARAGRAPH, ITEM, CELL, CAPTION, CODE, LINK, ALT = BlockKind
+
+
+def blocks(markup, language=""):
+    return blocks_of(html.parse(markup), language)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +28,169 @@ from periplus.document.blocks import blocks_of, text_of
         ("a&nbsp;&nbsp;b", "a b"),
         ("<dl><dt>t<dd>d</dl><blockquote>q</blockquote>", "t\nd\nq"),
         ("", ""),
+        ("<p>un<b>believ</b><wbr>able <u>x</u>", "unbelievable x"),
+        ("<h1>One<br>heading</h1>", "One heading"),
+        ("<p>a &lt;b&gt; &amp;amp; c", "a <b> &amp; c"),
+        ("<p>before<hr>after", "before\nafter"),
+        ("<select><option>1<option>2</select><button>go</button>", "1\n2\ngo"),
+        ("<iframe><p>no</iframe><noframes><p>no</noframes>yes<plaintext><p>raw", "yes\n<p>raw"),
+        ("<svg><title>drawing</title><style>no</style><text>words</text></svg>", "drawing\nwords"),
+        ("<x-card><p>one</p><x-note>two</x-note> three</x-card>", "one\ntwo three"),
+        ("<p>a<!-- > --><!--<p>-->b", "ab"),
+        ('<p title="<p>x</p>">a', "a"),
     ],
 )
 def test_the_text_of_all_blocks(markup, text):
-    assert text_of(blocks_of(html.parse(markup))) == text
+    assert text_of(blocks(markup)) == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "kinds"),
+    [
+        ("<title>T</title><h2>H</h2>bare<p>p", [(TITLE, "T"), (HEADING, "H"), (PARAGRAPH, "bare"), (PARAGRAPH, "p")]),
+        ("<ul><li>a<li><p>b<p>c<li><div>d<p>e", [(ITEM, "a"), (ITEM, "b"), (ITEM, "c"), (ITEM, "d"), (PARAGRAPH, "e")]),
+        ("<dl><dt>t<dd>d<dd><p>p", [(ITEM, "t"), (ITEM, "d"), (PARAGRAPH, "p")]),
+        ("<table><caption>c<tr><th>h<td>d<td><div>x<td><article>y", [(CAPTION, "c"), (CELL, "h"), (CELL, "d"), (CELL, "x"), (PARAGRAPH, "y")]),
+        ("<figure><img alt=' an  image '><figcaption>f</figure>", [(ALT, "an image"), (CAPTION, "f")]),
+        ("<pre>a <b>b</b><br>c  \n\n</pre>", [(CODE, "a b\nc")]),
+        ("<p><a href=x>one</a> <a href=y>two</a><p>x <a href=y>z</a>", [(LINK, "one two"), (PARAGRAPH, "x z")]),
+        ("<li><a href=x>menu</a>", [(LINK, "menu")]),
+        ("<h1><a href=x>head</a></h1>", [(HEADING, "head")]),
+        ("<p><a name=x>no link</a>", [(PARAGRAPH, "no link")]),
+        ("<p>see <img alt=one> it<img alt=two><img>", [(PARAGRAPH, "see it"), (ALT, "one"), (ALT, "two")]),
+        ("<a href=x><div>one</div><div>two</div></a><p>three", [(LINK, "one"), (LINK, "two"), (PARAGRAPH, "three")]),
+        ("<a href=x>one<p>two</a>three", [(LINK, "one"), (PARAGRAPH, "twothree")]),
+        ("<blockquote>q</blockquote><td>", [(PARAGRAPH, "q")]),
+        ('<p><img alt="a &lt; b">', [(ALT, "a < b")]),
+    ],
+)
+def test_kinds(markup, kinds):
+    assert [(block.kind, block.text) for block in blocks(markup)] == kinds
+
+
+@pytest.mark.parametrize(
+    ("markup", "paths"),
+    [
+        ('<div id=content class="main  wide"><ul class=a><li id=x>t', ["div#content.main.wide/ul.a/li"]),
+        ("<body id=b class=c>t<div>u<span class=x>v</span></div>w", ["", "div", ""]),
+        ('<div id="a/b c">t', ["div#a_b_c"]),
+        ("<title>T</title><section id=s><h1 id=h>t<img alt=a>", ["head/title", "section#s/h1", "section#s/h1/img"]),
+        ("<table><tr><td>t", ["table/tbody/tr/td"]),
+        (f"<div class={'x' * 90}>t", [f"div.{'x' * 40}"]),
+    ],
+)
+def test_paths(markup, paths):
+    assert [block.path for block in blocks(markup)] == paths
+
+
+@pytest.mark.parametrize(
+    ("markup", "position"),
+    [
+        ("<nav><ul><li>x", Position.NAV),
+        ("<header><nav>x", Position.NAV),
+        ("<header>x", Position.HEADER),
+        ("<article><header>x", Position.BODY),
+        ("<main><article><footer>x", Position.MAIN),
+        ("<div role=navigation><header>x", Position.HEADER),
+        ("<div role=complementary><p>x", Position.ASIDE),
+        ("<div><p>x", Position.BODY),
+    ],
+)
+def test_landmarks_are_those_of_links(markup, position):
+    from periplus.document.landmarks import landmarks, positions
+
+    tree = html.parse(markup + "<a href=y>z</a>")
+    marks = landmarks(tree, html.select(tree, "[role]"))
+    assert list(positions(html.elements(tree, "a"), "a", marks)) == [position]
+    assert [block.position for block in blocks_of(tree)] == [position]
+
+
+def test_levels_and_link_shares():
+    first, second, third = blocks("<h3>a <i>b</i></h3><p>x <a href=1> four </a>, <a href=2>&lt;five&gt;</a> y<p><a href=3>all of it</a>")
+    assert (first.level, first.link_chars) == (3, 0)
+    assert (second.text, second.link_chars) == ("x four , <five> y", 10)
+    assert (third.kind, third.link_chars) == (LINK, 9)
+
+
+def test_languages_that_differ_from_the_page():
+    found = blocks("<html lang=cs-CZ><p>a<p lang=en_GB>b<div lang=de>c<p lang=cs>d<p>e</div><p lang=''>f", "cs-cz")
+    assert [(block.text, block.language) for block in found] == [("a", ""), ("b", "en-gb"), ("c", "de"), ("d", ""), ("e", "de"), ("f", "")]
+
+
+def test_digests_are_taken_of_folded_words():
+    found = blocks("<title>T</title><p>one  two<pre>  x\n\n   y</pre><img alt=a>")
+    assert text_of(found) == "one two\n  x\n\n   y"
+    assert words_of(found, text_of(found)) == "one two\nx\ny"
+
+
+def test_the_last_block_is_cut():
+    found = blocks("<p>12345<p><a href=x>67890</a><p>x")
+    assert [block.text for block in first_blocks(found, 8)] == ["12345", "678"]
+    assert first_blocks(found, 8)[1].link_chars == 3
+    assert first_blocks(found, 11) is found
+
+
+def test_paragraphs_of_a_plain_text():
+    assert plain_blocks(["a", "b"]) == (Block(PARAGRAPH, "a", ""), Block(PARAGRAPH, "b", ""))
+
+
+def test_what_one_page_teaches_is_no_part_of_another():
+    """Frames are remembered from page to page."""
+    for markup in ("<div class=a><p>x", "<div class=b><p>x", "<div class=a><nav><p>x", "<nav class=a><p>x"):
+        first = blocks(markup)
+        blocks("<nav><div class=a><h1><p>x")
+        assert blocks(markup) == first
+
+
+HOSTILE = {
+    "nested": lambda n: "<div>" * n + "x" + "</div>y" * 10,
+    "nested, each with its id": lambda n: "".join(f"<div id=i{at} class=c{at}>x" for at in range(n)),
+    "empty elements": lambda n: "<p></p>" * n + "x",
+    "blocks": lambda n: "<p>x" * n,
+    "blocks, each with its class": lambda n: "".join(f"<p class=c{at}>x" for at in range(n)),
+    "custom elements": lambda n: "<p>" + "<x-a>x</x-a>" * n,
+    "breaks": lambda n: "<h1>" + "<br>" * n + "x",
+    "links that never end": lambda n: "<a href=x><table><tr><td>" * n,
+    "links in one block": lambda n: "<p>" + "<a href=x>y</a> z" * n,
+    "images": lambda n: "<p>" + "<img alt=x>" * n,
+    "bold": lambda n: "<b>" * n + "x",
+    "languages": lambda n: "".join(f"<div lang=l{at}>x" for at in range(n)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_ten_times_the_markup_makes_ten_times_the_blocks_at_most(name):
+    """Paths and words grow no faster than the page: nothing is kept twice."""
+    small, large = (blocks(HOSTILE[name](n)) for n in (1_000, 10_000))
+    sizes = [sum(len(block.text) for block in found) + sum(len(path) for path in {block.path for block in found}) for found in (small, large)]
+    assert sizes[1] <= 11 * sizes[0] + 2_000 * PATH_CHARS // 100
+    assert len(large) <= 10 * len(small) + 10
+
+
+def test_of_too_many_blocks_the_first_are_kept():
+    assert len(blocks("<p>x" * (BLOCKS_MOST + 10))) == BLOCKS_MOST
+
+
+def test_a_hundred_thousand_nested_elements_are_no_matter_of_recursion():
+    found = blocks("<div>" * 100_000 + "x<p>" + "</div>" * 99_000 + "y")
+    assert [block.text for block in found] == ["x", "y"]
+    assert all(len(block.path) <= PATH_CHARS + 100 for block in found)
+
+
+def plain_words(markup):
+    """The slow twin: the words of all text nodes that a reader sees, in their order, white space aside."""
+    tree = html.parse(markup)
+    unseen = {"head", "script", "style", "template", "iframe", "noembed", "noframes"}
+    words = []
+    for string in tree.descendants:
+        if type(string).__name__ in ("Text", "CData") and not any(
+            getattr(above, "tag", "") in unseen or (getattr(above, "tag", "") == "title" and html.is_html(above)) for above in string.ancestors
+        ):
+            words.append(string.data)
+    return re.sub(r"\s", "", whitespace.folded("".join(words)))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pages_keep_all_their_words(name):
+    markup = HOSTILE[name](300)
+    assert re.sub(r"\s", "", text_of(blocks(markup))) == plain_words(markup)

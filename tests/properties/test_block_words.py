@@ -1,0 +1,65 @@
+"""Blocks of any markup: all words that are seen, each once, in their order."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.document import html
+from periplus.document.blocks import blocks_of, text_of
+from periplus.model.page import BlockKind
+from periplus.store.structure import pack_blocks, unpack_blocks
+from unit.test_blocks import plain_words
+
+TAGS = (
+    "div p ul li a span table tr td th h1 h6 pre br hr img b i code em noscript nav header main section title script style svg text template"
+    " x-y dl dt dd select option"
+)
+TOKEN = st.one_of(
+    st.sampled_from([f"<{tag}>" for tag in TAGS.split()] + [f"</{tag}>" for tag in TAGS.split()]),
+    st.sampled_from(
+        [
+            "<a href=x>",
+            "<a href='y>'>",
+            "<div class='a b' id=c>",
+            "<p lang=cs>",
+            "<img alt='x<y'>",
+            "<!-- <p> -->",
+            "<![CDATA[x<]]>",
+            "&lt;",
+            "&amp;lt;",
+            "&nbsp;",
+        ]
+    ),
+    st.text("ab <>&\n\t\0\xa0é", max_size=6),
+)
+MARKUP = st.lists(TOKEN, max_size=40).map("".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(MARKUP)
+def test_the_words_are_those_of_the_page(markup):
+    found = blocks_of(html.parse(markup))
+    assert re.sub(r"\s", "", text_of(found)) == plain_words(markup)
+
+
+@settings(max_examples=100, deadline=None)
+@given(MARKUP)
+def test_blocks_are_whole_and_can_be_stored(markup):
+    found = blocks_of(html.parse(markup))
+    for block in found:
+        assert block.text
+        assert 0 <= block.link_chars <= len(block.text)
+        assert bool(block.level) == (block.kind is BlockKind.HEADING)
+        assert "\n" not in block.path
+        if block.kind is not BlockKind.CODE:
+            assert block.text == " ".join(block.text.split())
+    assert unpack_blocks(pack_blocks(found), text_of(found)) == found if found else pack_blocks(found) == b""
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_gives_blocks(markup):
+    assert re.sub(r"\s", "", text_of(blocks_of(html.parse(markup)))) == plain_words(markup)
