@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from periplus.document import guess
 from periplus.document.charsets import UTF_8, UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
-from periplus.document.doubt import is_contradicted, is_wide
+from periplus.document.doubt import is_contradicted
 from periplus.model.page import Charset
 
 _HEAD_BYTES = 4096  # the standard asks for 1,024 at least; old pages put long comments before their meta
@@ -53,7 +53,7 @@ def _as_declared(encoding: Encoding, body: bytes, utf_8: str | None, markup: boo
     """The text read as it is declared; None when it contradicts that."""
     if encoding is UTF_8:
         text = utf_8 if utf_8 is not None else _damaged_utf_8(body)
-        return None if text is None or is_wide(guess.by_structure(body)) else text
+        return None if guess.by_structure(body) else text
     return None if is_contradicted(encoding, body, utf_8, markup, hint) else encoding.text(body)
 
 

@@ -8,7 +8,7 @@ from periplus.document.charsets import Encoding
 # Nats by which another encoding must be likelier than the declared one. Measured by quality/charset: right words are doubted by
 # 12 at most, wrong ones that matter (other letters are read) by more in 99.4 of 100 texts with twenty letters outside ASCII.
 _DOUBT = 18.0
-_WORDS = -4.3  # nats a place: what is less likely than this even in the best encoding is no text that we can judge
+_WORDS = -5.0  # nats a place: what is less likely than this even in the best encoding is no text that we can judge
 _PLACES = 12  # about four letters outside ASCII: fewer are no ground for doubt
 _BROKEN = 0.02  # of the characters outside ASCII that a declared encoding may leave unread, or read as control characters
 _COMMON = 0.3  # of the signs of a text that is declared East Asian are among the commonest, at least
@@ -19,10 +19,10 @@ def is_contradicted(declared: Encoding, body: bytes, utf_8: str | None, markup: 
 
     utf_8: the text if the bytes are UTF-8. hint: the top-level domain.
     """
-    wide = is_wide(guess.by_structure(body))
+    found_at_once = guess.by_structure(body)
     if is_wide(declared):  # markup holds ASCII, and ASCII in these encodings zeros
-        return not wide and markup and b"\0" not in body[:1000]
-    if wide:
+        return not is_wide(found_at_once) and markup and b"\0" not in body[:1000]
+    if found_at_once and found_at_once.name != declared.name:
         return True
     if body.isascii():
         return False
