@@ -21,6 +21,8 @@ Columns = NDArray[np.int32]
 
 KINDS_MOST = 1_024  # of pages: what kinds share is at most 8 MB
 RARE_PAGES = 16  # a column of so few pages is rare in any case
+RARE_SHARE = 64  # a column of one page in so many is rare too: to look at its pages costs less than to know their kinds
+_TRIALS = 60  # of sets of columns as common: one is a look at all columns of all pages
 _FIRST_LOOK = 64  # pages of a kind that are tried before all of them are
 
 # Columns are told to be equal by sums of random numbers drawn for their pages: 128 bits, so a false equality has odds below 2^-80
@@ -50,8 +52,8 @@ def shared_chains(pages: Sequence[Chains]) -> Chains:
     """Chains that at least two pages hold, ascending."""
     every = np.concatenate([np.unique(held) for held in pages]) if pages else np.zeros(0, np.uint64)
     every.sort()
-    again = every[1:][every[1:] == every[:-1]]
-    return again[np.concatenate([[True], again[1:] != again[:-1]])] if len(again) else again
+    again: Chains = np.unique(every[1:][every[1:] == every[:-1]])
+    return again
 
 
 def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
@@ -68,7 +70,8 @@ def _places(shared: Chains, held: Chains) -> NDArray[np.int64]:
     if not len(shared):
         return np.zeros(0, np.int64)
     places = np.minimum(np.searchsorted(shared, held), len(shared) - 1)
-    return places[shared[places] == held]
+    found: NDArray[np.int64] = places[shared[places] == held]
+    return found
 
 
 def smaller_index(index: Index, live: Mask) -> Index:
@@ -136,20 +139,35 @@ def _turned(rows: dict[int, Columns], columns: int) -> tuple[Columns, Numbers]:
 
 
 def _kinds(rows: dict[int, Columns], sizes: Numbers, count: int) -> tuple[Mask, Columns]:
-    """(which columns are common: as many as leave KINDS_MOST kinds, those of most pages first; each page's kind)."""
+    """(which columns are common, each page's kind: pages of one kind hold the same common columns).
+
+    Columns of most pages come first. Those that stand on pages as by chance would make each page a kind of its own: they stay rare, and are
+    found by halving.
+    """
     draws = np.random.default_rng(_SEED).integers(0, 2**64, len(sizes), np.uint64)
-    least = max(len(rows), 1)
-    common, found = np.zeros(len(sizes), np.bool_), np.zeros(len(rows), np.int64)
-    while least > RARE_PAGES:
-        least //= 2
-        wider = sizes > least
-        sums = [int(draws[row[wider[row]]].sum()) for row in rows.values()]
-        _, inverse = np.unique(np.array(sums, np.uint64), return_inverse=True)
-        if inverse.max(initial=0) >= KINDS_MOST:
+    flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
+    owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows.values()])
+    common, sums = np.zeros(len(sizes), np.bool_), np.zeros(len(rows), np.uint64)
+    order = np.argsort(-sizes, kind="stable")
+    order = order[sizes[order] > max(RARE_PAGES, len(rows) // RARE_SHARE)]
+    steps = np.searchsorted(-sizes[order], [-(len(rows) >> halving) for halving in range(1, 8)])
+    batches = [batch for batch in np.split(order, np.unique(steps)) if len(batch)][::-1]
+    for _ in range(_TRIALS):
+        if not batches:
             break
-        common, found = wider, inverse
+        batch = batches.pop()
+        tried = np.zeros(len(sizes), np.bool_)
+        tried[batch] = True
+        inside = tried[flat]
+        wider = sums.copy()
+        np.add.at(wider, owners[inside], draws[flat[inside]])
+        if len(np.unique(wider)) <= KINDS_MOST:
+            common |= tried
+            sums = wider
+        elif len(batch) > 1:
+            batches += [batch[len(batch) // 2 :], batch[: len(batch) // 2]]
     kinds = np.full(count, -1, np.int32)
-    kinds[np.fromiter(rows, np.int64, len(rows))] = found
+    kinds[np.fromiter(rows, np.int64, len(rows))] = np.unique(sums, return_inverse=True)[1]
     return common, kinds
 
 
@@ -170,9 +188,14 @@ def _rare_shares(index: Index, columns: Columns) -> tuple[Numbers, Numbers]:
     parts = [pages_of(index, column) for column in columns.tolist()]
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    pages, places = np.unique(np.concatenate(parts), return_inverse=True)
+    every = np.concatenate(parts)
     weights = np.repeat(index.weights[columns], [len(part) for part in parts])
-    return pages.astype(np.int64), np.bincount(places, weights).astype(np.int64)
+    if len(every) * 8 < len(index.kinds):
+        pages, places = np.unique(every, return_inverse=True)
+        return pages.astype(np.int64), np.bincount(places, weights).astype(np.int64)
+    sums = np.bincount(every, weights).astype(np.int64)
+    held = np.flatnonzero(sums)
+    return held, sums[held]
 
 
 def common_bytes(index: Index, columns: Columns) -> Numbers:
@@ -200,26 +223,27 @@ def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, 
     if len(fit):
         first = fit[np.argmax(shared[fit])]
         best, partner = int(shared[first]), int(near[first])
+    others = live.copy()
+    others[near] = False
+    others[page] = False
     open_kinds = np.flatnonzero((base * (100 + duplicates) <= duplicates * (index.wholes[page] + index.widest)) & (base >= max(best, 1)))
     for other in open_kinds[np.argsort(-base[open_kinds], kind="stable")].tolist():
         value = int(base[other])
         if value < best:
             break
         least_whole = -(-value * (100 + duplicates) // duplicates) - int(index.wholes[page]) if duplicates else 0
-        found = _first(index, other, least_whole, (near, page), live)
+        found = _first(index, other, least_whole, others)
         if found >= 0 and (value > best or found < partner):
             best, partner = value, found
     return best, partner
 
 
-def _first(index: Index, kind: int, least_whole: int, without: tuple[Numbers, int], live: Mask) -> int:
-    """The first live page of a kind whose whole is not less, and that is none of those without; -1: there is none."""
-    near, page = without
+def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
+    """The first page of a kind among these whose whole is not less; -1: there is none."""
     members = index.members[kind]
     for begin, end in ((0, _FIRST_LOOK), (_FIRST_LOOK, len(members))):
         some = members[begin:end]
-        some = some[live[some] & (index.wholes[some] >= least_whole) & (some != page)]
-        some = some[~np.isin(some, near)] if len(near) else some
+        some = some[among[some] & (index.wholes[some] >= least_whole)]
         if len(some):
             return int(some[0])
     return -1
