@@ -22,6 +22,7 @@ SHORT = (
     ("a gzip bomb", "bomb.py"),
     ("one worker and two", "workers.py", "--rounds", "1", "--hosts", "4"),
     ("memory", "memory.py", "--pages", "1000"),
+    ("templates of 5,000 pages", "template.py", "--pages", "5000"),
     ("where the time goes", "crawl_profile.py", "--top", "5"),
 )
 
