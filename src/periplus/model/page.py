@@ -122,7 +122,7 @@ class Block(NamedTuple):
 
     kind: BlockKind
     text: str  # white space folded (of code only what ends a line), never empty
-    path: str  # of the elements around it, outermost first, `body` left out: "div#content.main/ul/li"; as written, ids and classes too
+    path: str  # of the elements around it, outermost first, `body` left out: "div#content.main/ul/li"; classes as written, and ids of what holds blocks
     level: int = 0  # of a heading: 1 to 6
     position: Position = Position.BODY
     link_chars: int = 0  # how many of the text's characters stand in links
