@@ -117,7 +117,7 @@ def _network(found: SurveyResults) -> Html:
 def _indicators(found: SurveyResults) -> Html:
     columns = [Column("site"), Column("pages", "n"), Column("read, %", "n"), Column("links in", "n"), Column("from sites", "n")]
     columns += [Column("links out", "n"), Column("to sites", "n"), Column("to companions", "n", wide=True), Column("self-links", "n", wide=True)]
-    columns += [Column("external WIF"), Column("WIF", wide=True)]
+    columns += [Column("external WIF", "n"), Column("WIF", "n", wide=True)]
     rows = (
         (
             found.units[row.unit].name,
@@ -143,9 +143,7 @@ def _indicators(found: SurveyResults) -> Html:
 
 
 def _factor(factor: ImpactFactor) -> str:
-    return (
-        "–" if factor.value is None else f"{number(factor.linking)}/{number(factor.documents)}={factor.value:.2f}"
-    )  # without blanks, so that no line breaks in it
+    return "–" if factor.value is None else f"{factor.value:.2f} = {number(factor.linking)}/{number(factor.documents)}"
 
 
 def _matrix(found: SurveyResults) -> Html:
