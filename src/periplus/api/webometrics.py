@@ -20,10 +20,11 @@ from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 from periplus.api.facts import run_name
 from periplus.errors import UsageError
-from periplus.model.fragment import HarvestRows, Ints, Mask, UnitLinks, WebFragment
+from periplus.model.fragment import HarvestRows, Ints, UnitLinks, WebFragment
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.web import Url
 from periplus.model.webometrics import CompanionSite, Connectivity, Method, SurveyResults, UnitRecord
 from periplus.present.fragment_files import write_fragment_json, write_fragment_xml
 from periplus.present.fragment_svg import write_fragment_svg
@@ -36,6 +37,7 @@ from periplus.present.wording import REASON_WORDS, utc
 from periplus.present.yield_svg import write_yield_curves
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import graph_rows, reading, runs, schema, survey_marks, survey_rows
+from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 
 ITEMS = ("page", "host", "domain")
@@ -202,11 +204,11 @@ def _parameters(order: SurveyOrder, last: runs.RunRecord | None) -> tuple[tuple[
         ("document model", order.model.value),
         ("links counted", ", ".join(kind.value for kind in survey_rows.HYPERLINKS) + "; each pair of documents once; none from a document to itself"),
         ("merged", "redirects and aliases, http with https, fetched pages of equal bytes within a unit"),
-        ("sites that are met", f"told apart by {order.choice.met_by}, and by {len(order.choice.platforms)} rules for hosting platforms"),
+        ("sites that are met", f"told apart by {order.choice.met_by}; folders are sites on {', '.join(host for host, _ in order.choice.platforms)}"),
         ("item of the harvest", f"external {order.item}"),
         ("strong from", f"{rules.strong_least} target units, or {100 * rules.strong_share:g} % of them if that is more"),
         ("communicator from", f"links back to {rules.back_least} target units"),
-        ("global list", f"{len(rules.global_sites)} domains"),
+        ("global list", ", ".join(rules.global_sites)),
     ]
     changed = [(name, str(value)) for name, value in (last.settings if last else {}).items() if value != defaults.get(name)]
     return (*counted, *changed)
@@ -226,19 +228,19 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
     dead = [reason for reason in Reason if STATE_OF[reason] is State.INVALID]
     found = []
     for unit in range(chosen):
-        why = "" if fetched[unit] else _why_not(rows, rows.fragment.units[unit], rows.assigned.numbers == unit)
+        why = "" if fetched[unit] else _why_not(rows.urls, rows.fragment.units[unit], table[unit])
         counts = (of(unit, _WAITING), of(unit, _ROBOTS), of(unit, (Reason.REFUSED,)), of(unit, dead), of(unit, (Reason.REDIRECT,)))
         found.append(UnitRecord(unit, int(fetched[unit]), *counts, why))
     return tuple(found)
 
 
-def _why_not(rows: SurveyRows, unit: Unit, own: Mask) -> str:
-    """Why no page of a unit was fetched: what became of its start, or of its first URL."""
-    places = np.flatnonzero(own).tolist()
-    said = {rows.urls.texts[row]: REASON_WORDS[REASONS[rows.urls.reasons[row]]] for row in places[:100_000]}
-    if not said:
+def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
+    """Why no page of a unit was fetched: what became of its start, or of most of its URLs. counts: by place in REASONS."""
+    start = places_in_sorted(urls.ids, np.array([url_id(Url(unit.start))], np.int64))[0] if unit.start else -1
+    if start < 0 and not counts.any():
         return "never met"
-    return f"not available: {said.get(unit.start) or next(iter(said.values()))}"  # type: ignore[call-overload]  # a start is a canonical URL
+    reason = REASONS[int(urls.reasons[start]) if start >= 0 else int(counts.argmax())]
+    return f"not available: {REASON_WORDS[reason]}"
 
 
 def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> None:
