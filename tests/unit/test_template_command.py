@@ -56,6 +56,10 @@ def test_rules_are_flags(folder):
     assert json.loads(run("-c", folder, "--json", "--cluster-pages", 7).stdout)["templates"] == []
 
 
+def test_a_threshold_that_cannot_fall_is_refused(folder):
+    assert run("-c", folder, "--min-nav-length", 30).exit_code == 2
+
+
 def test_pages_are_written_coloured_with_an_index(folder, tmp_path):
     look = tmp_path / "look"
     assert run("-c", folder, "--html", look, "--pages", 2).exit_code == 0

@@ -58,6 +58,10 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
         raise UsageError("marks are of a page's text, not of its source: --remove goes with --method shorkin")
     method = method or ("shorkin" if flags["remove"] else "")
     rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__slots__})
+    if rules.least_nav_length > rules.min_nav_length:
+        raise UsageError(
+            f"--least-nav-length {rules.least_nav_length} is above --min-nav-length {rules.min_nav_length}: it is the value that the other falls to"
+        )
     folders = [folder for folder in (flags["html"], flags["text"], flags["remove"]) if folder is not None]
     for folder in folders:
         _refuse_filled(folder)
