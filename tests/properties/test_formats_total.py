@@ -128,3 +128,36 @@ def test_pdf_with_bytes_changed(manual):
         for _ in range(rng.choice((1, 10, 200))):
             body[rng.randrange(len(body))] = rng.randrange(256)
         check(bytes(body[: rng.randrange(len(body))] if rng.random() < 0.2 else body), "application/pdf")
+
+
+HOSTILE = [
+    "a\n===\n",
+    "\n" + " " * 50,
+    "- ",
+    "1. ",
+    "[",
+    "![",
+    "*a_",
+    "`",
+    "> ",
+    "<a ",
+    "<a '",
+    '<a "',
+    "<sect>",
+    "<section><sect1>",
+    "<x>",
+    "</y>",
+    "<em/",
+    "<title>",
+    "<!--",
+    "]]>",
+    "&",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("media_type", sorted(TEXTS))
+def test_a_repeated_piece_neither_stops_nor_breaks_a_reader(media_type, piece):
+    """A quadratic reader would take minutes here, a recursive one fail."""
+    page = understand(PAGE, Fetched(200, Headers((("content-type", media_type),)), (piece * 4_000 + " " * 100_000).encode()))
+    assert page.media_type == media_type

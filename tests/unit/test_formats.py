@@ -183,8 +183,8 @@ def test_what_is_no_such_file_has_a_fault_and_no_text(media_type):
 
 
 def test_a_zip_bomb_is_cut():
-    bomb = zipped({"word/document.xml": b"<a>" + b" " * 200_000_000})
-    assert len(bomb) < 300_000
+    bomb = zipped({"word/document.xml": b"<a>" + b" " * 50_000_000})
+    assert len(bomb) < 100_000
     began = time.process_time()
     page = document(bomb, DOCX)
     assert page.fault.startswith("long: ")

@@ -12,7 +12,7 @@ from periplus.document.whitespace import folded
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
-PAGES_MOST = 2_000  # some 2 s; the longest manual we met has 1,500
+PAGES_MOST = 2_000  # some 2 s: PDFium reads a thousand pages a second
 TEXT_CHARS = 5_000_000
 PAGE_CHARS = 200_000  # of one page: a full one has 5,000
 LINKS_MOST = 2_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
 
 TEXT_CHARS = 5_000_000
-GROUPS_MOST = 2_000  # within one another; writers use some twenty
+GROUPS_MOST = 2_000  # within one another; no writer has a reason for more
 _TOKEN = re.compile(r"\\(?:([a-zA-Z]{1,32})(-?\d{1,9})? ?|'([0-9a-fA-F]{2})|([^a-zA-Z]))|([{}])|[\r\n]+|([^\\{}\r\n]+)")
 _SIGNS = {
     "tab": " ", "line": "\n", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "endash": "–", "emdash": "—", "bullet": "•",

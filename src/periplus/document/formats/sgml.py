@@ -6,6 +6,7 @@ No document type is read, so what an element is for is known by its name; names 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from periplus.document.formats.converted import Converted, escape, page
@@ -21,6 +22,7 @@ _ATTRIBUTE = re.compile(r"([\w.:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))"
 _RANKS = {"part": 0, "sect": 2, "refsect1": 3, "refsect2": 4, "refsect3": 5, "section": 99}
 _RANKS |= dict.fromkeys(("chapter", "chapt", "appendix", "preface", "refentry", "glossary", "bibliography"), 1)
 _RANKS |= {f"sect{number}": number + 2 for number in range(1, 6)}
+_SECTIONS_MOST = 50  # within one another; books have six
 _TITLES = frozenset({"title", "refname", "subtitle", "heading", "bridgehead"})
 _AFTER_TITLE = frozenset({"author", "authorgroup", "date", "version", "titlepag", "toc", "lot", "copyright", "revhistory", "sect"})
 _TAGS = {
@@ -62,6 +64,7 @@ class _Reader:
     def __init__(self) -> None:
         self.title = ""
         self._open: list[tuple[str, str]] = []  # (name, what closes it)
+        self._counts: Counter[str] = Counter()  # of what is open, so that an end tag of nothing is known at once
         self._sections: list[str] = []
         self._heading = 0  # level of the heading that is open without end tag, as after <sect>
         self._words: list[str] = []  # of a title
@@ -129,6 +132,9 @@ class _Reader:
         if name != "section":
             for open_name in [one for one in self._sections if one != "section" and _RANKS[one] >= _RANKS[name]]:
                 yield from self._close(open_name)
+        if len(self._sections) >= _SECTIONS_MOST:
+            self._push("", "")
+            return
         self._sections.append(name)
         self._push(name, "")
         if name.startswith("sect") and name != "section":  # LinuxDoc: the title stands there without a tag of its own
@@ -145,15 +151,17 @@ class _Reader:
 
     def _push(self, name: str, close: str) -> None:
         self._open.append((name, close))
+        self._counts[name] += 1
 
     def _close(self, name: str) -> Iterator[str]:
         """Ends an element and those in it whose end tags were left out; an end tag of nothing that is open says nothing."""
         if name in _UNREAD and self._unread:
             self._unread -= 1
-        if not any(open_name == name for open_name, _ in self._open):
+        if not self._counts[name]:
             return
         while self._open:
             ended, close = self._open.pop()
+            self._counts[ended] -= 1
             if ended in _RANKS:
                 yield from self._end_heading()
                 self._sections.pop()

@@ -72,7 +72,7 @@ def _epub(body: bytes) -> Converted:
     return epub.html_of(body)
 
 
-FILES: dict[str, Callable[[bytes], Converted]] = {  # imported when they are met: lxml and PDFium take 60 ms
+FILES: dict[str, Callable[[bytes], Converted]] = {  # imported when they are met: lxml takes 0.2 s, PDFium 0.3 s
     **dict.fromkeys(("application/pdf", "application/x-pdf"), _pdf),
     **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
     **dict.fromkeys(("application/msword", "application/vnd.ms-word"), _doc),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from periplus.document.formats.converted import Converted, block, page
 
 HEADING_CHARS = 100  # longer lines are sentences
-_EMPTY_LINES = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\n]*\S|\Z)")
+_EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _UNDERLINE = re.compile(r"\s*([=\-~*#^_])\1{2,}\s*$")
 _LEVELS = {"=": 1, "#": 1, "*": 1, "-": 2, "_": 2}  # of a heading by what underlines it; else 3
 _NUMBERED = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,4})\.?\s+\S")
@@ -26,15 +26,27 @@ def _parts(paragraph: str) -> Iterator[str]:
     if not paragraph or paragraph.isspace():
         return
     lines = paragraph.split("\n")
-    if len(lines) > 1 and (line := _UNDERLINE.match(lines[1])) and len(lines[0].strip()) <= HEADING_CHARS and not _UNDERLINE.match(lines[0]):
-        yield block(f"h{_LEVELS.get(line[1], 3)}", lines[0])
-        yield from _parts("\n".join(lines[2:]))
-    elif len(lines) == 1 and (level := _heading_level(paragraph)):
+    if len(lines) == 1 and (level := _heading_level(paragraph)):
         yield block(f"h{level}", paragraph)
-    elif _BULLET.match(lines[0]):
+        return
+    begun = place = 0
+    while place + 1 < len(lines):
+        underline = _UNDERLINE.match(lines[place + 1])
+        if underline and len(lines[place].strip()) <= HEADING_CHARS and not _UNDERLINE.match(lines[place]):
+            yield from _body(lines[begun:place])
+            yield block(f"h{_LEVELS.get(underline[1], 3)}", lines[place])
+            begun = place = place + 2
+        else:
+            place += 1
+    yield from _body(lines[begun:])
+
+
+def _body(lines: list[str]) -> Iterator[str]:
+    """Lines that belong together and are no heading."""
+    if lines and _BULLET.match(lines[0]):
         yield from _items(lines)
     else:
-        yield block("p", paragraph)
+        yield block("p", "\n".join(lines))
 
 
 def _heading_level(line: str) -> int:
