@@ -33,7 +33,7 @@ from periplus.model.page import BlockKind
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.search.asking import Searcher, Wish
-from periplus.search.fields import whole_name
+from periplus.search.fields import names, whole_name
 from periplus.search.index import IndexWriter
 from periplus.settings import Searching
 
@@ -58,9 +58,28 @@ class Score(NamedTuple):
     mrr: float
 
 
-def items(manual: Manual, rng: random.Random) -> list[Item]:
+class Known(NamedTuple):
+    """How many pages share a title, a text, a link text, a sentence: all manuals lie in one index, and translations leave much as it was."""
+
+    titles: Counter[str]
+    texts: Counter[bytes]
+    anchors: Counter[str]
+    sentences: Counter[str]
+
+
+def known(kept: Sequence[Manual]) -> Known:
+    pages = [page for manual in kept for page in manual.pages]
+    return Known(
+        Counter(name for page in pages for name in names(page)),
+        Counter(page.folded for page in pages),
+        Counter(whole_name(anchor) for page in pages for anchor in page.anchors),
+        Counter(name for page in pages for name in map(whole_name, _sentences_of(page))),
+    )
+
+
+def items(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
     """The queries of one manual."""
-    return [*_titles(manual, rng), *_anchors(manual, rng), *_sentences(manual, rng)]
+    return [*_titles(manual, all_of, rng), *_anchors(manual, all_of, rng), *_sentences(manual, all_of, rng)]
 
 
 def _sampled(kind: str, found: Sequence[tuple[str, UrlId]], rng: random.Random) -> list[Item]:
@@ -73,40 +92,31 @@ def _plain(text: str) -> str:
     return " ".join(_OPERATORS.sub(" ", text).split())
 
 
-def _titles(manual: Manual, rng: random.Random) -> list[Item]:
-    texts = Counter(page.folded for page in manual.pages)
-    counts = Counter(whole_name(page.title) for page in manual.pages)
-    unique = [(_plain(page.title), page.url_id) for page in manual.pages if counts[whole_name(page.title)] == 1 and texts[page.folded] == 1]
-    return _sampled("title", [entry for entry in unique if entry[0]], rng)
+def _titles(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
+    unique = [page for page in manual.pages if all_of.titles[whole_name(page.title)] == 1 and all_of.texts[page.folded] == 1]
+    return _sampled("title", [(query, page.url_id) for page in unique if (query := _plain(page.title))], rng)
 
 
-def _anchors(manual: Manual, rng: random.Random) -> list[Item]:
-    counts = Counter(whole_name(anchor) for page in manual.pages for anchor in page.anchors)
-    titles = Counter(whole_name(page.title) for page in manual.pages)
+def _anchors(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
     found = []
     for page in manual.pages:
         for anchor in page.anchors:
             name = whole_name(anchor)
-            if counts[name] == 1 and titles[name] == 0 and len(name.split()) >= 2:
+            if all_of.anchors[name] == 1 and all_of.titles[name] == 0 and len(name.split()) >= 2:
                 found.append((_plain(anchor), page.url_id))
     return _sampled("anchor", found, rng)
 
 
-def _sentences(manual: Manual, rng: random.Random) -> list[Item]:
+def _sentences_of(page: PageToIndex) -> set[str]:
     low, high = SENTENCE_WORDS
-    counts: Counter[str] = Counter()
-    found: list[tuple[str, UrlId]] = []
-    for page in manual.pages:
-        here = {
-            sentence.strip(" .!?")
-            for block in page.blocks
-            if block.kind is BlockKind.PARAGRAPH
-            for sentence in _SENTENCE.findall(block.text)
-            if low <= len(sentence.split()) <= high or (" " not in sentence and 12 <= len(sentence) <= 40)
-        }
-        counts.update(map(whole_name, here))
-        found += [(sentence, page.url_id) for sentence in here]
-    unique = [(_plain(sentence), page) for sentence, page in found if counts[whole_name(sentence)] == 1]
+    found = (match.strip(" .!?。") for block in page.blocks if block.kind is BlockKind.PARAGRAPH for match in _SENTENCE.findall(block.text))
+    return {sentence for sentence in found if low <= len(sentence.split()) <= high or (" " not in sentence and 12 <= len(sentence) <= 40)}
+
+
+def _sentences(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
+    unique = [
+        (_plain(sentence), page.url_id) for page in manual.pages for sentence in sorted(_sentences_of(page)) if all_of.sentences[whole_name(sentence)] == 1
+    ]
     chosen = _sampled("sentence", unique, rng)
     return [*chosen, *(Item("quoted", f'"{item.query}"', item.page) for item in chosen)]
 
@@ -139,11 +149,12 @@ def index_of(folder: Path, pages: Sequence[PageToIndex]) -> float:
 def measured(kept: Sequence[Manual]) -> dict[str, object]:
     """All figures: one index over all manuals, as a collection of several sites would have."""
     pages = [page for manual in kept for page in manual.pages]
+    all_of = known(kept)
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         speed = index_of(Path(folder), pages)
         searcher = Searcher(Path(folder), Searching())
-        scores = {manual.name: score(searcher, items(manual, random.Random(SEED)), took) for manual in kept}
+        scores = {manual.name: score(searcher, items(manual, all_of, random.Random(SEED)), took) for manual in kept}
     return {
         "pages": len(pages),
         "pages_per_s": round(speed),

@@ -15,19 +15,35 @@ TOWNS = ("Aldina", "Brezovec", "Cirkvena", "Dubrovka", "Eskeleti", "Fontanar", "
 _SHOWN = {  # language: (title, link text, heading, sentences); {t}: the town, {n}: a number, {m}: another one
     "en": (
         "Harbours of {t}", "old lighthouses near {t}", "Arrival by sea",
-        ("The harbour of {t} has {n} berths for sailing boats.", "Its lighthouse was lit {m} times during the great storm.", "Cities along the coast trade in amber."),
+        (
+            "The harbour of {t} has {n} berths for sailing boats.",
+            "Its lighthouse was lit {m} times during the great storm.",
+            "Cities along the coast trade in amber.",
+        ),
     ),
     "cs": (
         "Přístavy města {t}", "staré majáky u města {t}", "Příjezd po moři",
-        ("Přístav města {t} má {n} míst pro plachetnice.", "Zdejší maják se za velké bouře rozsvítil celkem {m} krát.", "Ve městech na pobřeží se obchoduje s jantarem."),
+        (
+            "Přístav města {t} má {n} míst pro plachetnice.",
+            "Zdejší maják se za velké bouře rozsvítil celkem {m} krát.",
+            "Ve městech na pobřeží se obchoduje s jantarem.",
+        ),
     ),
     "ru": (
         "Гавани города {t}", "старые маяки у города {t}", "Прибытие морем",
-        ("Гавань города {t} вмещает {n} парусных лодок.", "Её маяк зажигали {m} раз во время большого шторма.", "Города на побережье ещё торгуют янтарём."),
+        (
+            "Гавань города {t} вмещает {n} парусных лодок.",
+            "Её маяк зажигали {m} раз во время большого шторма.",
+            "Города на побережье ещё торгуют янтарём.",
+        ),
     ),
     "hu": (
         "{t} városának kikötői", "régi világítótornyok {t} mellett", "Érkezés a tengeren",
-        ("{t} kikötőjében {n} vitorlás számára van hely.", "A világítótornyot {m} alkalommal gyújtották meg a nagy viharban.", "A parti városokban borostyánnal kereskednek."),
+        (
+            "{t} kikötőjében {n} vitorlás számára van hely.",
+            "A világítótornyot {m} alkalommal gyújtották meg a nagy viharban.",
+            "A parti városokban borostyánnal kereskednek.",
+        ),
     ),
 }  # fmt: skip
 _MENU = {

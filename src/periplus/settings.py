@@ -142,7 +142,7 @@ class Searching:
     weight_diacritics: float = _row(
         100.0, "Further, of a word with just these diacritics, where others have it with others.", unit="points", low=0, high=1_000_000
     )
-    weight_phrase: float = _row(2.0, "Further, of all words one after another, as in title, heading or text.", unit="times", low=0, high=1000)
+    weight_phrase: float = _row(5.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000)
     weight_whole_title: float = _row(1000.0, "Further, of a title or main heading that is just what was asked for.", unit="points", low=0, high=1_000_000)
     weight_rank: float = _row(0.3, "How much the page with the greatest rank gains over the one with the least.", unit="times", low=0, high=100)
 

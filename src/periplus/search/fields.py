@@ -26,6 +26,9 @@ MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is
 NAME_CHARS = 200  # a title that is longer is not typed
 _BETWEEN = "qqblockqq"  # stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
 _BREAK = f"\n{_BETWEEN}\n"
+# Every page's words of links and headings are so many longer: many pages have none at all, which makes the average so short that the engine
+# holds three words for a long text, in which one hit counts for nothing.
+_PADDING = " ".join([_BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
 _MENUS = frozenset({Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE})
 _TYPE_NAMES = {"application/xhtml+xml": "html", "application/msword": "doc", "text/plain": "txt", "application/rtf": "rtf"}
@@ -89,6 +92,7 @@ def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
         texts[field, block.language or page.language].append(block.text)
     for (field, language), several in texts.items():
         yield field, language, _BREAK.join(several)
+    yield from ((field, page.language, _PADDING) for field in (ANCHOR, HEADING))
     yield ADDRESS, "", _BREAK.join(address_words(page.url))
 
 

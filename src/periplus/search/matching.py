@@ -26,7 +26,7 @@ from periplus.search.fields import (
     whole_name,
 )
 from periplus.search.query import All, Any, During, Node, Not, Only, Phrase, Word, asked_words
-from periplus.search.words import asked_terms, folded, forms, is_run
+from periplus.search.words import asked_terms, folded, forms, is_run, table
 from periplus.settings import Searching
 
 NEVER, EVER = -(2**63), 2**63 - 1
@@ -149,7 +149,10 @@ class Matcher:
         return _either(found)
 
     def _phrase_terms(self, read: Sequence[str], language: str) -> tuple[str, ...]:
-        return tuple(term for form in read for term in asked_terms(form, language))[:PHRASE_WORDS]
+        """What stands in the index where the forms stand: only the last run may go on there."""
+        known = table(language)
+        before = [term for form in read[:-1] for term in known[form].split(" ")]
+        return tuple([*before, *(term for form in read[-1:] for term in asked_terms(form, language))][:PHRASE_WORDS])
 
     def _whole_titles(self, root: Node) -> list[tantivy.Query]:
         """Titles that are just what was asked for."""
@@ -165,9 +168,10 @@ class Matcher:
         if len(plain) < 2 or not self.weights.weight_phrase:
             return []
         read = [form for word in plain for form in forms(word.text)]
+        share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
         found = []
         for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages):
-            found += [self._weighed(_phrase_query(self.schema, field, terms), field, self.weights.weight_phrase) for field in (TITLE, ANCHOR, HEADING, TEXT)]
+            found += [self._weighed(_phrase_query(self.schema, field, terms), field, share) for field in (TITLE, ANCHOR, HEADING, TEXT)]
         return found
 
     def _term(self, field: str, term: str) -> tantivy.Query:

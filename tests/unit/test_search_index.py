@@ -1,0 +1,190 @@
+"""What the index answers: forms, order, narrowing, folding, suggestions; and what becomes of it on disk."""
+
+import pytest
+
+from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.search import PageToIndex
+from periplus.search.asking import Searcher, Wish
+from periplus.search.fields import hosts, type_names, whole_name
+from periplus.search.index import FOLDER, NOTHING, STATE, IndexBusy, IndexWriter, read_state
+from periplus.search.query import parse
+from periplus.search.ranks import Ranks, write_ranks
+from periplus.search.snippets import CHARS, Highlighter, snippet
+from periplus.settings import Searching
+
+
+def unranked(pages):
+    return [0.0] * len(pages)
+
+
+def text(*paragraphs, heading=""):
+    blocks = [Block(BlockKind.HEADING, heading, "h2", level=2)] if heading else []
+    return (*blocks, *(Block(BlockKind.PARAGRAPH, paragraph, "p") for paragraph in paragraphs))
+
+
+def page(number, title, blocks=(), *, url="", language="cs", anchors=(), media_type="text/html", when=0.0, parts=(), folded=b""):
+    url = url or f"https://example.org/{number}"
+    return PageToIndex(number, url, "example.org", media_type, language, title, blocks, parts, anchors, when, folded or number.to_bytes(16, "little"))
+
+
+def found(folder, query, ranks=unranked, **wish):
+    return Searcher(folder, Searching()).search(query, Wish(**wish), ranks)
+
+
+def ids(folder, query, ranks=unranked):
+    return [match.url_id for match in found(folder, query, ranks).matches]
+
+
+@pytest.fixture
+def fill(tmp_path):
+    def filled(*pages):
+        writer = IndexWriter(tmp_path, "c")
+        writer.put(pages)
+        writer.commit((1, 1))
+        writer.close()
+        return tmp_path
+
+    return filled
+
+
+def test_words_are_found_with_and_without_marks_the_spelling_asked_for_first(fill):
+    folder = fill(page(1, "Příliš žluťoučký", text("kůň")), page(2, "Prilis zlutoucky", text("prilis bez hacku")), page(3, "Nic"))
+    assert ids(folder, "prilis") == [2, 1]
+    assert ids(folder, "příliš") == [1, 2]
+    assert ids(folder, "kun") == [1]
+
+
+def test_the_place_of_a_word_decides(fill):
+    filler = [page(number, f"other {number}", text("filler words of no import")) for number in range(10, 40)]
+    folder = fill(
+        page(1, "something", text("the lighthouse stands"), language="en"),
+        page(2, "something else", text("it stands", heading="lighthouse"), language="en"),
+        page(3, "lighthouse", text("it stands"), language="en"),
+        page(4, "no name", text("it stands"), language="en", anchors=("that lighthouse",)),
+        page(5, "menu", (Block(BlockKind.LINK, "lighthouse", "nav", position=Position.NAV),), language="en", parts=(Part.NAVIGATION,)),
+        *filler,
+    )
+    assert ids(folder, "lighthouses") == [3, 4, 2, 1, 5]
+
+
+def test_a_whole_title_comes_first_and_a_greater_rank_before_a_smaller_one(fill):
+    folder = fill(
+        page(1, "Harbour lights and harbour lights", text("harbour lights " * 9)), page(2, "Harbour lights - A site"), page(3, "Harbour"), page(4, "Harbour")
+    )
+    assert ids(folder, "harbour lights")[0] == 2
+    assert ids(folder, "harbour", lambda pages: [float(page == 4) for page in pages])[:2] == [4, 3]
+
+
+def test_a_query_narrows(fill):
+    folder = fill(
+        page(1, "harbour", url="https://docs.example.org/guide/a", language="en", when=1_700_000_000.0),
+        page(2, "harbour storm", media_type="application/pdf", when=1_600_000_000.0),
+    )
+    for query, wanted in {
+        "harbour site:docs.example.org": [1], "harbour site:example.org": [1, 2], "harbour -storm": [1], "harbour lang:cs": [2], "type:pdf": [2],
+        "inurl:guide": [1], "intitle:storm": [2], "harb*": [1, 2], '"harbour storm"': [2], '"storm harbour"': [], "after:2022": [1], "before:2022": [2],
+        "storm OR guide": [2, 1], "-storm": [1], "harbour (storm OR nothing)": [2],
+    }.items():  # fmt: skip
+        assert sorted(ids(folder, query)) == sorted(wanted), query
+
+
+def test_pages_of_one_text_are_one_hit(fill):
+    folder = fill(*(page(number, "same", text("same words"), folded=b"x" * 16) for number in (1, 2, 3)), page(4, "same", text("others")))
+    answer = found(folder, "same")
+    assert answer.total == 4
+    assert [len(match.twins) for match in sorted(answer.matches, key=lambda match: match.url_id)] == [2, 0]
+
+
+def test_phrases_do_not_go_from_block_to_block(fill):
+    folder = fill(page(1, "t", text("old harbour", "lights at night")))
+    assert ids(folder, '"harbour lights"') == []
+    assert ids(folder, '"lights at night"') == [1]
+
+
+def test_what_no_page_has_whole_is_found_in_part_and_said(fill):
+    answer = found(fill(page(1, "harbour", language="en")), "harbour zebra")
+    assert [match.url_id for match in answer.matches] == [1]
+    assert any("some of them" in note for note in answer.notes)
+
+
+def test_another_spelling_is_proposed(fill):
+    folder = fill(*(page(number, "žluťoučký harbour", text(str(number))) for number in range(1, 30)))
+    assert found(folder, "harbuor").suggestion == "harbour"
+    assert found(folder, "hrabour zlutoucki").suggestion == "harbour zlutoucky"
+    assert found(folder, "harbour").suggestion == ""
+
+
+def test_facets_count_what_answers(fill):
+    facets = {facet.name: dict(facet.values) for facet in found(fill(page(1, "a b"), page(2, "a", language="en"), page(3, "c")), "a", facets=True).facets}
+    assert facets == {"site": {"example.org": 2}, "type": {"text/html": 2}, "language": {"cs": 1, "en": 1}, "year": {"1970": 2}}
+
+
+def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
+    folder = fill(page(1, "old"), page(2, "other"))
+    writer = IndexWriter(folder, "c")
+    writer.put([page(1, "new")])
+    writer.remove([2])
+    writer.commit((2, 2))
+    writer.close()
+    assert (ids(folder, "old"), ids(folder, "new"), ids(folder, "other")) == ([], [1], [])
+    assert read_state(folder).position == (2, 2)
+
+
+def test_one_process_writes_at_a_time(fill, tmp_path):
+    writer = IndexWriter(fill(), "c")
+    with pytest.raises(IndexBusy):
+        IndexWriter(tmp_path, "c")
+    writer.close()
+
+
+@pytest.mark.parametrize("harm", ["state", "engine", "other", "gone"])
+def test_an_index_that_cannot_be_used_gives_way_to_an_empty_one(fill, harm):
+    folder = fill(page(1, "old"))
+    where = folder / FOLDER
+    if harm == "state":
+        (where / STATE).write_text('{"version": 999}')
+    elif harm == "engine":
+        (where / "meta.json").write_text("{")
+    elif harm == "gone":
+        for path in where.iterdir():
+            path.unlink()
+    writer = IndexWriter(folder, "another" if harm == "other" else "c")
+    assert writer.position == NOTHING
+    writer.put([page(2, "new")])
+    writer.commit((1, 1))
+    writer.close()
+    assert (ids(folder, "old"), ids(folder, "new")) == ([], [2])
+
+
+def test_ranks_are_read_as_they_were_written(tmp_path):
+    (tmp_path / FOLDER).mkdir()
+    assert Ranks(tmp_path).of([5]) == [0.0]
+    write_ranks(tmp_path, [-7, 0, 1 << 62], [1.0, 0.0, 0.2])
+    assert Ranks(tmp_path).of([1 << 62, -7, 3]) == pytest.approx([0.2, 1.0, 0.0])
+
+
+def shown(query, *paragraphs, language="en"):
+    return snippet(text(*paragraphs), (), Highlighter(parse(query).root, ["en", "cs"]), language)
+
+
+def test_a_snippet_shows_the_words_that_answer():
+    cut = shown("harbour cities", "nothing here", "far " * 100 + "the Harbours of a city " + "away " * 100)
+    assert [cut.text[start:end] for start, end in cut.marks] == ["Harbours", "city"]
+    assert len(cut.text) <= CHARS + 2
+    assert cut.text.startswith("…")
+    assert cut.text.endswith("…")
+
+
+def test_a_snippet_of_a_page_found_otherwise_is_its_beginning():
+    assert shown("zebra", "First words.", "Then others.").text == "First words."
+    assert shown("zebra") is None
+
+
+def test_marks_know_folded_words_prefixes_and_scripts_without_spaces():
+    assert [cut.text[start:end] for cut in [shown("prilis har* 京都", "Příliš harbour, 東京都に")] for start, end in cut.marks] == ["Příliš", "harbour", "京都"]
+
+
+def test_names_and_labels():
+    assert hosts("a.docs.example.co.uk") == ["a.docs.example.co.uk", "docs.example.co.uk", "example.co.uk"]
+    assert "html" in type_names("application/xhtml+xml")
+    assert whole_name("Příliš — žluťoučký!") == "prilis zlutoucky"
