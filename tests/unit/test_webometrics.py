@@ -11,7 +11,7 @@ import pytest
 from periplus.analyse.companion import class_of, companion_set, gains_of, strong_from
 from periplus.analyse.indicators import connectivity, suffix_tallies, unit_figures
 from periplus.analyse.interlinking import co_inlinks, couplings, matrix, unit_links
-from periplus.analyse.units import unit_of
+from periplus.analyse.units import promoted, unit_of
 from periplus.api.webometrics import SurveyOrder, external_links, mark_sites, survey_of, survey_rows_of, with_rules
 from periplus.errors import UsageError
 from periplus.model.fragment import UnitLinks, WebFragment
@@ -101,6 +101,21 @@ def test_bundles_and_official_sites_are_vertex_sets(folder):
     everything, official, bundles = survey_of(folder, units).connectivity
     assert (everything.sites, official.sites, bundles.sites) == (3, 2, 2)
     assert (official.arcs, bundles.arcs) == (1, 1)  # c -> a; c -> {a, b}
+
+
+def test_the_global_list_takes_whole_domains_and_no_look_alikes(tmp_path):
+    links = ["https://maps.google.com/x", "https://notgoogle.com/", "https://ann.github.io/", "https://google.com.evil.example/"]
+    found = survey_of(stored(tmp_path / "c", {A: page("A", *links)}, [A]))
+    assert {site.name for site in found.companions if site.kind is CompanionClass.GLOBAL} == {"maps.google.com"}
+    assert len(found.companions) == 4
+
+
+def test_a_companion_site_can_be_promoted(folder, found):
+    hub = promoted(found.units[found.companions[0].unit])
+    assert hub.start == "https://hub.org/"
+    again = survey_of(folder, [*found.units[:3], hub])
+    assert (again.figures[3].in_units, again.method.units[3].state) == (3, "not available: outside the crawl")
+    assert "hub.org" not in {site.name for site in again.companions}
 
 
 def test_other_rules_need_no_new_crawl(folder, found):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,6 +76,11 @@ def _short(name: str) -> str:
 def _default_prefix(url: Url) -> str:
     found = _platform_site(site_key(url), url[url.index("/", 8) :], _patterns(UnitChoice().platforms))
     return found or site_key(url)
+
+
+def promoted(met: Unit, start: str = "") -> Unit:
+    """A site that was met as one of the target set: crawled from its own front page, or from start."""
+    return replace(met, start=canonical(start or f"https://{met.prefixes[0].removeprefix('*.')}/"))
 
 
 def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | None = None) -> UnitsOfUrls:

@@ -49,13 +49,15 @@ class CompanionClass(StrEnum):
     GLOBAL = "global"  # on the list of those that everybody links to
 
 
-# Search engines, counters, social networks, makers of systems: written down by us, to be edited by whoever surveys.
+# Search engines, counters, social networks, makers of systems: written down by us, to be edited by whoever surveys. Platforms whose
+# subdomains are other people's sites are not among them.
 GLOBAL_SITES = (
-    *("google.com", "bing.com", "yahoo.com", "duckduckgo.com", "baidu.com", "yandex.ru", "yandex.com", "rambler.ru", "mail.ru", "seznam.cz"),
+    *("google.com", "google.ru", "google.cz", "google.hu", "google.de", "google.co.uk"),
+    *("bing.com", "yahoo.com", "duckduckgo.com", "baidu.com", "yandex.ru", "yandex.com", "rambler.ru", "mail.ru", "seznam.cz"),
     *("facebook.com", "twitter.com", "x.com", "instagram.com", "youtube.com", "youtu.be", "linkedin.com", "vk.com", "ok.ru", "t.me", "telegram.org"),
-    *("whatsapp.com", "pinterest.com", "flickr.com", "vimeo.com", "tiktok.com", "reddit.com", "livejournal.com", "rutube.ru", "addtoany.com"),
+    *("whatsapp.com", "pinterest.com", "flickr.com", "vimeo.com", "tiktok.com", "reddit.com", "rutube.ru", "addtoany.com"),
     *("liveinternet.ru", "hotlog.ru", "spylog.com", "statcounter.com", "google-analytics.com", "googletagmanager.com", "goo.gl", "bit.ly"),
-    *("wordpress.org", "wordpress.com", "joomla.org", "drupal.org", "typo3.org", "1c-bitrix.ru", "github.io", "cloudflare.com", "recaptcha.net"),
+    *("wordpress.org", "joomla.org", "drupal.org", "typo3.org", "1c-bitrix.ru", "cloudflare.com", "recaptcha.net"),
     *("adobe.com", "microsoft.com", "apple.com", "mozilla.org", "w3.org", "creativecommons.org", "gnu.org", "wikipedia.org", "wikimedia.org"),
 )
 
