@@ -64,7 +64,7 @@ _new = tuple.__new__
 class _Frame:
     """An element that is set apart, with what its words have in common; and where the tags met in it lead."""
 
-    __slots__ = ("after", "around", "kind", "language", "level", "path", "position", "sectioned", "tag", "within")
+    __slots__ = ("after", "around", "kind", "language", "level", "path", "position", "row", "sectioned", "tag", "within")
 
     def __init__(self, tag: str, around: _Frame | None, path: str) -> None:
         self.tag, self.around, self.path = tag, around, path
@@ -72,6 +72,7 @@ class _Frame:
         self.after: dict[str, _Frame] = {}  # by a run of tags
         self.kind, self.level = BlockKind.PARAGRAPH, 0
         self.position, self.language, self.sectioned = Position.BODY, "", False
+        self.row = (self.kind, path, self.level, self.position, self.language)  # what its blocks have in common, at one grasp
 
     def inherit(self, around: _Frame, said: dict[str, str], language: str) -> None:
         """said: the element's attributes; language: the page's."""
@@ -82,6 +83,7 @@ class _Frame:
         self.position = ROLES.get(said.get("role", "").strip().lower()) or landmark or around.position
         own = "" if self.tag == "html" else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
         self.language = around.language if not own else own if own.partition("-")[0] != language else ""
+        self.row = (self.kind, self.path, self.level, self.position, self.language)
 
 
 _WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")  # where tags lead that stand within a line, and those that are white space there
@@ -177,7 +179,8 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
 def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> None:
     in_link, add = False, blocks.append  # a link may hold several blocks
     for frame, written in pieces:
-        text, kind, chars, alts = written, frame.kind, 0, _NONE
+        kind, path, level, position, language = frame.row
+        text, chars, alts = written, 0, _NONE
         if "<" in text or in_link:
             text, chars, alts, in_link = _without_links(text, in_link)
         if "&" in text:
@@ -193,9 +196,9 @@ def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> No
                 chars = len(text)
                 if kind is not _HEADING:
                     kind = _LINK
-            add(_new(Block, (kind, text, frame.path, frame.level, frame.position, chars, frame.language)))
+            add(_new(Block, (kind, text, path, level, position, chars, language)))
         for alt in alts:
-            add(Block(_ALT, alt, f"{frame.path}/img" if frame.path else "img", 0, frame.position, 0, frame.language))
+            add(Block(_ALT, alt, f"{path}/img" if path else "img", 0, position, 0, language))
 
 
 def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], bool]:

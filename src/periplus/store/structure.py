@@ -42,7 +42,7 @@ def pack_blocks(blocks: Sequence[Block]) -> bytes:
         return b""
     kinds, texts, paths, levels, positions, linked, languages = zip(*blocks, strict=True)
     path_ids, path_names = _numbered(paths)
-    language_ids, language_names = _numbered(languages)
+    language_ids, language_names = _numbered(languages) if any(languages) else ([], [])
     lines = [text.count("\n") for text in texts]
     apart = "\n".join([text.replace("\n", " ") for kind, text in zip(kinds, texts, strict=True) if kind in _APART])
     # of what is nothing but links the share is its length
@@ -54,9 +54,9 @@ def pack_blocks(blocks: Sequence[Block]) -> bytes:
         _column(path_ids),
         _column([share + 1 for share in shares]),
         _column(lines) if any(lines) else b"",
-        _column(language_ids) if any(languages) else b"",
+        _column(language_ids),
         "\n".join(path_names).encode("utf-8", "replace"),
-        "\0".join(["\n".join(language_names) if any(languages) else "", apart]).encode("utf-8", "replace"),
+        "\0".join(["\n".join(language_names), apart]).encode("utf-8", "replace"),
     )
     head = _HEAD.pack(_VERSION, len(blocks), *map(len, sections[:-2]))
     return _writer.compress(head + len(sections[-2]).to_bytes(4, "little") + b"".join(sections))
