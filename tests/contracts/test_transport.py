@@ -141,6 +141,19 @@ def test_a_body_that_nobody_reads_is_not_fetched_beyond_a_little(server, ask):
     assert ask("/film").body
 
 
+def test_a_body_is_left_when_its_first_bytes_tell_that_nobody_reads_it(ask):
+    begun = []
+
+    def reads_start(media_type, start):
+        begun.append((media_type, len(start) > 0))
+        return False
+
+    for path in ("/film", "/long-film"):
+        response = ask(path, reads_start=reads_start)
+        assert (response.status, response.body, response.cut, response.cause) == (200, b"", Cut.NOT_WANTED, None)
+    assert begun == [("video/mp4", True)] * 2
+
+
 # misfortunes
 
 

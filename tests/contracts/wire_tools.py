@@ -41,10 +41,10 @@ def fault_web():
     return web
 
 
-def curl(resolve=(), limits=QUICK, *, concurrency=128, auth_hosts=frozenset(), reads=None, **identity):
+def curl(resolve=(), limits=QUICK, *, concurrency=128, auth_hosts=frozenset(), reads=None, reads_start=None, **identity):
     """A transport to loopback, unless identity says otherwise."""
     identity = {"allow_private": True, "resolve": tuple(resolve)} | identity
-    wire = Wire(limits, Identity(**identity), concurrency, auth_hosts, reads or (lambda media_type: True))
+    wire = Wire(limits, Identity(**identity), concurrency, auth_hosts, reads or (lambda media_type: True), reads_start or (lambda media_type, start: True))
     return CurlTransport(wire, SystemClock())
 
 
