@@ -34,7 +34,15 @@ IDEOGRAPHS = 2_500
 _NAMES = {"no": "nb", "zh_CN": "zh", "zh_TW": "zh-hant", "zh_HK": "zh-hant", "pt_BR": "pt", "pt_PT": "pt", "de_DE": "de", "en_GB": "en", "in": "id"}
 _NOISE = re.compile(r"%[-+#0-9.*]*(?:\(\w+\)|\$)?[a-zA-Z]+|<[^>]*>|&\w+;|\$\{?\w+\}?|https?:\S+|\S+@\S+|\\f.|\\\(..|\\.|--?\w+[=-]?\w*")
 # chances that text of messages tells too little of: of every symbol, before anything is counted
-_FLOOR = {"’": 1e-3, "„": 2e-3, "–": 2e-3, "\xa0": 1e-3, "…": 1e-3}
+_FLOOR = {
+    **dict.fromkeys("áàäçèëíñóöøüß", 7e-4),  # in names from elsewhere
+    "é": 2e-3,
+    "’": 1e-3,
+    "„": 2e-3,
+    "–": 2e-3,
+    "\xa0": 1e-3,
+    "…": 1e-3,
+}
 
 
 def messages(path: Path) -> Iterator[tuple[str, str]]:
@@ -111,7 +119,9 @@ def floor_of(letters: Letters) -> np.ndarray:
     """Chances of the symbols where nothing is known."""
     chances = np.full(letters.width, 1.5e-4)
     for char, chance in _FLOOR.items():
-        chances[letters.symbol_of(char)[0]] = chance
+        symbol = letters.symbol_of(char)[0]
+        if symbol != FOREIGN:
+            chances[symbol] = max(chance, chances[symbol])
     chances[[RARE, BOX, OTHER, FOREIGN, CONTROL]] = (5e-5, 5e-5, 2e-5, 2e-5, 1e-7)
     return chances / chances.sum()
 

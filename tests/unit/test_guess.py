@@ -1,0 +1,105 @@
+"""Which encoding the letters speak for."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.document.charsets import encoding_of
+from periplus.document.doubt import is_contradicted
+from periplus.document.guess import guessed, hinted_languages
+from testweb.tongues import ENCODINGS, TEXTS, written
+
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy."
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_every_encoding_of_a_language_is_read(language):
+    text = "\n".join(TEXTS[language])
+    for encoding in ENCODINGS[language]:
+        found = guessed(written(text, encoding))
+        assert found is not None
+        assert found.encoding.text(written(text, encoding)) == text, (encoding, found)
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_zero_bytes_tell_the_wide_encodings(codec):
+    body = CZECH.encode(codec)
+    found = guessed(body)
+    assert found is not None
+    assert found.encoding.text(body) == CZECH
+
+
+@pytest.mark.parametrize("body", [b"", b"plain", b"<p title='\xe9'></p>", bytes(range(256)), b"\x80", b"\xff" * 9999, b"\0" * 50, b"\x1b$\xff"])
+def test_any_bytes_are_taken(body):
+    found = guessed(body)
+    assert found is None or isinstance(found.encoding.text(body), str)
+
+
+def test_markup_scripts_and_entities_are_not_read():
+    noise = "<script>var a = 'Привет, как дела? Это не текст страницы.'</script><!-- и это тоже -->&aacute;".encode("cp1251") * 20
+    found = guessed(noise + b"<p title='x'>" + CZECH.encode("cp1250"))
+    assert found is not None
+    assert found.encoding.name == "windows-1250"
+
+
+def test_a_hint_decides_what_few_letters_leave_open():
+    body = "úspěch".encode("cp852")
+    found = guessed(body, "cz")
+    assert found is not None
+    assert found.encoding.text(body) == "úspěch"
+
+
+@pytest.mark.parametrize(
+    ("body", "top", "languages"),
+    [
+        (b"", "cz", {"cs"}),
+        (b"<html lang='pl'>", "", {"pl"}),
+        (b'<HTML class=x LANG="zh-TW">', "hk", {"zh-hant"}),
+        (b"<html lang=no>", "no", {"nb"}),
+        (b"", "ch", {"de", "fr", "it"}),
+        (b"", "", set()),
+    ],
+)
+def test_hints(body, top, languages):
+    assert {language for language in hinted_languages(body, top) if language} == languages
+
+
+def contradicted(declared, body, hint=""):
+    encoding = encoding_of(declared)
+    assert encoding is not None
+    try:
+        utf_8 = body.decode()
+    except UnicodeDecodeError:
+        utf_8 = None
+    return is_contradicted(encoding, body, utf_8, True, hint)
+
+
+@pytest.mark.parametrize("language", ["cs", "pl", "ru", "el", "de", "fr", "tr", "ja", "ko", "zh", "he"])
+def test_no_right_word_is_doubted(language):
+    for paragraph in TEXTS[language]:
+        for encoding in ENCODINGS[language]:
+            assert not contradicted(encoding, written(paragraph, encoding)), (encoding, paragraph)
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [
+        ("windows-1252", "\n".join(TEXTS["cs"]).encode("cp1250")),
+        ("iso-8859-2", "\n".join(TEXTS["ru"]).encode("koi8-r")),
+        ("windows-1251", "\n".join(TEXTS["ru"]).encode("koi8-r")),
+        ("gbk", "\n".join(TEXTS["ru"]).encode("cp1251")),
+        ("shift_jis", TEXTS["ja"][0].encode("euc-jp")),
+        ("iso-8859-1", TEXTS["ja"][0].encode("euc-jp")),
+        ("iso-8859-1", CZECH.encode()),
+        ("utf-16", b"<html><title>plain"),
+        ("iso-8859-1", CZECH.encode("utf-16-le")),
+        ("iso-8859-3", "\n".join(TEXTS["ru"]).encode("cp866")),
+    ],
+)
+def test_a_declaration_that_makes_no_words_is_contradicted(declared, body):
+    assert contradicted(declared, body)
+
+
+@pytest.mark.parametrize("body", [b"", b"plain", "café".encode("latin-1"), b"\xff\xfe\xfd", "ŮúňŠ".encode("cp1250")])
+def test_few_letters_are_no_ground_for_doubt(body):
+    assert not contradicted("windows-1250", body)
