@@ -1,0 +1,184 @@
+"""A collection is searchable while it is crawled, and its index is what one made from scratch would be, whoever is killed when."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+import tantivy
+
+import periplus
+from periplus.api import following, indexing
+from periplus.api.following import Follower, catch_up, standing
+from periplus.search import index as search_index
+from periplus.search.fields import FORMS, ID, NAMES, TERM_FIELDS
+from periplus.search.index import FOLDER, open_index, read_state
+from periplus.store.sqlite import changes
+from stored import page, stored
+from testweb.recipes import web_of
+from testweb.server import serve
+from whole.voyage import crawled, environment, told, until
+
+HOME = "https://e.org/"
+
+
+def words(title, *links, text=""):
+    return page(title, *links).replace("</body>", f"<p>{text}</p></body>") if "</body>" in page(title) else page(title, *links) + f"<p>{text}</p>"
+
+
+WEB = {HOME: words("Harbour", *(f"/p{number}" for number in range(30)), text="Old lights.")} | {
+    f"https://e.org/p{number}": words(f"Lighthouse {number}", "/", f"/p{number // 2}", text=f"Příliš bright number{number} in cities.") for number in range(30)
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return stored(tmp_path / "e.org.periplus", WEB, [HOME])
+
+
+def contents(folder):
+    """Which pages hold which terms, field by field."""
+    index = open_index(folder)
+    searcher, schema = index.searcher(), index.schema
+    found = {}
+    for field in (*TERM_FIELDS, FORMS, NAMES):
+        for term, _ in searcher.terms_with_prefix(field, ""):
+            hits = searcher.search(tantivy.Query.term_query(schema, field, term), 1000).hits
+            pages = sorted(searcher.fast_field_values(ID, [place for _, place in hits]))
+            if pages:
+                found[field, term] = pages
+    return found
+
+
+def from_scratch(folder, tmp_path):
+    copy = tmp_path / "copy.periplus"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(FOLDER))
+    assert catch_up(copy)
+    return contents(copy)
+
+
+def urls(folder, query, **wish):
+    with periplus.open(folder) as collection:
+        return [hit.url for hit in collection.search(query, **wish).hits]
+
+
+def test_the_first_search_indexes_what_is_there(folder):
+    assert urls(folder, "lighthouse number7")[0] == "https://e.org/p7"
+    assert urls(folder, "harbour") == [HOME]
+    assert standing(folder) == (0, True)
+    with periplus.open(folder) as collection:
+        found = collection.search("prilis city", facets=True, limit=3, page=2)
+    assert found.total == 30
+    assert len(found.hits) == 3
+    assert [found.hits[0].snippet.text[start:end] for start, end in found.hits[0].snippet.marks] == ["Příliš", "cities"]
+    assert dict(found.facets[0].values) == {"e.org": 30}
+
+
+def test_the_command_shows_hits_and_speaks_json(folder, tmp_path):
+    said = told("search", "-c", folder, "lighthouse", "number3", cwd=tmp_path)
+    assert "https://e.org/p3" in said.stdout
+    assert "\x1b" not in said.stdout
+    found = json.loads(told("search", "-c", folder, "-f", "json", "-n", "1", "--facets", "lighthouse -number3", cwd=tmp_path).stdout)
+    assert found["total"] == 29
+    assert len(found["hits"]) == 1
+    assert told("search", "-c", folder, "nothingofthekind", cwd=tmp_path).stdout.strip() == "No page answers."
+    assert "up to date" in told("index", "-c", folder, cwd=tmp_path).stdout
+    assert "31 pages" in told("index", "-c", folder, "--anew", cwd=tmp_path).stdout
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL at one place."""
+
+
+PLACES = [
+    (search_index.IndexWriter, "put"),
+    (search_index.IndexWriter, "commit"),
+    (search_index, "_write_state"),
+    (changes, "passed"),
+    (following, "write_ranks"),
+]
+
+
+@pytest.mark.parametrize("place", range(len(PLACES)))
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(folder, tmp_path, monkeypatch, place, times):
+    where, name = PLACES[place]
+    real = getattr(where, name)
+    left = [times]
+
+    def dying(*arguments, **more):
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(following, "BATCH_PAGES", 7)
+    monkeypatch.setattr(following, "LOOK_S", 0.0001)
+    monkeypatch.setattr(where, name, dying)
+    with contextlib.suppress(Killed):
+        catch_up(folder)
+    monkeypatch.undo()
+    assert catch_up(folder)
+    assert contents(folder) == from_scratch(folder, tmp_path)
+
+
+def test_a_follower_that_is_killed_goes_on(folder, tmp_path):
+    expected = from_scratch(folder, tmp_path)
+    for _ in range(3):
+        child = indexing.start(folder)
+        until(lambda: read_state(folder) is not None, "the first state of the index")
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdin.close()
+    catch_up(folder)
+    assert contents(folder) == expected
+
+
+def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
+    child = indexing.start(folder)
+    indexing.finish(child, lambda: False)
+    assert (child.returncode, standing(folder)) == (0, (0, True))
+    orphan = subprocess.Popen([sys.executable, "-m", "periplus.api.following"], stdin=subprocess.PIPE, env=environment())
+    orphan.communicate(os.fsencode(folder) + b"\n", timeout=60)
+    assert orphan.returncode == 0
+
+
+@pytest.mark.parametrize("harm", ["gone", "other program", "older copy"])
+def test_an_index_that_is_missing_or_not_of_this_collection_is_made_anew(folder, tmp_path, harm):
+    catch_up(folder)
+    expected = contents(folder)
+    where = folder / FOLDER
+    if harm == "gone":
+        shutil.rmtree(where)
+    elif harm == "other program":
+        (where / "periplus.json").write_text('{"version": 0}')
+    else:
+        state = json.loads((where / "periplus.json").read_text())
+        (where / "periplus.json").write_text(json.dumps(state | {"position": [5, 0]}))
+    assert standing(folder)[0] == 31
+    catch_up(folder)
+    assert contents(folder) == expected
+
+
+def test_pages_are_found_while_their_crawl_runs(tmp_path):
+    folder = tmp_path / "c.periplus"
+    seen = []
+
+    def look(progress):
+        if progress.counts.fetched > 5 and not seen:
+            with Follower(folder) as follower:
+                follower.step()
+            with periplus.open(folder) as collection:
+                seen.append(collection.search("-nothingofthekind").total)
+        return False
+
+    with serve(web_of("graph seed=1 pages=60")) as server:
+        host = next(iter(server.web.sites))
+        crawled(folder, server, host, stop=look, workers=1)
+    assert catch_up(folder)
+    assert seen[0] > 5
+    assert standing(folder) == (0, True)
