@@ -19,7 +19,7 @@ def learned(site: Manual, most: int = PAGES) -> list[int]:
     """The order of `schedule.within`: a page can be asked for once a page that links to it was read."""
     order, seen, counts = PageOrder(), set[int](), list[int]()
     pages, layers, offered = [0], [0], {0}
-    order.offer(_sighting(site, 0, "", "", -1, 0, 0))
+    order.offer(Sighting(_url(site, 0), "", "", -1, 0, 0))
     while len(counts) < most and (number := order.next()) is not None:
         page = pages[number]
         fresh = set(site.external[page]) - seen
@@ -31,12 +31,12 @@ def learned(site: Manual, most: int = PAGES) -> list[int]:
                 offered.add(target)
                 pages.append(target)
                 layers.append(layers[number] + 1)
-                order.offer(_sighting(site, target, anchor, position, page, len(fresh), layers[-1]))
+                order.offer(Sighting(_url(site, target), anchor, position, page, len(fresh), layers[-1]))
     return counts
 
 
-def _sighting(site: Manual, page: int, anchor: str, position: str, source: int, links: int, layer: int) -> Sighting:
-    return Sighting(Url(f"http://{site.name}.test{site.paths[page]}"), anchor, position, source, links, layer)
+def _url(site: Manual, page: int) -> Url:
+    return Url(f"http://{site.name}.test{site.paths[page]}")
 
 
 def in_hindsight(site: Manual, most: int = PAGES) -> list[int]:
@@ -50,7 +50,7 @@ def in_hindsight(site: Manual, most: int = PAGES) -> list[int]:
             break
         counts.append(len(best))
         for targets in left.values():
-            targets -= best
+            targets.difference_update(best)
     return counts
 
 

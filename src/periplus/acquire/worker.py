@@ -13,24 +13,22 @@ import heapq
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
-from periplus.acquire.aliases import Aliases
 from periplus.acquire.checking import check_of
+from periplus.acquire.crew import Crew
 from periplus.acquire.fetch import reason_of, visit_of
 from periplus.acquire.harvest import Harvester
 from periplus.acquire.held import HeldHost
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.acquire.settle import bug, completion_of, recognised
-from periplus.model.crawl_store import CrawlStore
-from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, FamilyRecord, Lease, Task
-from periplus.model.ports import Clock, Policy, Response, Transport, TrapSense
+from periplus.acquire.turns import preferred
+from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
+from periplus.model.ports import Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import UrlId
 from periplus.settings import Settings
-from periplus.urls.scope import SiteScope
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
@@ -41,20 +39,6 @@ MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it c
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
-
-
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """What a worker works with."""
-
-    store: CrawlStore
-    transport: Transport
-    clock: Clock
-    policy: Policy
-    sense: Callable[[list[FamilyRecord]], TrapSense]
-    scope: SiteScope
-    mine: frozenset[str]  # hosts declared one's own: names, or names with ports
-    aliases: Aliases
 
 
 class Worker:
@@ -184,6 +168,17 @@ class Worker:
     def _start_due(self, now: float) -> float:
         """Starts what may start; returns the seconds until the next host is due."""
         while self._due and self._due[0][0] <= now and self._transport.in_flight < self._manners.concurrency:
+            for host in self._turn(now):
+                self._serve(host, now)
+        if not self._due:
+            return TICK_S
+        return max(0.0, self._due[0][0] - now) if self._transport.in_flight < self._manners.concurrency else TICK_S
+
+    def _turn(self, now: float) -> Sequence[HeldHost]:
+        """The host that is due longest; under a policy that chooses page by page, those it prefers of all that are due."""
+        by_page = self._crew.policy.by_page
+        due: list[HeldHost] = []
+        while self._due and self._due[0][0] <= now and (by_page or not due):
             due_at, host_id = heapq.heappop(self._due)
             host = self._held.get(host_id)
             if host is None or host.due_at != due_at:
@@ -192,10 +187,12 @@ class Worker:
             if host.pace.not_before > now:
                 self._schedule(host)
             else:
-                self._serve(host, now)
-        if not self._due:
-            return TICK_S
-        return max(0.0, self._due[0][0] - now) if self._transport.in_flight < self._manners.concurrency else TICK_S
+                due.append(host)
+        chosen = preferred(due, self._crew.policy, self._manners.concurrency - self._transport.in_flight, now) if by_page else due
+        for host in due:
+            if host not in chosen:
+                self._schedule(host)
+        return chosen
 
     def _serve(self, host: HeldHost, now: float) -> None:
         """One turn of a host that is due: starts one request, or finds out why it cannot."""
@@ -255,7 +252,7 @@ class Worker:
         if host.uncommitted >= self._keeping.commit_pages:  # many that needed no request: they are not gathered without end
             host.dry = self._commit_now = True
             return False
-        tasks, later_s = self._store.take(host.lease, TAKE, frozenset(host.in_hand), self._clock.now())
+        tasks, later_s = self._store.take(host.lease, 1 if self._crew.policy.by_page else TAKE, frozenset(host.in_hand), self._clock.now())
         host.tasks.extend(tasks)
         host.in_hand.update((task.layer, task.seq) for task in tasks)
         if tasks:
@@ -338,6 +335,8 @@ class Worker:
             self._finish(host, checked.completion)
             return
         harvest = self._harvester.of(request, visit)
+        if request.purpose is Purpose.PAGE and not isinstance(visit.outcome, Skipped):
+            self._crew.policy.told(host.lease.site, harvest.document, visit.took_s)
         if harvest.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._crew.aliases.learn(request.url, harvest.document)
             near = [found.url for found in harvest.candidates if found.host == host.lease.host and found.page is None]

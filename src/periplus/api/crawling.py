@@ -18,9 +18,10 @@ from types import FrameType
 
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.clock import SystemClock
+from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
-from periplus.acquire.worker import Crew, Worker
+from periplus.acquire.worker import Worker
 from periplus.api import indexing
 from periplus.api.rules import apply_rules, rules_text
 from periplus.document.formats.table import may_be_read

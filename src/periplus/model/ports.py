@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from periplus.model.frontier import FamilyRecord, ReadyHost
+from periplus.model.page import Document
 from periplus.model.visit import Cause, Cut, Headers, Request
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
 
 
 class Clock(Protocol):
@@ -24,8 +25,15 @@ class Clock(Protocol):
 class Policy(Protocol):
     """Which hosts are worth the next requests. Every crawl is the same engine under another policy."""
 
+    @property
+    def by_page(self) -> bool:
+        """Whether it chooses the host of each single request. Else it is asked which hosts to lease, and those take turns as they are due."""
+
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         """The ids of at most `most` of the ready hosts, best first."""
+
+    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
+        """What came of a page of the site: the document, None where there was none; and how long the exchange took."""
 
 
 class TrapSense(Protocol):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from periplus.model.frontier import ReadyHost
+from periplus.model.page import Document
+from periplus.model.web import SiteKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,11 @@ class SiteTurns:
     """
 
     quantum: int  # pages
+    by_page: bool = False
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         turns = sorted(ready, key=lambda host: (host.site_fetched // self.quantum, host.wait_s, host.host))
         return [host.host_id for host in turns[:most]]
+
+    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
+        """What a page brought changes no turn."""

@@ -1,0 +1,103 @@
+"""How much of what could have been found does each rule find?
+
+Prints shares of the exact offline optimum with standard errors, over made worlds (seeds that no constant was set on) and over random tens of real
+manuals; whether the published order of the rules comes out; and what the learned order of pages within a site adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import reading
+from manuals import Manual, manuals
+from numpy.typing import NDArray
+from play import play
+from worlds import KINDS, PAGES, SITES, Counts, optimum, worlds
+
+from periplus.schedule.bandit.names import rule_named
+
+FIRST_SEED = 10_000
+RULES = ("r1", "r2:5", "r2:20", "r2:50", "r2:100", "r3", "ucb1-tuned", "kl-ucb", "thompson", "gittins", "raw-ucb", "good-ucb", "scout")
+SELF_LINKING = frozenset({"cppreference"})  # one link to its own canonical address on each page: no external links
+LEAST_PAGES = 100
+FEW = 200  # pages of ten sites together, for the order within
+
+
+def shares(rule: str, counts: Counts, best: NDArray[np.float64], budget: int = PAGES) -> NDArray[np.float64]:
+    return play(rule_named(rule, budget, SITES), counts, budget=budget) / best
+
+
+def figure(values: NDArray[np.float64]) -> str:
+    return f"{values.mean():.3f} ({values.std() / np.sqrt(len(values)):.3f})"
+
+
+def families(number: int, sites: list[Manual]) -> dict[str, Counts]:
+    """The manuals are few, so draws of ten of them overlap: their standard error is that of the draws, not of the sites."""
+    found = {kind: worlds(kind, FIRST_SEED, number) for kind in KINDS}
+    if len(sites) >= SITES:
+        found["manuals"] = reading.world([reading.breadth_first(site) for site in sites], number, SITES, FIRST_SEED)[0]
+    return found
+
+
+def rules_table(found: dict[str, Counts], best: dict[str, NDArray[np.float64]], rules: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    table: dict[str, dict[str, float]] = {}
+    print(f"{'rule':12}" + "".join(f"{kind:>16}" for kind in found) + f"{'mean':>8}")
+    for rule in rules:
+        row = {kind: shares(rule, counts, best[kind]) for kind, counts in found.items()}
+        table[rule] = {kind: float(values.mean()) for kind, values in row.items()}
+        print(f"{rule:12}" + "".join(f"{figure(values):>16}" for values in row.values()) + f"{np.mean(list(table[rule].values())):8.3f}", flush=True)
+    return table
+
+
+def order_of_printed(found: dict[str, Counts]) -> None:
+    """How the printed rules stand to one another, on average and in single worlds."""
+    for kind in KINDS:
+        links = {rule: play(rule_named(rule, PAGES, SITES), found[kind]) for rule in ("r1", "r2:20", "r3")}
+        means = {rule: values.mean() for rule, values in links.items()}
+        best = np.argmax(list(links.values()), axis=0)
+        ratio = links["r2:20"] / np.maximum(links["r1"], 1)
+        print(
+            f"{kind:11} r1 {means['r1']:6.0f}  r2/r1 {means['r2:20'] / means['r1']:.2f}  r3/r1 {means['r3'] / means['r1']:.2f}; best in single worlds: "
+            f"r1 {np.mean(best == 0):.0%}, r2 {np.mean(best == 1):.0%}, r3 {np.mean(best == 2):.0%}; "
+            f"r2/r1 from {np.quantile(ratio, 0.1):.2f} to {np.quantile(ratio, 0.9):.2f} (10 to 90 %)",
+            flush=True,
+        )
+
+
+def order_within(sites: list[Manual], number: int) -> dict[str, float]:
+    """Ten manuals at a time, against the best of all breadth-first prefixes of PAGES pages together."""
+    ways = {"breadth": reading.breadth_first, "learned": reading.learned, "hindsight": reading.in_hindsight}
+    made = {way: reading.world([order(site) for site in sites], number, SITES, FIRST_SEED)[0] for way, order in ways.items()}
+    best = optimum(made["breadth"])
+    found = {}
+    for pages in (FEW, PAGES):
+        for way, counts in made.items():
+            values = optimum(counts, pages) / best if way == "hindsight" else shares("scout", counts, best, pages)
+            found[f"{way} {pages}"] = float(values.mean())
+            print(f"{pages:5} pages, {way:10} {figure(values)}", flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=400, help="of each kind")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="where Debian's documentation packages are unpacked")
+    parser.add_argument("--rules", nargs="*", default=RULES)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    sites = [site for site in manuals(options.root) if site.name not in SELF_LINKING and len(site.paths) >= LEAST_PAGES]
+    found = families(options.worlds, sites)
+    best = {kind: np.maximum(optimum(counts), 1) for kind, counts in found.items()}
+    figures: dict[str, object] = {"rules": rules_table(found, best, tuple(options.rules))}
+    order_of_printed(found)
+    if len(sites) >= SITES:
+        figures["within"] = order_within(sites, min(options.worlds, 100))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

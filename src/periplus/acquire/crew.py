@@ -1,0 +1,26 @@
+"""What does a worker work with?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from periplus.acquire.aliases import Aliases
+from periplus.model.crawl_store import CrawlStore
+from periplus.model.frontier import FamilyRecord
+from periplus.model.ports import Clock, Policy, Transport, TrapSense
+from periplus.urls.scope import SiteScope
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What a worker works with."""
+
+    store: CrawlStore
+    transport: Transport
+    clock: Clock
+    policy: Policy
+    sense: Callable[[list[FamilyRecord]], TrapSense]
+    scope: SiteScope
+    mine: frozenset[str]  # hosts declared one's own: names, or names with ports
+    aliases: Aliases

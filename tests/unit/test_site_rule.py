@@ -1,0 +1,126 @@
+"""A rule of choice as the policy of a crawl."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from periplus.document.understand import understand
+from periplus.errors import UsageError
+from periplus.model.frontier import ReadyHost
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import HostKey, SiteKey, Url
+from periplus.schedule.bandit.names import RULES, rule_named
+from periplus.schedule.bandit.policy import SiteRule
+from periplus.schedule.bandit.reward import Novelty
+from periplus.urls.hosts import host_name
+
+SITES = 12
+RICH = 7
+
+
+def site_of(url: Url) -> SiteKey:
+    return SiteKey(host_name(url))
+
+
+def policy(name: str = "scout", **other) -> SiteRule:
+    return SiteRule(rule_named(name, 600, SITES), Novelty("page", site_of), seed=5, **other)
+
+
+def host(site: int, wait_s: float = 0.0) -> ReadyHost:
+    return ReadyHost(site, HostKey(f"s{site}.test:80"), SiteKey(f"s{site}.test"), 1, 0, wait_s)
+
+
+def played(rule: SiteRule, pages: int, *, lengths: int = 10_000) -> list[int]:
+    """Sites asked, one page at a time; site RICH brings 3 links on each second page, the others hardly any."""
+    asked: list[int] = []
+    for _ in range(pages):
+        ready = [host(site) for site in range(SITES) if asked.count(site) < lengths]
+        if not ready:
+            break
+        (site,) = rule.choose(ready, 1)
+        number = asked.count(site)
+        rule.book(SiteKey(f"s{site}.test"), 3.0 * (number % 2) if site == RICH else float(number % 40 == 39))
+        asked.append(site)
+    return asked
+
+
+@pytest.mark.parametrize("name", [*RULES, "r2:5", "r3:4", "quantum:3"])
+def test_every_rule_asks_each_site_first_and_no_exhausted_one(name: str):
+    asked = played(policy(name), 130, lengths=10)
+    assert sorted(asked) == sorted(list(range(SITES)) * 10)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_same_seed_gives_the_same_choices(name: str):
+    assert played(policy(name), 80) == played(policy(name), 80)
+
+
+def test_our_rule_gives_one_rich_site_twice_its_share():
+    """Where many pages bring a little it goes on looking everywhere: sites of that kind dry up."""
+    assert played(policy(), 500).count(RICH) > 2 * 500 / SITES
+
+
+@pytest.mark.parametrize("name", ["r2", "kl-ucb", "thompson", "gittins", "raw-ucb", "good-ucb"])
+def test_one_rich_site_gets_most_pages(name: str):
+    assert played(policy(name), 500).count(RICH) > 250
+
+
+def test_no_favourite_is_waited_for_while_others_are_ready():
+    rule = policy("kl-ucb")
+    played(rule, 300)
+    ready = [host(site, wait_s=0.4 if site == RICH else 0.0) for site in range(SITES)]
+    chosen = rule.choose(ready, SITES)
+    assert chosen[-1] == RICH and sorted(chosen) == list(range(SITES))
+    assert dataclasses.replace(rule, patience_s=0.5).choose(ready, 1) == [RICH]
+
+
+def test_where_seconds_are_the_cost_a_slow_host_comes_later():
+    rule = policy("r2:1", cost="seconds")
+    for site, took_s in ((0, 2.0), (1, 0.2)):
+        for _ in range(10):
+            rule.book(SiteKey(f"s{site}.test"), 2.0 if site == 0 else 1.0, took_s=took_s)
+    assert rule.choose([host(0), host(1)], 1) == [1]
+
+
+def test_with_many_sites_the_scores_lag_little_behind():
+    """The incremental path against the plain one."""
+    many, rng = policy(), np.random.default_rng(2)
+    for _ in range(2000):
+        site = int(rng.integers(300))
+        many.book(SiteKey(f"s{site}.test"), float(rng.poisson(site / 100)))
+        many.choose([host(site)], 1)
+    lagging = many.scores()
+    many._whole_at = -1
+    for site, score in many.scores().items():
+        assert lagging[site] == pytest.approx(score, rel=0.05)
+
+
+def test_new_links_count_once_a_site_and_by_unit():
+    def page(*links: str):
+        body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
+        return understand(Url("http://s1.test/"), Fetched(200, Headers((("content-type", "text/html"),)), b"<html><body>" + body))
+
+    first = page("/inner", "http://a.org/1", "http://a.org/1", "http://a.org/2", "mailto:x@a.org")
+    second = page("http://a.org/2", "http://b.a.org/", "http://c.org/")
+    for unit, counts in (("page", [2, 2]), ("host", [1, 2]), ("domain", [1, 1])):
+        novelty = Novelty(unit, site_of)
+        assert [novelty.of(SiteKey("s1.test"), document).new for document in (first, second)] == counts
+    assert novelty.of(SiteKey("s2.test"), second).new == 2
+
+
+def test_a_link_met_again_is_no_single_any_more():
+    novelty = Novelty("page", site_of)
+    document = understand(Url("http://s1.test/"), Fetched(200, Headers((("content-type", "text/html"),)), b'<a href="http://a.org/">x</a>'))
+    found = [novelty.of(SiteKey("s1.test"), document) for _ in range(3)]
+    assert [reward.new for reward in found] == [1, 0, 0]
+    assert [reward.met_again for reward in found] == pytest.approx([0, 0.99, 0])
+
+
+def test_an_unknown_rule_is_refused_with_the_names():
+    with pytest.raises(UsageError, match="scout"):
+        rule_named("best", 100, 3)
+    with pytest.raises(UsageError, match="pages"):
+        rule_named("r1", 0, 3)
