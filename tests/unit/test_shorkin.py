@@ -1,6 +1,5 @@
 """Shorkin's method on small made sites."""
 
-
 from periplus.analyse.fragmenters import chains, covered, fragments
 from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import clusters_of, extended, matched, navigation_of
