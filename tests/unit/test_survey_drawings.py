@@ -16,7 +16,9 @@ from periplus.errors import UsageError
 from periplus.present.fragment_files import json_schema, schema
 from periplus.present.heat_map import STEPS, shade
 from periplus.present.layout import apart, placed
+from periplus.present.network import network_of
 from periplus.present.network_files import matrix_of
+from periplus.present.network_svg import write_network_svg
 from periplus.present.survey_tables import TABLES, survey_table
 from periplus.present.yield_svg import nice
 from stored import page, stored
@@ -110,6 +112,14 @@ def test_the_network_reaches_graph_programs_whole(found):
     table = matrix_of(found)
     assert inner == {(a, b): table[a][b] for a in range(5) for b in range(5) if a != b and table[a][b]}
     assert {data["set"] for _, data in graph.nodes(data=True)} == {"target", "strong"}
+
+
+def test_what_is_not_drawn_is_told(found):
+    network = network_of(found, max_sites=2)
+    assert (len(network.sites), network.targets_left_out, network.left_out) == (2, 3, len(found.companions))
+    out = io.StringIO()
+    write_network_svg(network, "T", "", out)
+    assert f"not drawn: 3 sites of the target set, {len(found.companions)} companion sites" in out.getvalue()
 
 
 def test_the_matrix_is_the_same_as_csv_and_for_pajek(found):

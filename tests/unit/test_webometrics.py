@@ -289,3 +289,14 @@ def test_an_empty_fragment_has_figures_of_nothing():
     assert connectivity(links, (), 0)[0].density == 0.0
     assert suffix_tallies(links, (), 0, inward=True) == ()
     assert math.isclose(sum(connectivity(links, (), 0)[0].strong), 0)
+
+
+def test_sites_that_all_link_to_all_have_co_links_too():
+    """A thousand dense sites once were too many pairs for a list of them."""
+    size = 600
+    source, end = np.divmod(np.arange(size * size), size)
+    other = source != end
+    links = UnitLinks(DocumentModel.PAGE, source[other].astype(np.int32), end[other].astype(np.int32), np.ones(int(other.sum()), np.int64))
+    first = [(0, place, size - 2) for place in (1, 2, 3)]
+    assert [tuple(pair) for pair in co_inlinks(links, size, most=3)] == first
+    assert [tuple(pair) for pair in couplings(links, size, most=3)] == first

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from periplus.model.survey import CompanionClass
-from periplus.model.webometrics import SurveyResults
+from periplus.model.webometrics import SurveyResults, UnitFigures
 
 SHOWN_CLASSES = frozenset({CompanionClass.COMMUNICATOR, CompanionClass.STRONG, CompanionClass.WEAK})
 TARGET = "target"
@@ -34,10 +34,12 @@ class Network:
     sites: tuple[NetworkSite, ...]
     arrows: tuple[tuple[int, int, int], ...]
     left_out: int  # companion sites that are not among the sites
+    targets_left_out: int = 0  # sites of the target set that are not
 
 
 def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[CompanionClass] = SHOWN_CLASSES) -> Network:
-    """The target set and, as far as max_sites allows, the companion sites of these classes that most units link to."""
+    """The target set, of more than max_sites those of most links, and as far as there is room the companion sites of these classes that most
+    units link to."""
     sites = [
         NetworkSite(
             figures.unit,
@@ -48,7 +50,7 @@ def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[C
             figures.fetched or figures.waiting,
             figures.in_units,
         )
-        for figures in found.figures[:max_sites]
+        for figures in _shown(found, max_sites)
     ]
     companions = [site for site in found.companions if site.kind in classes][: max(max_sites - len(sites), 0)]
     sites += [
@@ -61,4 +63,10 @@ def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[C
     kept = (source >= 0) & (end >= 0) & (source != end)
     rows = zip(source[kept].tolist(), end[kept].tolist(), found.matrix.counts[kept].tolist(), strict=True)
     arrows = sorted(rows, key=lambda arrow: (-arrow[2], arrow[0], arrow[1]))
-    return Network(tuple(sites), tuple(arrows), len(found.companions) - len(companions))
+    return Network(tuple(sites), tuple(arrows), len(found.companions) - len(companions), max(found.chosen - max_sites, 0))
+
+
+def _shown(found: SurveyResults, most: int) -> list[UnitFigures]:
+    """The target units of most links in and out, in their order."""
+    ranked = sorted(found.figures, key=lambda row: (-(row.in_links + row.out_links), row.unit))[:most]
+    return sorted(ranked, key=lambda row: row.unit)

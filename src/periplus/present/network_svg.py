@@ -216,7 +216,8 @@ def _legend(drawing: _Drawing, title: str, about: str, arrows: int) -> Iterator[
         yield f'<line class="arrow" stroke-width="{_width(drawing, links):.2f}" x1="{x:.0f}" y1="93" x2="{x + 26:.0f}" y2="93"/>'
         yield f'<text class="soft" x="{x + 31:.0f}" y="97">{number(links)}</text>\n'
         x += 44 + SIGN * len(number(links))
-    omitted = [count_of(network.left_out, "companion site")] * bool(network.left_out)
+    omitted = [count_of(network.targets_left_out, "site") + " of the target set"] * bool(network.targets_left_out)
+    omitted += [count_of(network.left_out, "companion site")] * bool(network.left_out)
     omitted += [count_of(len(network.arrows) - arrows, "weaker arrow")] * (len(network.arrows) > arrows)
     if omitted:
         yield f'<text class="soft" x="{x:.0f}" y="97">not drawn: {", ".join(omitted)}</text>\n'
