@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TextIO
+
+import numpy as np
 
 from periplus.model.webometrics import SurveyResults
 from periplus.present.graphs import GEXF
@@ -61,12 +65,19 @@ def said_of(found: SurveyResults) -> str:
 
 def matrix_of(found: SurveyResults) -> list[list[int]]:
     """The interlinking matrix of the target set: row = source, self-links on the diagonal."""
-    table = [[0] * found.chosen for _ in range(found.chosen)]
+    return list(matrix_rows(found))
+
+
+def matrix_rows(found: SurveyResults) -> Iterator[list[int]]:
+    """The same row by row: of 10,000 sites it would be a hundred million numbers at once."""
     links = found.matrix
-    for source, end, count in zip(links.sources.tolist(), links.ends.tolist(), links.counts.tolist(), strict=True):
-        if source < found.chosen and end < found.chosen:
-            table[source][end] = count
-    return table
+    bounds = np.searchsorted(links.sources, np.arange(found.chosen + 1))
+    for first, past in pairwise(bounds.tolist()):
+        row = [0] * found.chosen
+        for end, count in zip(links.ends[first:past].tolist(), links.counts[first:past].tolist(), strict=True):
+            if end < found.chosen:
+                row[end] = count
+        yield row
 
 
 def write_matrix_csv(found: SurveyResults, out: TextIO) -> None:
@@ -74,7 +85,7 @@ def write_matrix_csv(found: SurveyResults, out: TextIO) -> None:
     names = [_cell(unit.name) for unit in found.units[: found.chosen]]
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow([f"{found.method.model.value} links from / to", *names])
-    writer.writerows([name, *row] for name, row in zip(names, matrix_of(found), strict=True))
+    writer.writerows([name, *row] for name, row in zip(names, matrix_rows(found), strict=True))
 
 
 def _cell(name: str) -> str:
