@@ -27,7 +27,7 @@ _SVG_HOLDERS = frozenset({"foreignObject", "desc", "title"})
 _MATHML_HOLDERS = frozenset({"mi", "mo", "mn", "ms", "mtext"})
 _MATHML_ALWAYS = frozenset({"mglyph", "malignmark"})
 _HTML_ANNOTATIONS = frozenset({"text/html", "application/xhtml+xml"})
-_CACHED_NAMES = 4096  # a page has some 60; hostile ones may have any number
+_CACHED_NAMES = 4096  # a page has tens; hostile ones may have any number
 _NAME_STARTS = (
     r"A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
     r"\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
