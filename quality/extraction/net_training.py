@@ -1,0 +1,92 @@
+"""How does the small net learn? By gradient descent on the word F1 of whole pages, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from periplus.analyse.content.learnt import FARTHEST
+
+Floats = npt.NDArray[np.float32]
+HIDDEN = 32
+ROUNDS = 12
+BATCH = 16  # pages
+RATE = 3e-3
+DECAY = 1e-3
+DROPPED = 0.05  # share of measures that are left out at each step
+_MOST_ERROR = 0.5  # of a page's words that one block may weigh
+
+
+class Example(NamedTuple):
+    """One page."""
+
+    measures: Floats  # [n, m]
+    share: Floats  # of each block's words that are content
+    words: Floats
+    gold_words: float
+    weight: float
+
+
+class Learnt(NamedTuple):
+    """As `periplus.analyse.content.learnt.Net`, not yet turned."""
+
+    mean: Floats
+    spread: Floats
+    layers: list[list[Floats]]  # weights and bias of each of two layers
+
+
+def scaled(measures: Floats, mean: Floats, spread: Floats) -> Floats:
+    """What the net sees."""
+    return np.clip((measures - mean) / spread, -FARTHEST, FARTHEST)
+
+
+def forward(layers: list[list[Floats]], inputs: Floats) -> tuple[Floats, Floats]:
+    """The hidden layer and the shares."""
+    hidden = np.maximum(inputs @ layers[0][0] + layers[0][1], 0)
+    return hidden, 1 / (1 + np.exp(-np.clip((hidden @ layers[1][0] + layers[1][1])[:, 0], -30, 30)))
+
+
+def learn(sample: Callable[[np.random.Generator], list[Example]], seed: int = 0) -> Learnt:
+    """sample: the pages of one round, another choice in each."""
+    rng = np.random.default_rng(seed)
+    first = np.concatenate([example.measures[::5] for example in sample(rng)])
+    mean, spread = first.mean(axis=0), first.std(axis=0) + np.float32(1e-3)
+    sizes = (len(mean), HIDDEN, 1)
+    layers = [[(rng.standard_normal(pair) * np.sqrt(2 / pair[0])).astype(np.float32), np.zeros(pair[1], np.float32)] for pair in pairwise(sizes)]
+    slow, fast = ([[np.zeros_like(part) for part in layer] for layer in layers] for _ in range(2))
+    steps, step = ROUNDS * (len(sample(rng)) // BATCH + 1), 0
+    for _ in range(ROUNDS):
+        pages = sample(rng)
+        order = rng.permutation(len(pages))
+        for start in range(0, len(order), BATCH):
+            step += 1
+            gradients = _gradients(layers, [pages[at] for at in order[start : start + BATCH]], (mean, spread), rng)
+            rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps)) * min(1, step / 50)
+            for at, layer in enumerate(layers):
+                for part, gradient in enumerate(gradients[at]):  # Adam
+                    slow[at][part] = 0.9 * slow[at][part] + 0.1 * gradient
+                    fast[at][part] = 0.99 * fast[at][part] + 0.01 * gradient * gradient
+                    move = slow[at][part] / (1 - 0.9**step) / (np.sqrt(fast[at][part] / (1 - 0.99**step)) + 1e-8)
+                    layer[part] -= rate * (move + (DECAY * layer[part] if part == 0 else 0))
+    return Learnt(mean, spread, layers)
+
+
+def _gradients(layers: list[list[Floats]], pages: list[Example], scale: tuple[Floats, Floats], rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
+    inputs = scaled(np.concatenate([page.measures for page in pages]), *scale)
+    inputs = inputs * (rng.random(inputs.shape[1], dtype=np.float32) > DROPPED)
+    share, words = np.concatenate([page.share for page in pages]), np.concatenate([page.words for page in pages])
+    page_of = np.repeat(np.arange(len(pages)), [len(page.words) for page in pages])
+    gold = np.array([page.gold_words + 1 for page in pages])
+    weight = np.array([page.weight for page in pages]) / len(pages)
+    hidden, found = forward(layers, inputs)
+    error = (found - share) * np.minimum(words / (gold + 20)[page_of], _MOST_ERROR)  # of the likelihood
+    right = np.bincount(page_of, weights=found * share * words, minlength=len(pages))
+    size = np.bincount(page_of, weights=found * words, minlength=len(pages)) + gold
+    error += -2 * (share * words / size[page_of] - (right / size**2)[page_of] * words) * found * (1 - found)  # of 1 - F1
+    down = (error * weight[page_of]).astype(np.float32)[:, None]
+    back = (down @ layers[1][0].T) * (hidden > 0)
+    return [(inputs.T @ back, back.sum(axis=0)), (hidden.T @ down, down.sum(axis=0))]

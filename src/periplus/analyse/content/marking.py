@@ -1,0 +1,40 @@
+"""Which blocks of a page are its content, judged by the page and by what is known of its site?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from periplus.analyse.content import features, second
+from periplus.analyse.content.evidence import SiteEvidence
+from periplus.analyse.content.features import Floats
+from periplus.analyse.content.learnt import Forest, Net, weights
+from periplus.model.page import Block, Part
+
+_AT_ONCE = 8_192  # blocks that the trees judge together: 8 MB of numbers
+
+
+def parts_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, learnt: bool = True) -> tuple[Part, ...]:
+    """One part for each block.
+
+    evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among those that
+    evidence has learnt.
+    """
+    return tuple(Part.CONTENT if score > weights().threshold else Part.NAVIGATION for score in scores_of(blocks, evidence, learnt=learnt).tolist())
+
+
+def scores_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats:
+    """float32[n]: how surely each block is content, 0 to 1."""
+    if not blocks:
+        return np.zeros(0, dtype=np.float32)
+    known = weights()
+    seen = (evidence or SiteEvidence()).seen(blocks, counted=learnt and evidence is not None)
+    page = features.Page(blocks)
+    measures = features.matrix(page, blocks, seen, known.names)
+    first = _judged(known.first, measures)
+    return _judged(known.second, np.concatenate((measures, second.matrix(page, first))))
+
+
+def _judged(learnt: Forest | Net, measures: Floats) -> Floats:
+    return np.concatenate([learnt.scores(measures[:, start : start + _AT_ONCE]) for start in range(0, measures.shape[1], _AT_ONCE)])

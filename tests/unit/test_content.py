@@ -1,0 +1,146 @@
+"""Content apart from navigation, on small pages whose parts one can see."""
+
+import random
+
+import numpy as np
+import pytest
+
+from periplus.analyse.content.evidence import SiteEvidence, digests_of
+from periplus.analyse.content.learnt import Forest
+from periplus.analyse.content.letters import CLASSES, COMMA, DIGIT, LOWER, MARK, SPACE, STOP, UPPER, WIDE, counts
+from periplus.analyse.content.marking import parts_of, scores_of
+from periplus.analyse.content.paths import facts
+from periplus.document import html
+from periplus.document.blocks import blocks_of
+from periplus.model.page import Block, BlockKind, Part
+
+WORDS = ("river", "stone", "winter", "bridge", "market", "letter", "harbour", "captain", "morning", "village", "silver", "garden", "window", "question")
+MENU = ("Home", "World news", "Sport", "Culture", "Weather", "About us")
+
+
+def sentences(rng, count):
+    return " ".join(" ".join(rng.choices(WORDS, k=rng.randint(7, 16))).capitalize() + ", she said." for _ in range(count))
+
+
+def made_page(number, *, template="old"):
+    """A story between a menu with an active item, a dated line and a footer."""
+    rng = random.Random(number)
+    menu = "".join(f'<li{" class=active" if at == number % 6 else ""}><a href="/{at}">{text}</a></li>' for at, text in enumerate(MENU))
+    story = "".join(f"<p>{sentences(rng, 4)}</p>" for _ in range(5))
+    title = " ".join(rng.choices(WORDS, k=5)).capitalize()
+    names = {"old": ("menu", "story", "footer"), "new": ("topbar navigation", "page-body", "bottom")}[template]
+    text = (
+        f"<title>{title}</title><div class='{names[0]}'><ul>{menu}</ul></div><div class='{names[1]}'><h1>{title}</h1>{story}</div>"
+        f"<div class='{names[2]}'>Copyright 20{number + 10} The Paper | Page served on 2{number}.11.2026 | <a href='/imprint'>Imprint</a></div>"
+    )
+    return blocks_of(html.parse(text))
+
+
+def learnt(pages):
+    evidence = SiteEvidence()
+    for page in pages:
+        evidence.learn(page)
+    return evidence
+
+
+def texts(blocks, parts, part):
+    return [block.text for block, found in zip(blocks, parts, strict=True) if found is part]
+
+
+def test_menu_active_item_and_dated_footer_are_navigation_and_the_story_is_content():
+    pages = [made_page(number) for number in range(8)]
+    evidence = learnt(pages)
+    for blocks in pages:
+        parts = parts_of(blocks, evidence)
+        navigation, content = texts(blocks, parts, Part.NAVIGATION), texts(blocks, parts, Part.CONTENT)
+        assert {text for text in navigation if text in MENU} == set(MENU)
+        assert any(text.startswith("Copyright") for text in navigation)
+        assert len([text for text in content if text.endswith("she said.")]) == 5
+
+
+def test_a_single_page_is_judged_by_itself():
+    blocks = made_page(3)
+    content = texts(blocks, parts_of(blocks), Part.CONTENT)
+    assert len([text for text in content if text.endswith("she said.")]) == 5
+    assert not set(content) & set(MENU)
+
+
+def test_after_a_redesign_old_counts_do_not_make_new_pages_content_navigation():
+    evidence = learnt([made_page(number) for number in range(12)])
+    new = [made_page(number, template="new") for number in range(20, 26)]
+    for blocks in new:
+        evidence.learn(blocks)
+    for blocks in new:
+        content = texts(blocks, parts_of(blocks, evidence), Part.CONTENT)
+        assert len([text for text in content if text.endswith("she said.")]) == 5
+        assert not set(content) & set(MENU)
+
+
+def test_a_page_that_is_fetched_later_is_marked_by_what_is_known():
+    evidence = learnt([made_page(number) for number in range(8)])
+    later = made_page(31)
+    assert parts_of(later, evidence, learnt=False) == parts_of(later, learnt([*(made_page(number) for number in range(8)), later]))
+
+
+def test_no_blocks_have_no_parts():
+    assert parts_of(()) == ()
+    assert parts_of((), SiteEvidence()) == ()
+
+
+def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
+    first, second = Block(BlockKind.ITEM, "Page 3 of 17", "ul#a/li"), Block(BlockKind.ITEM, "page 4 OF 18", "ul#a/li.active")
+    assert digests_of([first]) == digests_of([second])
+    assert facts("div#post-17/p").key == facts("div#post-18/p").key
+    assert facts("div#post/p").key != facts("div#post/ul").key
+
+
+def test_what_is_forgotten_was_never_learnt():
+    pages = [made_page(number) for number in range(5)]
+    evidence = learnt(pages)
+    extra = made_page(9)
+    before = evidence.to_bytes()
+    evidence.learn(extra)
+    evidence.forget(extra)
+    assert sorted(before) == sorted(evidence.to_bytes())
+
+
+def test_evidence_stays_small_and_keeps_what_every_page_carries(monkeypatch):
+    monkeypatch.setattr("periplus.analyse.content.evidence.TEXTS_KEPT", 200)
+    monkeypatch.setattr("periplus.analyse.content.evidence.PATHS_KEPT", 10)
+    pages = [made_page(number) for number in range(60)]
+    evidence = learnt(pages)
+    assert len(evidence.to_bytes()) < 200 * 12 + 10 * 20 + 100
+    parts = parts_of(pages[-1], evidence)
+    assert set(MENU) <= set(texts(pages[-1], parts, Part.NAVIGATION))
+
+
+@pytest.mark.parametrize("stored", [b"", b"SE1\n", b"SE0\n" + bytes(24), SiteEvidence().to_bytes() + b"x"])
+def test_other_bytes_are_refused(stored):
+    with pytest.raises(ValueError, match="learn the site's pages anew"):
+        SiteEvidence.from_bytes(stored)
+
+
+def test_letters_are_counted_by_class():
+    table, first, last = counts(["Ab, 1.", "中文|"])
+    assert table.shape == (2, CLASSES)
+    assert [table[0, kind] for kind in (UPPER, LOWER, COMMA, SPACE, DIGIT, STOP)] == [1] * 6
+    assert (table[1, WIDE], table[1, MARK]) == (2, 1)
+    assert (first.tolist(), last.tolist()) == ([UPPER, WIDE], [STOP, MARK])
+
+
+def test_a_forest_adds_up_the_leaves_that_a_plain_walk_finds():
+    rng = np.random.default_rng(3)
+    measures, borders = rng.integers(0, 5, (3, 7)), rng.random((3, 7, 1)).astype(np.float32)
+    forest = Forest(measures, borders, rng.standard_normal(7 * 8).astype(np.float32), 0.25)
+    matrix = rng.random((5, 11)).astype(np.float32)
+    for block in range(11):
+        odds = 0.25
+        for tree in range(7):
+            leaf = sum(1 << level for level in range(3) if matrix[measures[level, tree], block] > borders[level, tree, 0])
+            odds += forest.leaves[tree * 8 + leaf]
+        assert forest.scores(matrix)[block] == pytest.approx(1 / (1 + np.exp(-odds)), rel=1e-5)
+
+
+def test_scores_lie_between_0_and_1():
+    scores = scores_of(made_page(1))
+    assert scores.min() >= 0 and scores.max() <= 1
