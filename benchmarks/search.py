@@ -14,7 +14,6 @@ import resource
 import statistics
 import tempfile
 import time
-from bisect import bisect
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -40,8 +39,7 @@ class Words:
         self.sums = list(accumulate(1 / (number + 2) for number in range(VOCABULARY)))
 
     def some(self, count: int) -> list[str]:
-        total = self.sums[-1]
-        return [self.all[bisect(self.sums, self.rng.random() * total)] for _ in range(count)]
+        return self.rng.choices(self.all, cum_weights=self.sums, k=count)
 
 
 def pages(words: Words, count: int, length: int) -> Iterator[PageToIndex]:

@@ -26,7 +26,7 @@ MANUALS = {  # name: (language, folder below the root)
     "handbook-de": ("de", "usr/share/doc/debian-handbook/html/de-DE"),
     "handbook-ja": ("ja", "usr/share/doc/debian-handbook/html/ja-JP"),
     "guide-cs": ("cs", "usr/share/doc/installation-guide-amd64/cs"),
-    "guide-hu": ("hu", "usr/share/doc/installation-guide-amd64/hu"),
+    "gimp-hu": ("hu", "usr/share/gimp/2.0/help/hu"),
     "guide-ru": ("ru", "usr/share/doc/installation-guide-amd64/ru"),
 }
 COMMON_ANCHOR = 3  # pages that one text leads to; with more it names none of them: "next", "here"

@@ -4,15 +4,15 @@ For each manual: titles that one page alone has, link texts that lead to one pag
 for as it stands (a sentence also in quotes). Sampled with a fixed seed. `first`: share of queries whose page comes first; `MRR`: mean of
 1 / place over the first ten. Also how long queries take, and how fast pages are indexed.
 
-    python -m quality.search.known_items [--root FOLDER]... [--json FILE]
+    python quality/search/measure.py [--root FOLDER]... [--json FILE]
 
-Manuals are looked for below each root and below `/`; without any, the project's own small set stands in.
+Always on a small set of our own; then on the manuals that are there, looked for below each root, below MANUALS and below `/`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import random
 import re
 import statistics
@@ -24,8 +24,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it is started
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
+from figures import Figure, digest_of, write
 from manuals import Manual, manuals
 from own_pages import own_manuals
 
@@ -38,6 +40,7 @@ from periplus.search.index import IndexWriter
 from periplus.settings import Searching
 
 SEED = 7
+AIMS = {"title": 0.9}
 MOST_QUERIES = 100  # of a kind and manual
 SENTENCE_WORDS = (6, 14)
 _SENTENCE = re.compile(r"[^.!?。]+[.!?。]")
@@ -146,8 +149,8 @@ def index_of(folder: Path, pages: Sequence[PageToIndex]) -> float:
     return len(pages) / (time.perf_counter() - begun)
 
 
-def measured(kept: Sequence[Manual]) -> dict[str, object]:
-    """All figures: one index over all manuals, as a collection of several sites would have."""
+def measured(set_name: str, kept: Sequence[Manual]) -> list[Figure]:
+    """Prints a table and gives the figures: one index over all manuals, as a collection of several sites would have."""
     pages = [page for manual in kept for page in manual.pages]
     all_of = known(kept)
     took: list[float] = []
@@ -155,36 +158,39 @@ def measured(kept: Sequence[Manual]) -> dict[str, object]:
         speed = index_of(Path(folder), pages)
         searcher = Searcher(Path(folder), Searching())
         scores = {manual.name: score(searcher, items(manual, all_of, random.Random(SEED)), took) for manual in kept}
-    return {
-        "pages": len(pages),
-        "pages_per_s": round(speed),
-        "query_ms": round(statistics.median(took) * 1000, 3),
-        "scores": {name: {kind: value._asdict() for kind, value in some.items()} for name, some in scores.items()},
-        "first": _pooled(scores),
-    }
+    for name, some in scores.items():
+        for kind, value in some.items():
+            print(f"{name:15} {kind:9} {value.queries:4} queries   first {value.first:.3f}   MRR {value.mrr:.3f}")
+    query_ms = statistics.median(took) * 1000
+    print(f"{set_name}: {len(pages)} pages, {speed:.0f} indexed a second, median query {query_ms:.3f} ms")
+    data = digest_of(str(page.url) + page.title + page.folded.hex() for page in pages)
+    return [
+        *(Figure(f"{set_name}, {kind} first", share, AIMS.get(kind), data) for kind, share in _pooled(scores, "first").items()),
+        *(Figure(f"{set_name}, {kind} MRR", share, None, data) for kind, share in _pooled(scores, "mrr").items()),
+        Figure(f"{set_name}, median query (ms)", query_ms, 1.0, higher_is_better=False),
+        Figure(f"{set_name}, pages indexed a second", speed, 2000.0),
+    ]
 
 
-def _pooled(scores: dict[str, dict[str, Score]]) -> dict[str, float]:
-    """Share of first places by kind, over all manuals."""
+def _pooled(scores: dict[str, dict[str, Score]], what: str) -> dict[str, float]:
+    """By kind, over all queries of all manuals."""
     kinds = sorted({kind for some in scores.values() for kind in some})
     total = {kind: [some[kind] for some in scores.values() if kind in some] for kind in kinds}
-    return {kind: round(sum(one.first * one.queries for one in some) / sum(one.queries for one in some), 4) for kind, some in total.items()}
+    return {kind: sum(getattr(one, what) * one.queries for one in some) / sum(one.queries for one in some) for kind, some in total.items()}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--root", type=Path, action="append", default=[], help="Where packages were unpacked; / comes last.")
-    options.add_argument("--own", action="store_true", help="Only the project's own small set.")
-    options.add_argument("--json", type=Path, help="Write all figures to this file.")
+    options.add_argument("--root", type=Path, action="append", default=[], help="Where packages were unpacked.")
+    options.add_argument("--json", type=Path, help="Write the figures to this file.")
     given = options.parse_args()
-    kept = [] if given.own else list(manuals([*given.root, Path("/")]))
-    found = measured(kept or own_manuals())
-    for name, some in found["scores"].items():  # type: ignore[attr-defined]
-        for kind, value in some.items():
-            print(f"{name:15} {kind:9} {value['queries']:4} queries   first {value['first']:.3f}   MRR {value['mrr']:.3f}")
-    print(f"{found['pages']} pages, {found['pages_per_s']} indexed a second; median query {found['query_ms']} ms; first: {found['first']}")
+    figures = measured("own towns", own_manuals())
+    roots = [*given.root, *(Path(named) for named in filter(None, [os.environ.get("MANUALS")])), Path("/")]
+    kept = list(manuals(roots))
+    if kept:
+        figures += measured("manuals", kept)
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        write(given.json, figures)
 
 
 if __name__ == "__main__":
