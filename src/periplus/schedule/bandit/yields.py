@@ -67,9 +67,8 @@ class Yields:
         """
         at = (worlds, sites)
         number = self.pages[at]
-        for place, window in enumerate(WINDOWS):
-            leaving = self.ring[worlds, sites, (number - window) % WINDOWS[-1]]  # zero before it was filled
-            self.windows[worlds, sites, place] += rewards - leaving
+        leaving = self.ring[worlds[:, None], sites[:, None], (number[:, None] - WINDOWS) % WINDOWS[-1]]  # zero before it was filled
+        self.windows[at] += rewards[:, None] - leaving
         self.ring[worlds, sites, number % WINDOWS[-1]] = rewards
         keep = 1 - 1 / MEMORIES
         self.faded[at] = self.faded[at] * keep + rewards[:, None]
@@ -91,8 +90,8 @@ class Yields:
         return dataclasses.replace(self, **joined)
 
     def part(self, sites: Integers) -> Yields:
-        """Some of the sites, to score them alone. What is known of all pages stays."""
-        return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE})
+        """Some of the sites, to score them alone. What is known of all pages stays; the ring, which no score reads, too."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE if name != "ring"})
 
     @property
     def means(self) -> Floats:

@@ -1,0 +1,43 @@
+"""How long does a rule take to choose among many sites, beside taking the first of them?"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from measure import table
+
+from periplus.model.frontier import ReadyHost
+from periplus.model.web import HostKey, SiteKey
+from periplus.schedule.bandit.names import rule_named
+from periplus.schedule.bandit.policy import SiteRule
+from periplus.schedule.bandit.reward import Novelty
+
+SITES, PAGES = 10_000, 1000
+AIM_MS = 0.2
+
+
+def ms_a_page(name: str, ready: int) -> float:
+    """Processor time of one choice among `ready` hosts and of learning what came of it, in a campaign of SITES sites."""
+    policy = SiteRule(rule_named(name, 10 * SITES, SITES), Novelty("page", lambda url: SiteKey(url)), seed=1)
+    keys = [SiteKey(f"s{number}.test") for number in range(SITES)]
+    rng = np.random.default_rng(1)
+    rewards = [float(reward) for reward in rng.poisson(0.5, SITES + PAGES)]
+    for key in keys:
+        policy.book(key, rewards.pop())
+    hosts = [ReadyHost(number, HostKey(f"{keys[number]}:80"), keys[number], 1, 0, 0.0) for number in range(0, SITES, SITES // ready)]
+    started = time.process_time()
+    for _ in range(PAGES):
+        (chosen,) = policy.choose(hosts, 1)
+        policy.book(keys[chosen], rewards.pop())
+    return (time.process_time() - started) / PAGES * 1000
+
+
+def main() -> None:
+    rows = [(name, *(f"{ms_a_page(name, ready):.3f}" for ready in (10, 64, 500))) for name in ("scout", "raw-ucb", "kl-ucb", "r3")]
+    print(table(("rule", "10 ready", "64 ready", "500 ready"), rows))
+    print(f"ms a page, {SITES} sites; aim {AIM_MS}")
+
+
+if __name__ == "__main__":
+    main()
