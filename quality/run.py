@@ -20,7 +20,7 @@ from figures import Figure, read
 
 HERE = Path(__file__).parent
 FLOORS = HERE / "floors.json"
-STEADY = 1e-9  # scores are computed alike everywhere; less than this is the floating point
+STEADY = 1e-6  # floors.json has six places
 
 Floors = dict[str, dict[str, dict[str, str | float]]]
 

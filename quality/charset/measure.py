@@ -118,6 +118,16 @@ def speed(of_set: dict[str, list[str]]) -> Figure:
     return Figure("megabytes a second", sum(map(len, pages)) / 1e6 / (time.process_time() - started), AIM_MB_PER_S)
 
 
+def _read(body: bytes, label: str) -> str:
+    """What a peer's answer reads: by our names, else by Python's."""
+    if encoding := encoding_of(label):
+        return encoding.text(body)
+    try:
+        return body.decode(label, "replace")
+    except (LookupError, UnicodeError):
+        return ""
+
+
 def peers(name: str, found: list[Sample]) -> None:
     """Prints what others read of the same samples; their times are their own process's."""
     venv = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv"))
@@ -130,8 +140,7 @@ def peers(name: str, found: list[Sample]) -> None:
         right: list[bool] = []
         of_aims: list[bool] = []
         for sample, label in zip(found, told["labels"], strict=True):
-            encoding = encoding_of(label)
-            right.append(encoding is not None and encoding.text(sample.body) == sample.text)
+            right.append(_read(sample.body, label) == sample.text)
             if sample.language in OF_AIMS:
                 of_aims.append(right[-1])
         each = "  ".join(
