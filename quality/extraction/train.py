@@ -15,6 +15,7 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -105,7 +106,7 @@ def rows() -> tuple[list[Row], dict[str, float]]:
     votes = [name_votes(pages) for _, pages, _, _ in sites]
     rng, found, number = random.Random(1), [], 0
     for at, (name, pages, golds, counts) in enumerate(sites):
-        names = name_weights(votes[:at] + votes[at + 1 :])
+        names = cache(partial(features.named, weights=name_weights(votes[:at] + votes[at + 1 :])))
         whole = _learnt([blocks for blocks, _, _ in pages])
         for (blocks, share, words), text in zip(pages, golds, strict=True):
             number += 1

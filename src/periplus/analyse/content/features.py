@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -239,19 +239,15 @@ def of_copies(blocks: Sequence[Block], page: Page) -> Measures:
     return [np.log1p(before), np.log1p([times.get(block.text, 1) - 1 for block in blocks]), share.astype(np.float32)]
 
 
-def of_names(page: Page, weights: Mapping[str, float]) -> Measures:
-    """How the words that name the containers speak for content: learned log-odds, innermost, sum, least and most."""
-    rows = {}
-    for path in page.paths:
-        if path.key not in rows:
-            steps = [sum(weights.get(word, 0.0) for word in words) for words in path.words]
-            outer = steps[1:] or [0.0]
-            rows[path.key] = (steps[0], sum(steps), min(outer), max(outer), sum(steps[:3]))
-    return list(np.array([rows[path.key] for path in page.paths], dtype=np.float32).T)
+def named(path: str, weights: Mapping[str, float]) -> tuple[float, ...]:
+    """How the words that name a path's containers speak for content, as log-odds: the innermost, all, least and most of the outer ones, the last three."""
+    steps = [sum(weights.get(word, 0.0) for word in words) for words in facts(path).words]
+    outer = steps[1:] or [0.0]
+    return steps[0], sum(steps), min(outer), max(outer), sum(steps[:3])
 
 
-def matrix(page: Page, blocks: Sequence[Block], seen: Seen, weights: Mapping[str, float]) -> Floats:
-    """float32[m, n]: a row for each measure, a column for each block."""
+def matrix(page: Page, blocks: Sequence[Block], seen: Seen, names: Callable[[str], tuple[float, ...]]) -> Floats:
+    """float32[m, n]: a row for each measure, a column for each block. names: `named` with weights."""
     rows = [
         *of_blocks(page, blocks),
         *of_headline(page, blocks),
@@ -260,6 +256,6 @@ def matrix(page: Page, blocks: Sequence[Block], seen: Seen, weights: Mapping[str
         *of_neighbours(page),
         *of_runs(page),
         *of_copies(blocks, page),
-        *of_names(page, weights),
+        *np.array([names(block.path) for block in blocks], dtype=np.float32).T,
     ]
     return np.array(rows, dtype=np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from periplus.analyse.content.features import Floats
 from periplus.analyse.content.learnt import Forest, Net, weights
 from periplus.model.page import Block, Part
 
+_PATHS_CACHED = 16_384  # those of some hundred sites, 200 bytes each
 _AT_ONCE = 8_192  # blocks that the trees judge together: 8 MB of numbers
 
 
@@ -31,9 +33,14 @@ def scores_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, 
     known = weights()
     seen = (evidence or SiteEvidence()).seen(blocks, counted=learnt and evidence is not None)
     page = features.Page(blocks)
-    measures = features.matrix(page, blocks, seen, known.names)
+    measures = features.matrix(page, blocks, seen, _named)
     first = _judged(known.first, measures)
     return _judged(known.second, np.concatenate((measures, second.matrix(page, first))))
+
+
+@lru_cache(maxsize=_PATHS_CACHED)
+def _named(path: str) -> tuple[float, ...]:
+    return features.named(path, weights().names)
 
 
 def _judged(learnt: Forest | Net, measures: Floats) -> Floats:
