@@ -58,3 +58,18 @@ def test_without_text_the_body_stands_for_it():
 )
 def test_blocks(text, expected):
     assert whitespace.blocks(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Příliš ŽLUŤOUČKÝ", "prilis zlutoucky"),
+        ("Árvíztűrő TÜKÖRFÚRÓGÉP", "arvizturo tukorfurogep"),
+        ("Ещё ЁЛКА", "еще елка"),
+        ("Ελλάς ΆΛΦΑ", "ελλασ αλφα"),
+        ("İSTANBUL Işık ağaç", "istanbul isik agac"),
+        ("e\u0301 \u00e9", "e e"),
+    ],
+)
+def test_folding_in_languages_with_marks(text, folded):
+    assert without_marks(text) == folded
