@@ -9,8 +9,9 @@ from periplus.model.frontier import ReadyHost
 from periplus.model.ports import Policy
 
 
-def preferred(due: Sequence[HeldHost], policy: Policy, room: int, now: float) -> Sequence[HeldHost]:
-    """At most `room` of them, by the policy."""
-    by_id = {host.lease.host_id: host for host in due}
-    ready = [ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, max(0.0, host.pace.not_before - now)) for host in due]
-    return [by_id[host_id] for host_id in policy.choose(ready, room)]
+def preferred(hosts: Sequence[HeldHost], policy: Policy, room: int, now: float) -> tuple[list[HeldHost], list[HeldHost]]:
+    """Those that start now, at most `room` by the policy, and the others. Who is preferred and must still wait keeps its room free."""
+    by_id = {host.lease.host_id: host for host in hosts}
+    ready = [ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, max(0.0, host.pace.not_before - now)) for host in hosts]
+    starting = [host_id for host_id in policy.choose(ready, room) if by_id[host_id].pace.not_before <= now]
+    return [by_id[host_id] for host_id in starting], [host for host_id, host in by_id.items() if host_id not in starting]

@@ -134,9 +134,8 @@ class Worker:
         heapq.heappush(self._due, (host.due_at, host.lease.host_id))
 
     def _give_back(self, surplus: int) -> None:
-        """Returns the hosts beyond our share, quiet ones at once and busy ones when what they have under way is stored; and, where
-        others need the room, those that must wait long. Of hosts that must wait and are kept, the tasks go back: they count
-        against the budget of pages."""
+        """Returns the hosts beyond our share, quiet ones at once and busy ones when what they have under way is stored; and, where others need
+        the room, those that must wait long. The tasks of others that must wait go back: they count against the budget of pages."""
         now = self._clock.monotonic()
         for host in self._held.values():
             if host.pace.not_before - now > HORIZON_S:
@@ -168,30 +167,35 @@ class Worker:
     def _start_due(self, now: float) -> float:
         """Starts what may start; returns the seconds until the next host is due."""
         while self._due and self._due[0][0] <= now and self._transport.in_flight < self._manners.concurrency:
-            for host in self._turn(now):
+            turn = self._turn(now)
+            if not turn and self._crew.policy.patience_s is not None:  # a favourite is waited for
+                return min((host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now), default=TICK_S)
+            for host in turn:
                 self._serve(host, now)
         if not self._due:
             return TICK_S
         return max(0.0, self._due[0][0] - now) if self._transport.in_flight < self._manners.concurrency else TICK_S
 
     def _turn(self, now: float) -> Sequence[HeldHost]:
-        """The host that is due longest; under a policy that chooses page by page, those it prefers of all that are due."""
-        by_page = self._crew.policy.by_page
+        """The host that is due longest; under a policy that chooses page by page, those it prefers of all that it has the patience for."""
+        patience_s = self._crew.policy.patience_s
+        until = now + (patience_s or 0.0)
         due: list[HeldHost] = []
-        while self._due and self._due[0][0] <= now and (by_page or not due):
+        while self._due and self._due[0][0] <= until and (patience_s is not None or not due):
             due_at, host_id = heapq.heappop(self._due)
             host = self._held.get(host_id)
             if host is None or host.due_at != due_at:
                 continue
             host.due_at = None
-            if host.pace.not_before > now:
+            if host.pace.not_before > until:
                 self._schedule(host)
             else:
                 due.append(host)
-        chosen = preferred(due, self._crew.policy, self._manners.concurrency - self._transport.in_flight, now) if by_page else due
-        for host in due:
-            if host not in chosen:
-                self._schedule(host)
+        if patience_s is None:
+            return due
+        chosen, others = preferred(due, self._crew.policy, self._manners.concurrency - self._transport.in_flight, now)
+        for host in others:
+            self._schedule(host)
         return chosen
 
     def _serve(self, host: HeldHost, now: float) -> None:
@@ -252,7 +256,7 @@ class Worker:
         if host.uncommitted >= self._keeping.commit_pages:  # many that needed no request: they are not gathered without end
             host.dry = self._commit_now = True
             return False
-        tasks, later_s = self._store.take(host.lease, 1 if self._crew.policy.by_page else TAKE, frozenset(host.in_hand), self._clock.now())
+        tasks, later_s = self._store.take(host.lease, TAKE if self._crew.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now())
         host.tasks.extend(tasks)
         host.in_hand.update((task.layer, task.seq) for task in tasks)
         if tasks:

@@ -26,8 +26,9 @@ class Policy(Protocol):
     """Which hosts are worth the next requests. Every crawl is the same engine under another policy."""
 
     @property
-    def by_page(self) -> bool:
-        """Whether it chooses the host of each single request. Else it is asked which hosts to lease, and those take turns as they are due."""
+    def patience_s(self) -> float | None:
+        """None: it is asked which hosts to lease, and those take turns as they are due. Else it chooses the host of each single request among
+        those that may be asked within so many seconds: with 0 nobody is waited for while others are ready."""
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         """The ids of at most `most` of the ready hosts, best first."""

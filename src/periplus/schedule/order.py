@@ -18,7 +18,7 @@ class SiteTurns:
     """
 
     quantum: int  # pages
-    by_page: bool = False
+    patience_s: None = None
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         turns = sorted(ready, key=lambda host: (host.site_fetched // self.quantum, host.wait_s, host.host))

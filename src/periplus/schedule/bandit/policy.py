@@ -33,7 +33,6 @@ class SiteRule:
     seed: int
     cost: Literal["pages", "seconds"] = "pages"
     patience_s: float = 0.0
-    by_page: bool = True
     yields: Yields = field(default_factory=lambda: Yields.none(1, 16), repr=False)
     places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # of each site in `yields`
     _seconds: Floats = field(default_factory=lambda: np.zeros(16), repr=False)

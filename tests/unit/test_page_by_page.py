@@ -1,0 +1,107 @@
+"""A worker under a policy that chooses page by page."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from contracts.plain_store import PlainStore
+from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.aliases import Aliases
+from periplus.acquire.crew import Crew
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.held import HeldHost
+from periplus.acquire.politeness import Pace
+from periplus.acquire.turns import preferred
+from periplus.acquire.worker import Worker
+from periplus.model.frontier import Lease, ReadyHost
+from periplus.model.page import Document
+from periplus.model.visit import Purpose, Request
+from periplus.model.web import HostKey, SiteKey, Url
+from periplus.schedule.bandit.names import rule_named
+from periplus.schedule.bandit.policy import SiteRule
+from periplus.schedule.bandit.reward import Novelty
+from periplus.schedule.traps import TrapWatch
+from periplus.settings import settings_from
+from periplus.urls.hosts import host_name
+from periplus.urls.scope import site_scope
+
+
+@dataclass
+class Favourites:
+    """A policy that likes the host with the greatest id, and remembers what it was shown."""
+
+    patience_s: float = 0.0
+    shown: list[Sequence[ReadyHost]] = field(default_factory=list)
+
+    def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
+        self.shown.append(ready)
+        return sorted((host.host_id for host in ready), reverse=True)[:most]
+
+    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None: ...
+
+
+def held(number: int, not_before: float) -> HeldHost:
+    name = f"s{number}.test"
+    lease = Lease(number, HostKey(f"{name}:80"), SiteKey(name), 1, 0.0, 0.5, 0.0, 0, False)
+    return HeldHost(lease, Pace(0.5, 0.0, not_before, 0, False), False, None)
+
+
+def test_the_policy_says_who_of_the_due_hosts_gets_the_room():
+    due = [held(number, 10.0) for number in range(4)]
+    assert [host.lease.host_id for host in preferred(due, Favourites(), 2, 11.0)[0]] == [3, 2]
+
+
+def test_a_favourite_that_must_wait_keeps_its_room_free():
+    starting, others = preferred([held(1, 10.0), held(2, 11.5)], Favourites(), 1, 11.0)
+    assert not starting and [host.lease.host_id for host in others] == [1, 2]
+
+
+def test_a_policy_sees_due_hosts_as_ready_now():
+    policy = Favourites()
+    preferred([held(1, 10.0)], policy, 1, 11.0)
+    assert policy.shown[0][0].wait_s == 0.0
+
+
+def crawled(pages: int, patience_s: float = 0.0) -> tuple[list[str], SiteRule, FakeTransport]:
+    """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page; one request at a time."""
+    starts = [Url(f"http://s{number}.test/0") for number in range(3)]
+    values = {"max_pages": pages, "quantum": 1_000_000, "concurrency": 1, "delay_s": 0.5, "sitemaps": False, "trap_window": 0}
+    settings = settings_from(values)
+    clock = FakeClock()
+
+    def answer(request: Request) -> Scripted:
+        if request.purpose is not Purpose.PAGE:
+            return Scripted(status=404)
+        host, number = host_name(request.url), int(request.url.rpartition("/")[2])
+        inner = "".join(f'<a href="/{page}">{page}</a>' for page in range(100))
+        outer = "".join(f'<a href="http://out.org/{number}-{one}">x</a>' for one in range(2 if host == "s1.test" else 0))
+        return Scripted(f"<html><body>{inner}{outer}<p>words of {number}".encode())
+
+    transport = FakeTransport(clock, answer)
+    scope = site_scope(starts, settings.scope)
+    store = PlainStore(settings.budget, settings.keeping, lambda pid: True)
+    store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
+    policy = SiteRule(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
+    crew = Crew(store, transport, clock, policy, lambda records: TrapWatch(0, records), scope, frozenset(), Aliases())
+    Worker(crew, settings).run(lambda: False)
+    return [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE], policy, transport
+
+
+def test_a_crawl_under_a_rule_keeps_the_budget_and_tells_the_policy_of_each_page():
+    asked, policy, _ = crawled(40)
+    assert len(asked) == 40 and set(asked) == {"s0.test", "s1.test", "s2.test"}
+    pages = {site: int(policy.yields.pages[0, place]) for site, place in policy.places.items()}
+    assert pages == {host: asked.count(host) for host in sorted(set(asked))}
+    assert policy.yields.gained[0] == 2 * asked.count("s1.test")
+
+
+def test_nobody_is_waited_for_without_patience_and_the_favourite_is_with_it():
+    """Half a second between two pages of a host, a tenth a page: without patience all take turns."""
+    hasty, _, _ = crawled(40)
+    patient, _, transport = crawled(40, patience_s=0.6)
+    assert max(hasty.count(f"s{number}.test") for number in range(3)) <= 15
+    assert patient.count("s1.test") >= 35
+    starts = [when for when, request in transport.started if host_name(request.url) == "s1.test"]
+    assert all(later - sooner >= 0.5 - 1e-6 for sooner, later in itertools.pairwise(starts))
