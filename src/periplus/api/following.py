@@ -94,6 +94,11 @@ class Follower:
         """Pages and changes not looked at yet."""
         return changes.waiting(self._connection, self._place)
 
+    def listen(self) -> None:
+        """Gathers what others call the pages that are next, so that they need not be indexed twice: for when nobody crawls."""
+        ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
+        self._anchors = self._telling(ids) if ids else {}
+
     def step(self) -> int:
         """Takes in what changed, for LOOK_S at most, and makes it searchable; says how many pages it looked at. 0: nothing is left."""
         started, taken, place = time.monotonic(), 0, self._place
@@ -121,6 +126,7 @@ class Follower:
         were indexed are indexed again."""
         if self._writer.settled:
             return
+        self._mark_again()
         self._write_ranks()
         said = sorted(Searcher(self._folder, Searching()).said().items())
         for start in range(0, len(said), PAGES_OF_A_PASS):
@@ -134,6 +140,16 @@ class Follower:
                 self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
         self._anchors = {}
         self._writer.commit(self._writer.position, settled=True)
+
+    def _mark_again(self) -> None:
+        """Pages that were marked while little was known of their sites."""
+        for site_id in graph_rows.site_names(self._connection):
+            marked = list(self._marks.again(site_id))
+            self._writer.put(map(self._to_index, marked))
+            if self._marks.changed:
+                self._writer.commit(self._writer.position)  # before the marks are stored: killed in between, it is done again
+                with self._lock.transaction(self._connection):
+                    self._marks.store(marked)
 
     def _telling(self, pages: Collection[UrlId]) -> dict[UrlId, tuple[str, ...]]:
         """By page, what others call it that its own title does not say."""
@@ -186,6 +202,7 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
     Raises IndexBusy where another process is at it, StoreError."""
     with Follower(folder) as follower:
         done, waiting = 0, follower.waiting()
+        follower.listen()
         while taken := follower.step():
             done += taken
             if watch(done, max(waiting - done, 0)):
