@@ -293,7 +293,9 @@ def test_damage_in_the_middle_stops_there(tmp_path):
         assert 0 < len(list(reader)) < len(ENTRIES) and "damaged" in reader.damage
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", gzip.compress(b"no archive"), b"\x1f\x8bxx", b"\x28\xb5\x2f\xfdxx", b"filedesc://x.arc 0.0.0.0\n"])
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive", gzip.compress(b"no archive", mtime=0), b"\x1f\x8bxx", b"\x28\xb5\x2f\xfdxx", b"filedesc://x.arc 0.0.0.0\n"]
+)
 def test_what_is_no_archive_is_refused_before_anything_is_made(tmp_path, data):
     with pytest.raises(UsageError, match="no WARC file"):
         imported(tmp_path, data)
