@@ -95,9 +95,6 @@ def sets() -> dict[str, list[gold.GoldPage]]:
     return found
 
 
-AIMS = {"pooled": 0.930, "debdocs": 0.960, "five": 0.925, "wcxb-dev350": 0.893}
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,14 +121,19 @@ def figures(ours: dict[str, SetScore], rows: dict[str, dict[str, float]]) -> lis
     """For the runner."""
     digests = {name: score.digest for name, score in ours.items()}
     digests |= {"pooled": digest_of(digests.get(name, "") for name in gold.POOLED), "five": digest_of(digests.get(name, "") for name in gold.FIVE)}
-    found = [Figure(f"{name}, word F1", value, AIMS.get(name), digests[name]) for name, value in rows["periplus"].items()]
+    found = [Figure(_titled(name), value, None, digests[name]) for name, value in rows["periplus"].items()]
     for name, score in ours.items():
         if score.sites and name not in gold.SINGLE:
             found.append(Figure(f"{name}, template removed", statistics.fmean(site.removed for site in score.sites), None, score.digest))
-            found.append(Figure(f"{name}, content recall", statistics.fmean(site.recall for site in score.sites), 0.98, score.digest))
-            found.append(Figure(f"{name}, mark", statistics.fmean(site.mark for site in score.sites), 4.6, score.digest))
+            found.append(Figure(f"{name}, content recall", statistics.fmean(site.recall for site in score.sites), None, score.digest))
+            found.append(Figure(f"{name}, mark", statistics.fmean(site.mark for site in score.sites), None, score.digest))
     found += [Figure(f"{name}, word F1 of {peer}", value) for peer, row in rows.items() if peer != "periplus" for name, value in row.items()]
     return [figure._replace(score=round(figure.score, 4)) for figure in found]
+
+
+def _titled(name: str) -> str:
+    """A figure on pages that the weights have seen says so; aims are for pages that they have not (`train.py --held-out`)."""
+    return f"{name}, word F1" if name == "made" else f"{name}, word F1 (seen in learning)"
 
 
 def print_set(name: str, score: SetScore) -> None:
