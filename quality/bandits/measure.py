@@ -7,6 +7,7 @@ manuals; whether the published order of the rules comes out; and what the learne
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def figures_of(table: dict[str, dict[str, float]], within: dict[str, float], dat
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=400, help="of each kind")
-    parser.add_argument("--root", type=Path, default=Path("/"), help="where Debian's documentation packages are unpacked")
+    parser.add_argument("--root", type=Path, default=Path(os.environ.get("MANUALS", "/")), help="where Debian's documentation packages are unpacked")
     parser.add_argument("--all", action="store_true", help="the other published rules too")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
