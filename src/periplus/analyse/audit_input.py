@@ -55,7 +55,7 @@ class PageTraits:
     canonical: Places  # the place that the page names; -1: none
     noindex: NDArray[np.bool_]
     has_language: NDArray[np.bool_]
-    charset_mismatch: NDArray[np.bool_]  # header and document name different encodings
+    charset_mismatch: NDArray[np.bool_]  # header and document name different encodings, or the text contradicts what they name
     took_s: NDArray[np.float64]  # from the request sent to the last byte read
     weight_bytes: NDArray[np.int64]  # with all it pulls in: rows of sizes.Weights.pulled, summed
     images_without_alt: NDArray[np.int32]  # -1: not known

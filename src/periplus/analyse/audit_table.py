@@ -102,7 +102,7 @@ _ROWS = (
         "{words}",
     ),
     ("hreflang-broken", _W, _C.LANGUAGES, "Translations that are no page", "The link leads nowhere or elsewhere.", "Name the page itself.", "to {also}"),
-    ("charset-mismatch", _W, _C.LANGUAGES, "Pages that disagree on their encoding", "Letters may show wrong.", "Say UTF-8 in both places.", ""),
+    ("charset-mismatch", _W, _C.LANGUAGES, "Pages that declare a wrong encoding", "Letters may show wrong.", "Write UTF-8, and say so.", ""),
     # content
     ("duplicate", _W, _C.CONTENT, "Pages of one text", "They compete; readers wonder.", "Keep one, or name it canonical.", "{number:.0f} pages have it"),
     ("near-duplicate", _N, _C.CONTENT, "Pages of nearly one text", "They compete in search.", "Join them, or tell them apart.", "{number:.0f} % alike"),

@@ -30,7 +30,7 @@ class PageFacts:
     language_found: str  # by its words
     charset: str
     charset_source: str
-    other_charset: str  # what the document says, where another was taken
+    other_charset: str  # what was declared, where another was taken
     canonical: str
     robots: str
     text_chars: int
