@@ -166,14 +166,15 @@ def _styled(text: str, start: int, end: int, marks: Marks, colour: str | None) -
     for one, other in marks:
         low, high = max(one, start), min(other, end)
         if low < high:
-            pieces += [click.style(_clean(text[place:low]), fg=colour), click.style(_clean(text[low:high]), fg=colour, bold=True)]
+            pieces += [_painted(text[place:low], colour), _painted(text[low:high], colour, bold=True)]
             place = high
-    return "".join([*pieces, click.style(_clean(text[place:end]), fg=colour)])
+    return "".join([*pieces, _painted(text[place:end], colour)])
 
 
-def _clean(text: str) -> str:
-    """Sign by sign, so that places stay: what is none becomes a blank."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
+def _painted(text: str, colour: str | None, *, bold: bool = False) -> str:
+    """Sign by sign, so that places stay: what is no sign becomes a blank."""
+    clean = "".join(sign if sign.isprintable() else " " for sign in text)
+    return click.style(clean, fg=colour, bold=bold or None) if clean and (colour or bold) else clean
 
 
 def _facet_lines(found: SearchResult) -> Iterator[str]:

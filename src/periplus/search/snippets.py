@@ -17,6 +17,7 @@ BEFORE = 60  # characters shown before the first word that answers
 LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
 Marks = tuple[tuple[int, int], ...]
 _ELLIPSIS = "…"
+_PERMALINK = " ¶#"  # behind headings of manuals
 _KIND_COUNTS = {BlockKind.HEADING: 0.5, BlockKind.LINK: -1.0, BlockKind.ALT: -1.0, BlockKind.CODE: -0.2}  # against a word more
 
 
@@ -127,7 +128,7 @@ def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
 
 def _cut(block: Block, hits: Sequence[tuple[int, int, int]]) -> Snippet:
     """The stretch around the hits, cut between words."""
-    text = block.text
+    text = block.text.rstrip(_PERMALINK)
     start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0
     start = min(start, max(0, len(text) - CHARS))
     if start:
