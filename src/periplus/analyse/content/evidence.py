@@ -117,17 +117,21 @@ class SiteEvidence:
     def seen(self, blocks: Sequence[Block], *, counted: bool) -> Seen:
         """What other pages tell of these blocks. counted: whether this page has been learnt itself."""
         digests, keys = digests_of(blocks), [facts(block.path).key for block in blocks]
-        own = 1 if counted else 0
-        texts, paths = self._texts, self._paths
-        none = [0, 0, 0]
-        text_pages = np.array([texts.get(digest, 0) for digest in digests], dtype=np.float32) - own
-        rows = np.array([paths.get(key, none) for key in keys], dtype=np.float32).reshape(-1, 3)
-        if own:
-            _, inverse, times = np.unique(np.array(keys, dtype=np.uint64), return_inverse=True, return_counts=True)
-            single = np.bincount(inverse, weights=text_pages <= 0, minlength=len(times))
-            rows -= np.stack([np.ones(len(keys)), times[inverse], single[inverse]], axis=1).astype(np.float32)
-        np.maximum(rows, 0, out=rows)
-        return Seen(np.maximum(text_pages, 0), rows[:, 0], rows[:, 1], rows[:, 2], max(self.pages - own, 0))
+        own = int(counted)
+        pages = [self._texts.get(digest, 0) - own for digest in digests]
+        times, alone = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
+        for key, others in zip(keys, pages, strict=True):
+            times[key] += own
+            if others <= 0:
+                alone[key] += own
+        none = (0, 0, 0)
+        rows = {key: _without(self._paths.get(key, none), (own, times[key], alone[key])) for key in times}
+        known = np.array([rows[key] for key in keys], dtype=np.float32).reshape(-1, 3)
+        return Seen(np.maximum(np.array(pages, dtype=np.float32), 0), known[:, 0], known[:, 1], known[:, 2], max(self.pages - own, 0))
+
+
+def _without(row: Sequence[int], less: tuple[int, int, int]) -> tuple[int, int, int]:
+    return max(row[0] - less[0], 0), max(row[1] - less[1], 0), max(row[2] - less[2], 0)
 
 
 def digests_of(blocks: Sequence[Block]) -> list[int]:
