@@ -46,11 +46,13 @@ class SiteRule:
         self._rng = np.random.default_rng(self.seed)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        sites = np.array([self._place(host.site) for host in ready], np.int64)
+        known = self.places
+        sites = np.array([known[host.site] if host.site in known else self._place(host.site) for host in ready], np.int64)
         late = np.array([host.wait_s > self.patience_s for host in ready])
         fresh = self.yields.pages[0, sites] < self.rule.first
         scores = np.where(fresh, 0.0, self._current()[sites])
-        order = np.lexsort((sites, -scores, ~(fresh | (sites == self._block[0])), ~fresh, late))
+        rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))  # who is ready, then who was asked too little, then whose block it is
+        order = np.lexsort((sites, -scores, rank))
         if len(order):
             self._begin(int(sites[order[0]]), bool(fresh[order[0]]))
         return [ready[at].host_id for at in order[:most]]
