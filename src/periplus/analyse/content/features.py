@@ -57,11 +57,15 @@ class Page:
 
 def _containers(paths: Sequence[PathFacts]) -> tuple[Ints, Ints]:
     number: dict[int, int] = {}
-    owner, container = [], []
-    for block, path in enumerate(paths):
-        owner.extend([block] * len(path.containers))
-        container.extend([number.setdefault(key, len(number)) for key in path.containers])
-    return np.array(owner, dtype=np.intp), np.array(container, dtype=np.intp)
+    numbers: dict[int, list[int]] = {}  # by path: a page has some tens of them, for hundreds of blocks
+    container: list[int] = []
+    for path in paths:
+        known = numbers.get(path.key)
+        if known is None:
+            known = numbers[path.key] = [number.setdefault(key, len(number)) for key in path.containers]
+        container += known
+    owner = np.repeat(np.arange(len(paths), dtype=np.intp), [len(path.containers) for path in paths])
+    return owner, np.array(container, dtype=np.intp)
 
 
 def of_blocks(page: Page, blocks: Sequence[Block]) -> Measures:
@@ -112,8 +116,10 @@ def _title_overlap(blocks: Sequence[Block], page: Page) -> tuple[Floats, Floats]
     part = np.zeros(len(blocks), dtype=np.float32)
     share = np.zeros(len(blocks), dtype=np.float32)
     if title:
+        could_share = re.compile("|".join(map(re.escape, title))).search  # most blocks have none of its words: they are not parted into words
         for number in np.flatnonzero((page.words > 0) & (page.words <= _LONG_TITLE_WORDS)).tolist():
-            words = set(_WORD.findall(blocks[number].text.lower()))
+            text = blocks[number].text.lower()
+            words = set(_WORD.findall(text)) if could_share(text) else ()
             if words:
                 common = len(words & title)
                 part[number], share[number] = common / len(words), common / len(title)
