@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from periplus.acquire.aliases import Aliases
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import FamilyRecord
-from periplus.model.ports import Clock, Policy, Transport, TrapSense
-from periplus.urls.scope import SiteScope
+from periplus.model.ports import Clock, Policy, Territory, Transport, TrapSense
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +20,6 @@ class Crew:
     clock: Clock
     policy: Policy
     sense: Callable[[list[FamilyRecord]], TrapSense]
-    scope: SiteScope
+    scope: Territory
     mine: frozenset[str]  # hosts declared one's own: names, or names with ports
     aliases: Aliases

@@ -8,12 +8,12 @@ from periplus.acquire.aliases import Aliases
 from periplus.document.sitemaps import Sitemap
 from periplus.model.frontier import LAYER_NONE, Candidate
 from periplus.model.page import FOLLOWED_KINDS, Document
+from periplus.model.ports import Territory
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.settings import Scope
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
-from periplus.urls.scope import SiteScope
 
 GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when full
 
@@ -46,7 +46,7 @@ class Memory:
 class Discovery:
     """Turns links into candidates, each URL once per worker unless it is met nearer the start: of 60 links on a page nearly all are known."""
 
-    def __init__(self, scope: SiteScope, rules: Scope, aliases: Aliases | None = None) -> None:
+    def __init__(self, scope: Territory, rules: Scope, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
         self._followed, self._noted = Memory(), Memory()
 

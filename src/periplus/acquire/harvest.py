@@ -10,11 +10,11 @@ from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
 from periplus.model.frontier import LAYER_SITEMAP, Candidate, Errand
 from periplus.model.page import Document
+from periplus.model.ports import Territory
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Url
 from periplus.settings import Settings
 from periplus.urls.hosts import host_key
-from periplus.urls.scope import SiteScope
 
 MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
 
@@ -31,7 +31,7 @@ class Harvest:
 class Harvester:
     """Reads answers. Remembers which URLs it has given out, so that each is offered once."""
 
-    def __init__(self, scope: SiteScope, settings: Settings, aliases: Aliases | None = None) -> None:
+    def __init__(self, scope: Territory, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._settings = scope, settings
         self._discovery = Discovery(scope, settings.scope, aliases)
 

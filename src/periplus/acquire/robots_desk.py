@@ -14,13 +14,12 @@ from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots, Task
-from periplus.model.ports import Clock
+from periplus.model.ports import Clock, Territory
 from periplus.model.visit import Cause, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Manners
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key, origin_of, path_and_query
-from periplus.urls.scope import SiteScope
 
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
 PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
@@ -31,7 +30,7 @@ POLL_S = 0.2  # how often a host that waits for such an answer looks
 class RobotsDesk:
     """Knows the rules of the hosts that one worker holds. What it wants stored is gathered until `collect`."""
 
-    def __init__(self, store: CrawlStore, manners: Manners, scope: SiteScope, clock: Clock, *, sitemaps: bool) -> None:
+    def __init__(self, store: CrawlStore, manners: Manners, scope: Territory, clock: Clock, *, sitemaps: bool) -> None:
         self._store, self._manners, self._scope, self._clock = store, manners, scope, clock
         self._sitemaps = sitemaps
         self._stored: list[StoredRobots] = []

@@ -85,20 +85,27 @@ def promoted(met: Unit, start: str = "") -> Unit:
 
 def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | None = None) -> UnitsOfUrls:
     """The unit of each URL: about 0.5 us each, whatever the number of units. Raises UsageError for a prefix that two units claim."""
-    finder = _finder(targets, choice or UnitChoice())
-    entries: dict[str, Callable[[Path], Found] | Found] = {}
-    found: list[Found] = []
-    for url in urls:
-        end = url.find("/", 8)
-        entry = entries.get(url[:end])
-        if entry is None:
-            entry = entries[url[:end]] = finder(Url(url[: end + 1]))
-        found.append(entry(url[end:]) if callable(entry) else entry)
+    found = list(map(unit_finder(targets, choice), urls))
     met = sorted({name for name in found if isinstance(name, str)})
     numbers: dict[Found, int] = {name: len(targets) + place for place, name in enumerate(met)}
     numbers |= {place: place for place in range(len(targets))}
     units = (*targets, *(Unit(name, _short(name), "", (name,)) for name in met))
     return UnitsOfUrls(units, np.fromiter(map(numbers.__getitem__, found), np.int32, len(found)))
+
+
+def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Callable[[Url], Found]:
+    """What tells the target unit (its place) or the name of the site that a URL belongs to. Remembers each host that it met."""
+    finder = _finder(targets, choice or UnitChoice())
+    entries: dict[str, Callable[[Path], Found] | Found] = {}
+
+    def found(url: Url) -> Found:
+        end = url.find("/", 8)
+        entry = entries.get(url[:end])
+        if entry is None:
+            entry = entries[url[:end]] = finder(Url(url[: end + 1]))
+        return entry(url[end:]) if callable(entry) else entry
+
+    return found
 
 
 def _finder(targets: Sequence[Unit], choice: UnitChoice) -> Callable[[Url], Callable[[Path], Found] | Found]:

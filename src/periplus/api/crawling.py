@@ -27,6 +27,7 @@ from periplus.api.rules import apply_rules, rules_text
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import Candidate, HostRow, RunCounts
+from periplus.model.ports import Territory
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.learning import PAGES, TwinLearner
@@ -142,7 +143,7 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
     run_id = runs.begin_run(order.folder, order.kind, order.starts, order.settings, clock.now())
     store = SqliteCrawlStore(order.folder, run_id, order.settings.budget, order.settings.keeping)
     try:
-        _open_run(store, order, clock.now())
+        open_run(store, order, clock.now())
         stop_note, elapsed_s = work(store, order, run_id, watch)
         counts = store.counts()
         waiting = not store.idle(clock.now())
@@ -155,24 +156,29 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlE
     return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on)
 
 
-def work(store: SqliteCrawlStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> tuple[str, float]:
-    """Does what waits, with further processes where they help. Returns (why it was stopped, empty if nothing was left; seconds)."""
+def work(
+    store: SqliteCrawlStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool], refit: Callable[[Crew], Crew] | None = None
+) -> tuple[str, float]:
+    """Does what waits, with further processes where they help. Returns (why it was stopped, empty if nothing was left; seconds).
+
+    refit: what the worker of this process works with instead; for it alone, so there should be no other.
+    """
     boss = _Boss(store, order, run_id, watch)
     ended_by_itself = False
     try:
-        run_worker(store, order, boss.tick)
+        run_worker(store, order, boss.tick, refit)
         ended_by_itself = not boss.stop_note
     finally:
         boss.dismiss(at_once=not ended_by_itself)
     return boss.stop_note, boss.elapsed_s
 
 
-def _open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float) -> None:
+def open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float, scope: Territory | None = None) -> None:
     """Offers the starts, and again what earlier runs left out and these settings may let in; a refresh what it is to ask again."""
     if order.kind == "refresh":
         rechecks.ask_again(order.folder, now, due_only=order.due_only)
         return
-    discovery = Discovery(site_scope(order.starts, order.settings.scope), order.settings.scope)
+    discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings.scope)
     again: list[Candidate] = []
     for url, layer, in_sitemap in store.never_asked(REOPENABLE):
         candidate = discovery.candidate(url, layer, in_sitemap=in_sitemap)
@@ -183,8 +189,8 @@ def _open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float) -> None:
     runs.add_starts(order.folder, [candidate.url_id for candidate in starts], now)
 
 
-def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bool]) -> None:
-    """One worker in this process, until it is done."""
+def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bool], refit: Callable[[Crew], Crew] | None = None) -> None:
+    """One worker in this process, until it is done. refit: see `work`."""
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
@@ -202,7 +208,7 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
-        Worker(crew, settings).run(tick)
+        Worker(refit(crew) if refit else crew, settings).run(tick)
     finally:
         transport.close()
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from periplus.model.frontier import FamilyRecord, ReadyHost
 from periplus.model.page import Document
-from periplus.model.visit import Cause, Cut, Headers, Request
+from periplus.model.visit import Cause, Cut, Headers, Reason, Request
 from periplus.model.web import SiteKey, Url
 
 
@@ -35,6 +35,22 @@ class Policy(Protocol):
 
     def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
         """What came of a page of the site: the document, None where there was none; and how long the exchange took."""
+
+
+class Territory(Protocol):
+    """What belongs to a crawl, and which site each URL is of. See `urls.scope`."""
+
+    @property
+    def sites(self) -> frozenset[SiteKey]:
+        """Those that are crawled."""
+
+    def decide(self, url: Url) -> Reason | None:
+        """None: in scope."""
+
+    def rule_for(self, url: Url) -> str:
+        """The rule that decided, in words for users."""
+
+    def site_of(self, url: Url) -> SiteKey: ...
 
 
 class TrapSense(Protocol):

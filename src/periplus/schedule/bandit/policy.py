@@ -70,6 +70,11 @@ class SiteRule:
         if place == self._block[0] and self.yields.pages[0, place] - self._block[1] >= self.rule.block:
             self._block = (-1, 0)
 
+    def resume(self, site: SiteKey) -> None:
+        """A page of the site was chosen in an earlier process; `book` follows. So the block under way is the one that was."""
+        place = self._place(site)
+        self._begin(place, bool(self.yields.pages[0, place] < self.rule.first))
+
     def scores(self) -> dict[SiteKey, float]:
         """What the rule thinks of each site, for displays."""
         current = self._current()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -34,12 +34,18 @@ class Novelty:
 
     def of(self, site: SiteKey, document: Document | None) -> Reward:
         """Of the site's next page. Every call counts as a page, one without a document too."""
+        clicked = () if document is None else (link.target for link in document.links if link.kind in CLICKED)
+        return self.count(site, self.targets(site, clicked))
+
+    def targets(self, site: SiteKey, ends: Iterable[Url]) -> set[int | str]:
+        """What these ends of links on a page of the site count as: those on the site itself are left out."""
+        return {self._target(end) for end in ends if self.site_of(end) != site}
+
+    def count(self, site: SiteKey, targets: Set[int | str]) -> Reward:
+        """Books the site's next page with what it links to."""
         page = self._pages.get(site, 0)
         self._pages[site] = page + 1
-        if document is None:
-            return Reward(0, 0.0)
         met = self._met.setdefault(site, {})
-        targets = {self._target(link.target) for link in document.links if link.kind in CLICKED and self.site_of(link.target) != site}
         new, again = 0, 0.0
         for target in targets:
             first = met.setdefault(target, page)

@@ -137,6 +137,18 @@ class SqliteCrawlStore:
             return tasks, later_s
         return self._take(lease, most, in_hand, now)
 
+    def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
+        """The entry of one page of a leased host, whatever its layer; None where it does not wait, or not yet."""
+        find = (
+            "SELECT q.layer, q.seq, u.text, q.hops, q.attempt, u.layer FROM queue q JOIN url u ON u.id = q.url_id"
+            " WHERE q.host_id = ? AND q.url_id = ? AND q.purpose = 'page' AND q.not_before <= ? AND u.reason = 'waiting' ORDER BY q.layer, q.seq LIMIT 1"
+        )
+        row = self._connection.execute(find, (lease.host_id, page, now)).fetchone() if self._holds(lease) else None
+        if row is None:
+            return None
+        layer, seq, text, hops, attempt, clicks = row
+        return Task(lease.host_id, layer, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt))
+
     def _holds(self, lease: Lease) -> bool:
         find = "SELECT 1 FROM host WHERE id = ? AND epoch = ? AND lease_by IS NOT NULL"
         return self._connection.execute(find, (lease.host_id, lease.epoch)).fetchone() is not None

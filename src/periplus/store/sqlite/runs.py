@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,15 +59,19 @@ def only_crawl(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
-    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew."""
+def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings, now: float, further: Mapping[str, object] | None = None) -> int:
+    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
+
+    further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
+    """
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
         connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
         connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
         connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
-        insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, 0, ?, 'running')"
+        insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, ?, ?, 'running')"
         values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}  # a password is no part of the record
-        row = connection.execute(insert, (kind, json.dumps(list(starts)), json.dumps(values), now))
+        values |= further or {}
+        row = connection.execute(insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0), now))
         return int(row.lastrowid or 0)
 
 
