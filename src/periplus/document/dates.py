@@ -1,0 +1,258 @@
+"""When was a page published, and who says so?
+
+The page's own words for machines come first (JSON-LD, meta elements, `time` and microdata), then the feed that announces it, its URL, and
+the words that a reader sees; then the server's Last-Modified; at last, when we first saw it. Pure, and total: any page has a date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+from periplus.document import headers, html
+from periplus.document.digest import without_marks
+from periplus.document.months import MONTHS
+from periplus.document.sitemaps import SitemapKind, read_sitemap
+from periplus.model.story import DateSource, PageDate
+from periplus.model.web import Url
+
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: a page that says so speaks of something else
+TOMORROW_S = 86_400.0  # clocks differ by zones: a page may be dated so much after it was first seen
+ELEMENTS_MOST = 2_000  # of a kind that are looked at
+JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # of JSON-LD that is read
+BLOCKS_HEEDED = 40  # of the text: bylines stand at its beginning
+BYLINE_CHARS = 120  # a block that is no longer holds a byline; of a longer one its beginning may be a dateline
+DATELINE_CHARS = 40
+TIMES_MOST = 3  # different dates of plain `time` elements: a page with more of them is a list
+
+_ARTICLES = ("article", "posting", "report", "newsarticle", "webpage", "creativework")
+_NOT_THE_PAGE = ("comment", "review", "answer", "imageobject", "person", "organization")
+_JSON_KEYS = ("datepublished", "datecreated", "uploaddate")
+_METAS = (
+    "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued", "dc.date.issued", "dcterms.created",
+    "dc.date.created", "dcterms.date", "dc.date", "citation_publication_date", "citation_online_date", "citation_date", "parsely-pub-date",
+    "sailthru.date", "cxenseparse:recs:publishtime", "article.published", "published_time", "publish-date", "publish_date", "publishdate",
+    "publication_date", "pubdate", "date_published", "originalpublicationdate", "article_date_original", "date",
+)  # fmt: skip
+_OURS = re.compile(r"publish|posted|pubdate|entry-date|post-date|article-date|dateline|byline", re.IGNORECASE)
+_ELSEWHERE = "aside, nav, footer, [class*=comment], [id*=comment], [class*=related], [class*=sidebar]"
+_LABEL = re.compile(
+    r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|opublik|datum|updated|written|stand:"
+)
+_ISO = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d)"
+    r"(?:[T ]\s*([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d)(?:[.,]\d{1,9})?)?\s*(Z|z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
+)
+_IN_URL = re.compile(r"(?<!\d)((?:19|20)\d\d)([-/_.]?)(0?[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01]|[1-9](?=[-/_.]|$))(?!\d)")
+_IN_URL_NAMED = re.compile(r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)")
+_YEAR = r"((?:19|20)\d\d)(?!\d)"
+_WORD = r"([^\W\d_]{3,14})"
+_CLOCK = re.compile(r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class DateEvidence:
+    """What is known of one page. 0.0 and empty: nothing."""
+
+    url: Url
+    source: str = ""  # HTML
+    texts: Sequence[str] = ()  # its blocks of content, in order
+    language: str = ""  # BCP 47: of 3/4/2024, English of the United States has the month first, others the day
+    feed: float = 0.0
+    last_modified: float = 0.0
+    first_seen: float = 0.0
+
+
+def page_date(evidence: DateEvidence) -> PageDate:
+    """The date on the best word there is. A date before the web, or after the page was seen, is no date of the page."""
+    latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
+    tree = html.parse(evidence.source) if evidence.source else None
+    asked: tuple[tuple[DateSource, Callable[[], Iterator[_When]]], ...] = (
+        (DateSource.JSON_LD, lambda: _of_json(tree) if tree else iter(())),
+        (DateSource.META, lambda: _of_metas(tree) if tree else iter(())),
+        (DateSource.TIME, lambda: _of_times(tree) if tree else iter(())),
+        (DateSource.FEED, lambda: iter(((evidence.feed, False),))),
+        (DateSource.URL, lambda: _of_url(evidence.url)),
+        (DateSource.TEXT, lambda: _of_texts(evidence.texts, evidence.language)),
+        (DateSource.LAST_MODIFIED, lambda: iter(((evidence.last_modified, False),))),
+    )
+    for source, found in asked:
+        for when, whole_day in found():
+            if EARLIEST <= when <= latest:
+                return PageDate(when, source, whole_day)
+    return PageDate(evidence.first_seen, DateSource.FIRST_SEEN)
+
+
+def feed_dates(body: bytes, url: Url) -> dict[Url, float]:
+    """When the feed at url says that each of its entries was published; of what is no feed nothing."""
+    if b"<published" in body:
+        body = re.sub(rb"<updated(?=[\s>])", b"<changed", body)  # Atom's `updated`, which sitemaps prefer, is of the last edit
+    found = read_sitemap(body, url)
+    feeds = (SitemapKind.RSS, SitemapKind.ATOM)
+    return {entry.url: entry.lastmod for entry in found.entries if entry.lastmod} if found.kind in feeds else {}
+
+
+_When = tuple[float, bool]  # (seconds since the epoch, no more than the day is known)
+
+
+def _of_json(tree: html.Tree) -> Iterator[_When]:
+    """Articles' dates first, then those of whatever is not a part of the page."""
+    others: list[_When] = []
+    for script in html.elements(tree, "script")[:ELEMENTS_MOST]:
+        if "ld+json" not in html.attribute(script, "type").lower():
+            continue
+        for node in _objects(script.text[:JSON_CHARS]):
+            said = {key.lower(): value for key, value in node.items() if isinstance(value, str)}
+            kinds = str(node.get("@type", "")).lower()
+            when = next((date for key in _JSON_KEYS if key in said and (date := _machine(said[key]))), None)
+            if when is None or any(kind in kinds for kind in _NOT_THE_PAGE):
+                continue
+            if any(kind in kinds for kind in _ARTICLES):
+                yield when
+            else:
+                others.append(when)
+    yield from others
+
+
+def _objects(text: str) -> Iterator[dict[str, object]]:
+    """The objects of a JSON text, outer ones first; of what is none, none."""
+    try:
+        waiting = [json.loads(text.strip().removeprefix("<!--").removesuffix("-->"), strict=False)]
+    except (ValueError, RecursionError):
+        return
+    for node in waiting:  # grows while it is walked
+        if len(waiting) > JSON_NODES:
+            return
+        if isinstance(node, dict):
+            yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _of_metas(tree: html.Tree) -> Iterator[_When]:
+    said: dict[str, str] = {}
+    for meta in html.elements(tree, "meta")[:ELEMENTS_MOST]:
+        for attribute in ("property", "name", "itemprop"):
+            if name := html.attribute(meta, attribute).strip().lower():
+                said.setdefault(name, html.attribute(meta, "content"))
+    yield from (date for name in _METAS if name in said and (date := _machine(said[name])))
+
+
+def _of_times(tree: html.Tree) -> Iterator[_When]:
+    """Elements that say of themselves that they are the date of publication; then plain `time` elements, unless the page is a list of them."""
+    for marked in html.select(tree, "[itemprop~=datePublished], time[pubdate], abbr.published")[:ELEMENTS_MOST]:
+        for attribute in ("datetime", "content", "title"):
+            if date := _machine(html.attribute(marked, attribute)):
+                yield date
+    plain = []
+    for element in html.elements(tree, "time")[:ELEMENTS_MOST]:
+        if html.closest_above(element, _ELSEWHERE) is None and (date := _machine(html.attribute(element, "datetime") or html.text_of(element)[:100])):
+            if _OURS.search(html.attribute(element, "class")):
+                yield date
+            plain.append(date)
+    if len({when // TOMORROW_S for when, _ in plain}) <= TIMES_MOST:
+        yield from plain
+
+
+def _of_url(url: str) -> Iterator[_When]:
+    path = url.partition("://")[2].partition("/")[2].partition("?")[0].lower()
+    for year, _, month, day in _IN_URL.findall("/" + path):
+        yield from _day(year, month, day)
+    for year, name, day in _IN_URL_NAMED.findall("/" + path):
+        if name in MONTHS:
+            yield from _day(year, MONTHS[name], day)
+
+
+def _of_texts(texts: Sequence[str], language: str) -> Iterator[_When]:
+    """Blocks that say that they are about publication first, then short blocks and beginnings of long ones."""
+    plain: list[_When] = []
+    for text in texts[:BLOCKS_HEEDED]:
+        folded = without_marks(text[: 4 * BYLINE_CHARS])
+        said = folded if len(text) <= BYLINE_CHARS else folded[:DATELINE_CHARS]
+        found = list(written_dates(said, language))
+        if found and len(text) <= BYLINE_CHARS and _LABEL.search(folded):
+            yield from found
+        plain += found
+    yield from plain
+
+
+_DAY_FIRST = re.compile(rf"(?<!\d)(\d\d?)(?:st|nd|rd|th|er|\.|º|o|-?го)?[\s-]*(?:de |of |d'|di )?{_WORD}\.?,?[\s-]*(?:de |of |del )?{_YEAR}")
+_MONTH_FIRST = re.compile(rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}")
+_YEAR_FIRST = re.compile(rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)")
+_SIGNS = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)")
+_YEAR_DOTS = re.compile(r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(?!\d)")
+_DAY_DOTS = re.compile(rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}")
+_SLASHES = re.compile(rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}")
+
+
+def written_dates(text: str, language: str = "") -> Iterator[_When]:
+    """The dates that a text names, by kind of writing. text: lower case, without diacritics."""
+    for match in _ISO.finditer(text):
+        if match[0][4] == "-" and (date := _of_iso(match)):
+            yield date
+    rows: list[tuple[re.Match[str], str, int | str, str]] = []
+    rows += [(found, found[3], MONTHS[found[2]], found[1]) for found in _DAY_FIRST.finditer(text) if found[2] in MONTHS]
+    rows += [(found, found[3], MONTHS[found[1]], found[2]) for found in _MONTH_FIRST.finditer(text) if found[1] in MONTHS]
+    rows += [(found, found[1], MONTHS[found[2]], found[3]) for found in _YEAR_FIRST.finditer(text) if found[2] in MONTHS]
+    rows += [(found, found[1], found[2], found[3]) for found in _SIGNS.finditer(text)]
+    rows += [(found, found[1], found[3], found[4]) for found in _YEAR_DOTS.finditer(text)]
+    rows += [(found, found[3], found[2], found[1]) for found in _DAY_DOTS.finditer(text)]
+    for found in _SLASHES.finditer(text):
+        if (order := _day_and_month(int(found[1]), int(found[3]), language)) is not None:
+            rows.append((found, found[4], order[1], str(order[0])))
+    for match, year, month, day in sorted(rows, key=lambda row: row[0].start()):
+        clock = _CLOCK.match(text, match.end())
+        yield from _day(year, month, day, (clock[1], clock[2]) if clock else None)
+
+
+def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | None:
+    """Of 3/4: what cannot be a month is the day; else as the language has it, and in plain English nobody knows."""
+    language = language.lower()
+    if one > 12:
+        return one, other
+    if other > 12 or language == "en-us":
+        return other, one
+    if one == other or (language and language != "en"):
+        return one, other
+    return None
+
+
+def _day(year: str, month: int | str, day: str, clock: tuple[str, str] | None = None) -> Iterator[_When]:
+    hour, minute = (int(clock[0]), int(clock[1])) if clock else (0, 0)
+    try:
+        yield datetime(int(year), int(month), int(day), hour, minute, tzinfo=UTC).timestamp(), clock is None
+    except (ValueError, OverflowError):  # the 31st of February
+        return
+
+
+def _machine(text: str) -> _When | None:
+    """A date written for programs: ISO 8601 in its usual forms, as in mail, else as people write it."""
+    text = text.strip()[:100]
+    if not text:
+        return None
+    if match := _ISO.match(text):
+        return _of_iso(match)
+    if ":" in text and (when := headers.date_s(text)):
+        return when, False
+    return next(written_dates(without_marks(text)), None)
+
+
+def _of_iso(match: re.Match[str]) -> _When | None:
+    year, month, day, hour, minute, second, zone = match.groups()
+    try:
+        when = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=_zone(zone or ""))
+        return when.timestamp(), hour is None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _zone(text: str) -> timezone:
+    """UTC where none is said."""
+    if text[:1] not in ("+", "-"):
+        return UTC
+    shift = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
+    return timezone(-shift if text[0] == "-" else shift)
