@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from periplus.analyse.content.evidence import SiteEvidence
+from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
 from periplus.analyse.content.marking import parts_of
 from periplus.model.page import Part
 from periplus.model.web import UrlId
@@ -41,17 +41,18 @@ class Marks:
     def of(self, pages: Sequence[PageBlocks]) -> list[Sequence[Part]]:
         """One part for each block of each page; none for a page without text."""
         new = [page for page in pages if page.parts is None and page.blocks]
-        for page in new:
-            self._learn(page)
-        found = {page.url_id: parts_of(page.blocks, self._evidence[page.site_id]) for page in new}
+        traces = [traces_of(page.blocks) for page in new]
+        for page, trace in zip(new, traces, strict=True):
+            self._learn(page, trace)
+        found = {page.url_id: parts_of(page.blocks, self._evidence[page.site_id], traces=trace) for page, trace in zip(new, traces, strict=True)}
         return [found.get(page.url_id, page.parts or ()) for page in pages]
 
-    def _learn(self, page: PageBlocks) -> None:
+    def _learn(self, page: PageBlocks, traces: Traces) -> None:
         self._load(page.site_id)
         evidence, early = self._evidence[page.site_id], self._early[page.site_id]
         if evidence.pages < EARLY_PAGES:
             early.append(page.url_id)
-        evidence.learn(page.blocks)
+        evidence.learn(page.blocks, traces)
         self._changed.add(page.site_id)
 
     def _load(self, site_id: int) -> None:

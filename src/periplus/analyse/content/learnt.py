@@ -29,12 +29,15 @@ class Forest(NamedTuple):
 
     def scores(self, matrix: Floats) -> Floats:
         """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
-        trees = self.measures.shape[1]
-        leaf = np.zeros((trees, matrix.shape[1]), dtype=np.int32)
+        trees, n = self.measures.shape[1], matrix.shape[1]
+        leaf = np.zeros((trees, n), dtype=np.uint8)
+        asked, above = np.empty((trees, n), dtype=np.float32), np.empty((trees, n), dtype=bool)
         for level, (measure, border) in enumerate(zip(self.measures, self.borders, strict=True)):
-            leaf += (matrix[measure] > border).astype(np.int32) << level
-        leaf += np.arange(0, len(self.leaves), len(self.leaves) // trees, dtype=np.int32)[:, None]
-        return _share(self.leaves[leaf].sum(axis=0) + np.float32(self.bias))
+            np.take(matrix, measure, axis=0, out=asked, mode="clip")  # "raise" would copy; all measures exist
+            np.greater(asked, border, out=above)
+            leaf |= above.view(np.uint8) << np.uint8(level)
+        chosen = leaf + np.arange(0, len(self.leaves), len(self.leaves) // trees, dtype=np.intp)[:, None]
+        return _share(self.leaves.take(chosen, out=asked, mode="clip").sum(axis=0) + np.float32(self.bias))
 
 
 class Net(NamedTuple):

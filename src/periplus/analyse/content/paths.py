@@ -30,16 +30,18 @@ def facts(path: str) -> PathFacts:
     """What a path tells, as in `Block.path`."""
     folded = _DIGITS.sub("0", path)
     steps = folded.split("/")
-    inner = steps[: -DEEPEST - 1 : -1]
+    read = list(map(_step, steps))
     containers, end = [], len(folded)
-    for step in inner:
+    for step in steps[: -DEEPEST - 1 : -1]:
         containers.append(xxhash.xxh3_64_intdigest(folded[:end].encode("utf-8", "surrogatepass")))
         end -= len(step) + 1
-    shape = xxhash.xxh3_64_intdigest("/".join(_NAMES.sub("", step) for step in steps).encode("utf-8", "surrogatepass"))
-    return PathFacts(containers[0], shape, tuple(containers), tuple(_words(step) for step in inner), len(steps))
+    shape = xxhash.xxh3_64_intdigest("/".join([name for name, _ in read]).encode("utf-8", "surrogatepass"))
+    return PathFacts(containers[0], shape, tuple(containers), tuple([words for _, words in read[: -DEEPEST - 1 : -1]]), len(steps))
 
 
-def _words(step: str) -> tuple[str, ...]:
+@lru_cache(maxsize=_CACHED)  # most paths are new by their last step only, as where each section has an id of its own
+def _step(step: str) -> tuple[str, tuple[str, ...]]:
+    """(the element's name, the words of `PathFacts.words`)."""
     name = _NAMES.sub("", step)
     named = {word.lower() for word in _WORDS.findall(step[len(name) :]) if len(word) > 2}
-    return ("<" + name, *sorted(named))
+    return name, ("<" + name, *sorted(named))
