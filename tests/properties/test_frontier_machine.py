@@ -137,6 +137,8 @@ class Frontier(RuleBasedStateMachine):
         assert ready[0] == ready[1]
         ids = [host.host_id for host in ready[0]][:most]
         leases = self.both(lambda store, name: store.lease(name, ids, self.now), hand.names)
+        if self.now > hand.until:
+            hand.held.clear()  # they were taken back; a worker asks for nothing more before a commit has told it so
         hand.until = self.now + LEASE_S
         for lease in leases:
             start = self.now + lease.wait_s

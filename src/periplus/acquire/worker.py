@@ -63,6 +63,7 @@ class Worker:
 
     def run(self, tick: Callable[[], bool]) -> None:
         """tick: called every TICK_S at most; True asks to stop."""
+        self._lease_end = self._clock.monotonic() + self._keeping.lease_s  # only a commit puts it off, for only a commit tells what was lost
         self._name = self._store.join(os.getpid(), self._clock.now())
         try:
             self._loop(tick)
@@ -80,6 +81,8 @@ class Worker:
                 if tick():
                     return
                 self._lease_more(now)
+            if self._crew.policy.patience_s is not None:
+                self._commit_if_due()  # a choice page by page may want to know what the last one showed
             pause = self._start_due(now)
             if self._commit_if_due():
                 pause = 0.0  # hosts that waited for it go on
@@ -118,7 +121,6 @@ class Worker:
         if chosen:
             for lease in self._store.lease(self._name, chosen, wall):
                 self._hold(lease, now)
-            self._lease_end = now + self._keeping.lease_s
 
     def _hold(self, lease: Lease, now: float) -> None:
         mine = not self._crew.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
@@ -172,9 +174,7 @@ class Worker:
                 return min((host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now), default=TICK_S)
             for host in turn:
                 self._serve(host, now)
-        if not self._due:
-            return TICK_S
-        return max(0.0, self._due[0][0] - now) if self._transport.in_flight < self._manners.concurrency else TICK_S
+        return max(0.0, self._due[0][0] - now) if self._due and self._transport.in_flight < self._manners.concurrency else TICK_S
 
     def _turn(self, now: float) -> Sequence[HeldHost]:
         """The host that is due longest; under a policy that chooses page by page, those it prefers of all that it has the patience for."""
