@@ -111,6 +111,15 @@ class PageOrder:
         self._waiting[number] = False
         return number
 
+    def asked(self, number: int) -> None:
+        """Page `number` was asked for in an earlier process: moves on as `next` did then."""
+        if not self._waiting[number]:
+            return
+        chosen = self.next()
+        if chosen is not None and chosen != number:  # something else came between: a page was tried again, a site was added
+            self._waiting[chosen] = True
+        self._waiting[number] = False
+
     def _promises(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
         slots = self._features[numbers]
         share = self._share[numbers]

@@ -1,0 +1,99 @@
+"""What may a campaign fetch next? The collection's frontier, with a budget over all runs and, if wished, a learned order within hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from periplus.api.survey_choice import Chooser
+from periplus.api.survey_orders import PageOrders, seen
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.visit import Purpose, Redirected, Skipped
+from periplus.model.web import Origin, Url
+from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
+from periplus.urls.canonical import url_id
+
+EVERY_HOST = 1_000_000  # a rule compares all that are ready, not those that wait longest
+
+
+@dataclass(slots=True)
+class CampaignFrontier:
+    """`model.crawl_store.CrawlStore` for the one worker of a campaign. What it adds is in memory only, and is lost without harm."""
+
+    store: SqliteCrawlStore
+    chooser: Chooser
+    pages: int  # budget in all runs together; 0: none
+    spent: int  # of it, pages asked for
+    in_hand: int = 0  # pages given out that are not stored
+    budget_spent: bool = False
+
+    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        """One page at a time: the budget is kept exactly."""
+        if self.pages and self.spent + self.in_hand >= self.pages:
+            self.budget_spent = self.spent >= self.pages
+            return (), BARRIER_POLL_S
+        orders = self.chooser.orders
+        task = self._preferred(orders, lease, in_hand, now) if orders is not None else None
+        tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, most, in_hand, now)
+        self.in_hand += len(tasks)
+        return tasks, later_s
+
+    def _preferred(self, orders: PageOrders, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
+        """By the learned order; None: nothing of it waits, and what else does comes layer by layer."""
+        while (url := orders.next(lease.host)) is not None:
+            task = self.store.take_page(lease, url_id(url), now)
+            if task is not None and (task.layer, task.seq) not in in_hand:
+                return task
+        return None
+
+    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        lost = self.store.commit(worker, batch, now)
+        self.in_hand = batch.in_hand
+        for completion in batch.completions:
+            if completion.task.request.purpose is not Purpose.PAGE or completion.lease in lost:
+                continue
+            if not isinstance(completion.visit.outcome, Skipped):
+                self.spent += 1
+            if self.chooser.orders is not None:
+                self._learn(self.chooser.orders, completion)
+        if self.pages and self.spent >= self.pages:
+            self.budget_spent = True
+        return lost
+
+    def _learn(self, orders: PageOrders, completion: Completion) -> None:
+        request, document, outcome = completion.task.request, completion.document, completion.visit.outcome
+        new = self.chooser.last.pop(id(document), 0)
+        redirect = outcome.target if isinstance(outcome, Redirected) else Url("")
+        orders.read(request.url, request.layer, seen(document) if document is not None else [], new, redirect)
+
+    # as the collection's frontier has it -----------------------------------------------------------------------------
+
+    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        return self.store.ready(EVERY_HOST, horizon_s, now)
+
+    def join(self, pid: int, now: float) -> str:
+        return self.store.join(pid, now)
+
+    def leave(self, worker: str, now: float) -> None:
+        self.store.leave(worker, now)
+
+    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+        return self.store.offer(candidates, errands, now, reopen=reopen)
+
+    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
+        return self.store.lease(worker, host_ids, now)
+
+    def robots(self, origin: Origin) -> StoredRobots | None:
+        return self.store.robots(origin)
+
+    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
+        return self.store.families(lease)
+
+    def fair_share(self, now: float) -> int:
+        return self.store.fair_share(now)
+
+    def idle(self, now: float) -> bool:
+        return self.store.idle(now)
+
+    def counts(self) -> RunCounts:
+        return self.store.counts()

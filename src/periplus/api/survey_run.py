@@ -1,0 +1,164 @@
+"""How does a campaign run: one engine, one worker, a rule that says who is next, a plan that may change meanwhile?"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from periplus.acquire.clock import SystemClock
+from periplus.acquire.crew import Crew
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.rules import apply_rules, rules_text
+from periplus.api.survey_choice import chooser_of
+from periplus.api.survey_frontier import CampaignFrontier
+from periplus.api.survey_live import standing
+from periplus.api.survey_plan import campaign_in, campaign_of, within_of
+from periplus.api.survey_scope import start_of
+from periplus.errors import UsageError
+from periplus.model.campaign import Campaign, CampaignStanding
+from periplus.settings import Settings, settings_from
+from periplus.store.sqlite import reading, runs, schema, survey_plan
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.runs import only_crawl
+from periplus.urls.canonical import url_id
+
+SURVEY = "survey"  # kind of a run
+DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})  # five levels, as in the published runs; levels are told by links alone
+LOOK_S = 0.5  # how often the plan is looked at
+MOST_QUANTUM = 1_000_000  # the rule shares pages out, not the frontier
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What whoever watches a campaign is shown; the standing is made when it is asked for, for it takes time."""
+
+    progress: Progress
+    pages: int  # of the budget, in all runs
+    standing: Callable[[], CampaignStanding]
+
+
+def run(folder: Path, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
+    """Goes on with the campaign in folder until its pages or its time are spent, nothing is left, watch returns True, or `stop` is called.
+
+    settings: as for a crawl, made over DEFAULTS; max_time_s limits this run. watch: called some times a second from this thread.
+    Raises UsageError, NoCollection, StoreError.
+    """
+    campaign = campaign_of(folder)
+    check_order(_order(folder, campaign, settings))
+    with only_crawl(folder):
+        survey_plan.wish_stop(folder, stop=False)
+        return _run_alone(folder, settings, watch)
+
+
+def _order(folder: Path, campaign: Campaign, settings: Settings) -> CrawlOrder:
+    """The campaign as the engine's order. One worker: another would not know what this one learned."""
+    if not campaign.units:
+        raise UsageError("the survey has no site: `periplus survey add ADDRESS` adds one")
+    at_once = campaign.at_once or (1 if campaign.pages else settings.manners.concurrency)
+    settings = dataclasses.replace(
+        settings,
+        budget=dataclasses.replace(settings.budget, max_pages=0, quantum=MOST_QUANTUM),
+        manners=dataclasses.replace(settings.manners, concurrency=at_once),
+        keeping=dataclasses.replace(settings.keeping, workers=1, commit_pages=1 if at_once == 1 else settings.keeping.commit_pages),
+    )
+    starts = tuple(dict.fromkeys(map(start_of, campaign.units)))
+    return CrawlOrder(folder, starts, workable(settings), rules_text(folder), kind=SURVEY)
+
+
+def _run_alone(folder: Path, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
+    clock, began = SystemClock(), time.monotonic()
+    campaign = campaign_of(folder)
+    order = _order(folder, campaign, settings)
+    apply_rules(folder, order.rules, clock.now())
+    went_on = _asked_so_far(folder) > 0
+    run_id = runs.begin_run(folder, SURVEY, order.starts, order.settings, clock.now(), _record(campaign))
+    note, counts, waiting, first = "", None, False, ""
+    while True:
+        leg = _Leg(folder, run_id, campaign, settings, watch, began)
+        note, changed = leg.run()
+        counts, waiting, first = leg.counts, leg.waiting, leg.first
+        if not changed:
+            break
+        campaign = campaign_of(folder)
+    state, said = judged(counts, waiting, note, first)
+    if state == "stopped" and counts.fetched and not note:
+        said = f"{campaign.pages:,} pages are fetched" if campaign.pages else said
+    runs.end_run(folder, run_id, state, said, clock.now())
+    return CrawlEnd(run_id, state, said, counts, time.monotonic() - began, went_on)
+
+
+def _asked_so_far(folder: Path) -> int:
+    """Pages that all runs of the campaign asked for."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        return sum(record.fetched for record in runs.run_records(connection) if record.kind == SURVEY)
+
+
+def _record(campaign: Campaign) -> dict[str, object]:
+    """What decides the choices, for the run's record."""
+    said = {"survey_rule": campaign.rule, "survey_within": within_of(campaign), "survey_item": campaign.item, "survey_pages": campaign.pages}
+    return {**said, "survey_at_once": campaign.at_once, "survey_patience_s": campaign.patience_s, "seed": campaign.seed}
+
+
+class _Leg:
+    """A part of a run in which the plan stays as it is."""
+
+    def __init__(self, folder: Path, run_id: int, campaign: Campaign, settings: Settings, watch: Callable[[Watched], bool], began: float) -> None:
+        self._folder, self._run_id, self._campaign, self._watch, self._began = folder, run_id, campaign, watch, began
+        self._order = _order(folder, campaign, _with_time_left(settings, began))
+        self._looked, self._why = 0.0, ""
+
+    def run(self) -> tuple[str, bool]:
+        """(why it was stopped; empty: nothing is left or the pages are spent. Whether the plan has changed)."""
+        settings = self._order.settings
+        with _reading(self._folder) as self._connection:
+            self._chooser = chooser_of(self._campaign, settings, self._connection)
+            survey_plan.bring_in_line(self._folder, self._chooser.territory)
+            store = SqliteCrawlStore(self._folder, self._run_id, settings.budget, settings.keeping)
+            try:
+                open_run(store, self._order, time.time(), self._chooser.territory)
+                self._frontier = CampaignFrontier(store, self._chooser, self._campaign.pages, _asked_so_far(self._folder))
+                note, _ = work(store, self._order, self._run_id, self._tick, self._refit)
+                self.counts, self.waiting = store.counts(), not store.idle(time.time())
+                reason, rule = store.standing(url_id(self._order.starts[0]))
+            finally:
+                store.close()
+        self.first = f"{self._order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
+        return ("", True) if self._why == "changed" else (self._why or note, False)
+
+    def _refit(self, crew: Crew) -> Crew:
+        return dataclasses.replace(crew, store=self._frontier, policy=self._chooser, scope=self._chooser.territory)
+
+    def _tick(self, progress: Progress) -> bool:
+        """Whether to stop: the watcher says so, another process asks for it, or the plan is another."""
+        progress = dataclasses.replace(progress, elapsed_s=time.monotonic() - self._began)
+        if self._watch(Watched(progress, self._frontier.spent, lambda: self._standing(progress.elapsed_s))):
+            return True
+        now = time.monotonic()
+        if now - self._looked >= LOOK_S:
+            self._looked = now
+            if survey_plan.stop_is_wished(self._connection):
+                self._why = "stopped by `periplus survey stop`"
+            elif campaign_in(self._connection, self._folder) != self._campaign:
+                self._why = "changed"
+        return bool(self._why)
+
+    def _standing(self, elapsed_s: float) -> CampaignStanding:
+        return standing(self._campaign, self._chooser, self._connection, elapsed_s)
+
+
+@contextlib.contextmanager
+def _reading(folder: Path) -> Iterator[reading.Connection]:
+    with contextlib.closing(schema.connect(folder, read_only=True)) as connection, reading.reading():
+        yield connection
+
+
+def _with_time_left(settings: Settings, began: float) -> Settings:
+    limit = settings.budget.max_time_s
+    if not limit:
+        return settings
+    left = max(0.01, limit - (time.monotonic() - began))
+    return dataclasses.replace(settings, budget=dataclasses.replace(settings.budget, max_time_s=left))
