@@ -32,6 +32,7 @@ CONTRACT_BREAKERS = {  # a module to add to a copy of the sources, and the contr
     "schedule/wire.py": ("import pycurl", "One file opens sockets"),
     "present/rows.py": ("import sqlite3", "One package speaks SQL"),
     "analyse/words.py": ("import tantivy", "One package knows the full-text engine"),
+    "present/pages.py": ("import starlette", "One package serves pages"),
     "store/progress.py": ("import rich.progress", "One package speaks to the terminal"),
     "document/tree.py": ("import turbohtml", "One module knows the HTML parser"),
 }
