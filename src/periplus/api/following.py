@@ -21,6 +21,7 @@ from periplus.analyse.linkgraph import link_graph
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.indexing import END
 from periplus.api.marking import Marks
+from periplus.document.words import forms
 from periplus.errors import StoreError
 from periplus.model.page import Part
 from periplus.model.search import PageToIndex
@@ -29,7 +30,6 @@ from periplus.search.asking import Searcher
 from periplus.search.fields import said_digest
 from periplus.search.index import NOTHING, IndexBusy, IndexWriter, read_state
 from periplus.search.ranks import write_ranks
-from periplus.search.words import forms
 from periplus.settings import Searching
 from periplus.store.sqlite import block_rows, changes, graph_rows, reading, runs, schema
 from periplus.store.sqlite.block_rows import PageBlocks

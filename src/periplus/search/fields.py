@@ -11,9 +11,9 @@ from urllib.parse import unquote
 import tantivy
 from xxhash import xxh3_64_intdigest
 
+from periplus.document.words import folded, forms, shown_forms, table
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
-from periplus.search.words import folded, forms, shown_forms, table
 from periplus.urls.hosts import host_name, registered_domain
 
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import tantivy
 
+from periplus.document.words import asked_terms, folded, forms, is_run, table
 from periplus.search.fields import (
     ADDRESS,
     ANCHOR,
@@ -26,7 +27,6 @@ from periplus.search.fields import (
     whole_name,
 )
 from periplus.search.query import All, Any, During, Node, Not, Only, Phrase, Word, asked_words
-from periplus.search.words import asked_terms, folded, forms, is_run, table
 from periplus.settings import Searching
 
 NEVER, EVER = -(2**63), 2**63 - 1

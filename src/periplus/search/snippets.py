@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from periplus.document.words import Unit, asked_terms, folded, forms, is_run, located
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.search import Snippet
 from periplus.search.fields import parts_or_guess
 from periplus.search.query import Node, Phrase, asked_words
-from periplus.search.words import Unit, asked_terms, folded, forms, is_run, located
 
 CHARS = 240  # two lines and a half of a terminal
 BEFORE = 60  # characters shown before the first word that answers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tantivy
 
+from periplus.document.words import folded, forms, is_run
 from periplus.search.fields import FORMS
 from periplus.search.query import Phrase, Query, asked_words
-from periplus.search.words import folded, forms, is_run
 
 MOST_EDITS = 2
 LEAST_CHARS = 4  # of shorter words every other one is near

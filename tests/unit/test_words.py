@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.search.words import STEMMERS, asked_terms, folded, forms, indexed_terms, located, plain, shown_forms, table
+from periplus.document.words import STEMMERS, asked_terms, folded, forms, indexed_terms, located, plain, shown_forms, table
 
 TEXTS = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aáčЁёй東京กำ한_+#' \n-")), max_size=60)
 LANGUAGES = st.sampled_from(["", "cs", "ru", "hu", "en", "de", "ja", "tr", "hi", "xx", "cs-CZ"])
