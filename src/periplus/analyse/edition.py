@@ -1,0 +1,121 @@
+"""Which stories does a portal show, in which order, and under which keys?"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from periplus.model.portal import Decisions, Entry, EntryKey, Portal, Verdict
+from periplus.model.story import Story
+from periplus.model.web import SiteKey, Url
+from periplus.urls.canonical import url_id
+
+HALF_LIFE_S = 3 * 86_400.0  # a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
+RELEVANT = 0.5  # relevance models are calibrated: from here on a page is more likely of the topic than not
+WEEK_MOST = 40  # stories of one week in the archive: more than an editor reads
+_KEY_BYTES = 5  # 40 bits: among 10,000 stories two meet once in 20,000 portals, and then the later one gets another key
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What becomes of the stories in an edition. Each by weight, pinned ones first."""
+
+    published: tuple[Entry, ...]
+    waiting: tuple[Entry, ...]
+    hidden: tuple[Entry, ...]
+
+
+def without_sites(stories: Iterable[Story], banned: Collection[SiteKey]) -> list[Story]:
+    """The stories as they are without the pages of these sites; a story that only they tell is none."""
+    return [left for story in stories if (left := _without(story, banned)) is not None]
+
+
+def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
+    places = [place for place, page in enumerate(story.pages) if page.site not in banned]
+    if len(places) == len(story.pages):
+        return story
+    new = {place: number for number, place in enumerate(places)}
+    links = tuple((new[one], new[other]) for one, other in story.links if one in new and other in new)
+    near = tuple((new[one], new[other], share) for one, other, share in story.near if one in new and other in new)
+    return replace(story, pages=tuple(story.pages[place] for place in places), links=links, near=near) if places else None
+
+
+def entry_keys(stories: Sequence[Story], known: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:
+    """A key for each story, all different: the one under which most of its pages were shown before, else one made from its first page.
+
+    Of two stories that want one key (a story that fell apart) the one with more of its pages keeps it, of equals the first.
+    """
+    wishes = [Counter(known[page.url] for page in story.pages if page.url in known).most_common(1) for story in stories]
+    order = sorted(range(len(stories)), key=lambda place: -wishes[place][0][1] if wishes[place] else 0)
+    keys: dict[int, EntryKey] = {}
+    taken = set(known.values())
+    given: set[EntryKey] = set()
+    for place in order:
+        wish = wishes[place][0][0] if wishes[place] else None
+        key = wish if wish is not None and wish not in given else _new_key(stories[place].pages[0].url, taken)
+        given.add(key)
+        taken.add(key)
+        keys[place] = key
+    return tuple(keys[place] for place in range(len(stories)))
+
+
+def _new_key(url: Url, taken: Collection[EntryKey]) -> EntryKey:
+    salt = ""
+    while True:
+        number = url_id(Url(url + salt)) & (1 << 8 * _KEY_BYTES) - 1
+        key = EntryKey(base64.b32encode(number.to_bytes(_KEY_BYTES, "big")).decode("ascii").lower())
+        if key not in taken:
+            return key
+        salt += "#"  # no URL here has a fragment
+
+
+def weight(story: Story, now: float) -> float:
+    """How much a story weighs: each site that tells it counts once, by its first page, and half as much every HALF_LIFE_S."""
+    first: dict[SiteKey, float] = {}
+    for page in story.pages:
+        first[page.site] = min(page.date.when, first.get(page.site, page.date.when))
+    return sum(math.exp2(-max(now - when, 0.0) / HALF_LIFE_S) for when in first.values())
+
+
+def selection(
+    portal: Portal, stories: Sequence[Story], decisions: Decisions, known: Mapping[Url, EntryKey], now: float, relevance: Mapping[Url, float] | None = None
+) -> Selection:
+    """The entries of an edition, without their texts.
+
+    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages that it lacks do not count; None: no topic.
+    A story off the topic is left out unless the editor approved or pinned it; so is what is beyond WEEK_MOST in its week and not on the front page.
+    With portal.approve only approved and pinned entries are published, and the others wait.
+    """
+    entries = []
+    for key, story in zip(entry_keys(stories, known), stories, strict=True):
+        verdict, score = decisions.entries.get(key), _relevance(story, relevance)
+        if verdict is None and score is not None and score < RELEVANT:
+            continue
+        entries.append(Entry(key, story, weight(story, now) * (1.0 if score is None else score), score, verdict))
+    entries.sort(key=lambda entry: (entry.verdict is not Verdict.PINNED, -entry.weight, -entry.updated, entry.key))
+    hidden = tuple(entry for entry in entries if entry.verdict is Verdict.HIDDEN)
+    shown = _heaviest([entry for entry in entries if entry.verdict is not Verdict.HIDDEN], portal.stories)
+    waits = [portal.approve and entry.verdict not in (Verdict.APPROVED, Verdict.PINNED) for entry in shown]
+    published = tuple(entry for entry, waiting in zip(shown, waits, strict=True) if not waiting)
+    return Selection(published, tuple(entry for entry, waiting in zip(shown, waits, strict=True) if waiting), hidden)
+
+
+def _relevance(story: Story, relevance: Mapping[Url, float] | None) -> float | None:
+    if relevance is None:
+        return None
+    scores = [relevance[page.url] for page in story.pages if page.url in relevance]
+    return sum(scores) / len(scores) if scores else 0.0
+
+
+def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
+    """The first of all, and of each week the first WEEK_MOST; what was decided stays. entries: in order."""
+    of_week: dict[str, int] = defaultdict(int)
+    kept = []
+    for place, entry in enumerate(entries):
+        of_week[entry.week] += 1
+        if place < front or of_week[entry.week] <= WEEK_MOST or entry.verdict is not None:
+            kept.append(entry)
+    return kept

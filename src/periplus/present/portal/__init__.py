@@ -1,0 +1,1 @@
+"""How does an edition of a portal look, in a browser and in a feed reader?"""
