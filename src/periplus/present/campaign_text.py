@@ -1,0 +1,94 @@
+"""How does a campaign stand, in lines for a terminal and as JSON?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from typing import TextIO
+
+from periplus.model.campaign import CampaignStanding, SiteStanding
+from periplus.model.webometrics import Curve, Harvest
+from periplus.present.lines import cells, fit, visible
+from periplus.present.wording import count_of, number
+
+STEPS = "▁▂▃▄▅▆▇█"
+PLAIN_STEPS = ".:-=+*#@"  # for outputs that have no such signs
+CURVE_CELLS = 40
+_HEADS = ("site", "pages", "new links", "last 50", "rule's score", "read", "state")
+
+
+def standing_lines(found: CampaignStanding, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
+    """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
+    order = sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short))
+    shown = order if most < 0 else order[:most]
+    yield from _table([_cells(row) for row in shown])
+    if len(order) > len(shown):
+        yield f"  and {count_of(len(order) - len(shown), 'more site')}"
+    yield ""
+    yield from _harvest_lines(found, STEPS if boxes else PLAIN_STEPS)
+
+
+def _cells(row: SiteStanding) -> tuple[str, ...]:
+    score = "" if row.score is None else f"{row.score:.3g}"
+    read = f"{row.share:.0%} of {number(row.pages + row.waiting)}" if row.pages else ""
+    return fit(visible(row.short), 24), number(row.pages), number(row.links), f"{row.recent:.2f}" if row.pages else "", score, read, visible(row.state)
+
+
+def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(cells(row[column]) for row in [_HEADS, *rows]) for column in range(len(_HEADS))]
+    for row in (_HEADS, *rows):
+        padded = [_padded(text, width, left=column in (0, 6)) for column, (text, width) in enumerate(zip(row, widths, strict=True))]
+        yield ("  " + "  ".join(padded)).rstrip()
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    blank = " " * (width - cells(text))
+    return text + blank if left else blank + text
+
+
+def _harvest_lines(found: CampaignStanding, steps: str) -> Iterator[str]:
+    harvest, campaign = found.harvest, found.campaign
+    total, baseline = harvest.total.found[-1], harvest.baseline
+    budget = f" of {number(campaign.pages)}" if campaign.pages else ""
+    said = f"{number(found.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, {harvest.recent:.2f} new a page lately"
+    yield f"  {said}; rule {campaign.rule}, seed {campaign.seed}"
+    top = max(total, baseline.found, 1.0)
+    yield f"  found        {drawn(harvest.total, top, steps)} {number(int(total))}"
+    assumed = f"estimated; {number(baseline.assumed)} of its pages are assumed" if baseline.assumed else "all its pages are known"
+    yield f"  round robin  {drawn(baseline.curve, top, steps)} {number(round(baseline.found))} ({assumed})"
+    outside = harvest.companions.found[-1]
+    yield f"  new sites    {drawn(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
+    yield f"  complete     {_completeness(harvest)}"
+
+
+def _completeness(harvest: Harvest) -> str:
+    rich = harvest.richness
+    if not rich.pages:
+        return "nothing was read yet"
+    if rich.estimate <= rich.observed:
+        return f"{number(rich.observed)} {harvest.item}s; by this measure none is missing"
+    share = rich.observed / rich.estimate
+    between = f"{number(round(rich.low))} to {number(round(rich.high))}"
+    return f"about {share:.0%}: {number(round(rich.estimate))} {harvest.item}s estimated in all, at least ({between}, 95 %)"
+
+
+def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:
+    """The curve in CURVE_CELLS signs, from 0 to top."""
+    if curve.pages[-1] == 0:
+        return steps[0] * CURVE_CELLS
+    marks = []
+    place = 0
+    for cell in range(1, CURVE_CELLS + 1):
+        while curve.pages[place] * CURVE_CELLS < cell * curve.pages[-1]:
+            place += 1
+        marks.append(steps[min(len(steps) - 1, int(curve.found[place] / top * len(steps)))])
+    return "".join(marks)
+
+
+def write_standing_json(found: CampaignStanding, out: TextIO) -> None:
+    """Everything, the curves too. out: UTF-8."""
+    campaign = dataclasses.asdict(found.campaign)
+    sites = [row._asdict() | {"share": row.share} for row in found.sites]
+    json.dump({"campaign": campaign, "pages": found.pages, "sites": sites, "harvest": dataclasses.asdict(found.harvest)}, out, ensure_ascii=False)
+    out.write("\n")
