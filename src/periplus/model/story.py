@@ -134,3 +134,14 @@ class Influence:
     evaluations: int  # gains that the lazy greedy worked out
     most_posts: tuple[float, ...]  # value of reading the sites with most posts, 1 to as many as were chosen
     missed: tuple[int, ...]  # stories on none of the chosen sites, the largest first
+
+
+@dataclass(frozen=True, slots=True)
+class Holdout:
+    """A choice by the earlier half of the stories, scored on the later half."""
+
+    chosen: Influence
+    stories: int  # of the later half
+    later: tuple[float, ...]  # share of the later half's stories' value, by the first, the first two, ... chosen sites
+    hindsight: float  # what the best choice for the later half has there
+    most_posts: tuple[float, ...]  # what the sites with most posts in the earlier half have there, as many as the budget allows
