@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -116,10 +116,9 @@ def _title_overlap(blocks: Sequence[Block], page: Page) -> tuple[Floats, Floats]
     part = np.zeros(len(blocks), dtype=np.float32)
     share = np.zeros(len(blocks), dtype=np.float32)
     if title:
-        could_share = re.compile("|".join(map(re.escape, title))).search  # most blocks have none of its words: they are not parted into words
         for number in np.flatnonzero((page.words > 0) & (page.words <= _LONG_TITLE_WORDS)).tolist():
             text = blocks[number].text.lower()
-            words = set(_WORD.findall(text)) if could_share(text) else ()
+            words = set(_WORD.findall(text)) if any(map(text.__contains__, title)) else ()  # most blocks have none of the title's
             if words:
                 common = len(words & title)
                 part[number], share[number] = common / len(words), common / len(title)
@@ -253,9 +252,9 @@ def of_copies(blocks: Sequence[Block], page: Page) -> Measures:
     return [np.log1p(before), np.log1p([times.get(block.text, 1) - 1 for block in blocks]), share.astype(np.float32)]
 
 
-def named(path: str, weights: Mapping[str, float]) -> tuple[float, ...]:
+def named(path: str, weigh: Callable[[tuple[str, ...]], float]) -> tuple[float, ...]:
     """How the words that name a path's containers speak for content, as log-odds: the innermost, all, least and most of the outer ones, the last three."""
-    steps = [sum(weights.get(word, 0.0) for word in words) for words in facts(path).words]
+    steps = [weigh(words) for words in facts(path).words]
     outer = steps[1:] or [0.0]
     return steps[0], sum(steps), min(outer), max(outer), sum(steps[:3])
 

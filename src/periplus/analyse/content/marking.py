@@ -42,7 +42,13 @@ def scores_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, 
 
 @lru_cache(maxsize=_PATHS_CACHED)
 def _named(path: str) -> tuple[float, ...]:
-    return features.named(path, weights().names)
+    return features.named(path, _weight)
+
+
+@lru_cache(maxsize=_PATHS_CACHED)
+def _weight(words: tuple[str, ...]) -> float:
+    names = weights().names
+    return sum([names.get(word, 0.0) for word in words])
 
 
 def _judged(learnt: Forest | Net, measures: Floats) -> Floats:

@@ -31,11 +31,12 @@ def facts(path: str) -> PathFacts:
     folded = _DIGITS.sub("0", path)
     steps = folded.split("/")
     read = list(map(_step, steps))
-    containers, end = [], len(folded)
-    for step in steps[: -DEEPEST - 1 : -1]:
-        containers.append(xxhash.xxh3_64_intdigest(folded[:end].encode("utf-8", "surrogatepass")))
-        end -= len(step) + 1
-    shape = xxhash.xxh3_64_intdigest("/".join([name for name, _ in read]).encode("utf-8", "surrogatepass"))
+    digest = xxhash.xxh3_64_intdigest
+    encoded, containers = folded.encode("utf-8", "surrogatepass"), []
+    for _ in steps[-DEEPEST:]:
+        containers.append(digest(encoded))
+        encoded = encoded[: encoded.rfind(b"/")]
+    shape = digest("/".join([name for name, _ in read]).encode("utf-8", "surrogatepass"))
     return PathFacts(containers[0], shape, tuple(containers), tuple([words for _, words in read[: -DEEPEST - 1 : -1]]), len(steps))
 
 
