@@ -72,12 +72,12 @@ def _new_key(url: Url, taken: Collection[EntryKey]) -> EntryKey:
         salt += "#"  # no URL here has a fragment
 
 
-def weight(story: Story, now: float) -> float:
-    """How much a story weighs: each site that tells it counts once, by its first page, and half as much every HALF_LIFE_S."""
+def weight(story: Story, moment: float) -> float:
+    """How much a story weighs at a moment: each site that tells it counts once, by its first page, and half as much every HALF_LIFE_S."""
     first: dict[SiteKey, float] = {}
     for page in story.pages:
         first[page.site] = min(page.date.when, first.get(page.site, page.date.when))
-    return sum(math.exp2(-max(now - when, 0.0) / HALF_LIFE_S) for when in first.values())
+    return sum(math.exp2(-max(moment - when, 0.0) / HALF_LIFE_S) for when in first.values())
 
 
 def selection(
@@ -90,11 +90,12 @@ def selection(
     With portal.approve only approved and pinned entries are published, and the others wait.
     """
     entries = []
+    moment = min(now, max((page.date.when for story in stories for page in story.pages), default=now))  # an old collection is as it was when it was new
     for key, story in zip(entry_keys(stories, known), stories, strict=True):
         verdict, score = decisions.entries.get(key), _relevance(story, relevance)
         if verdict is None and score is not None and score < RELEVANT:
             continue
-        entries.append(Entry(key, story, weight(story, now) * (1.0 if score is None else score), score, verdict))
+        entries.append(Entry(key, story, weight(story, moment) * (1.0 if score is None else score), score, verdict))
     entries.sort(key=lambda entry: (entry.verdict is not Verdict.PINNED, -entry.weight, -entry.updated, entry.key))
     hidden = tuple(entry for entry in entries if entry.verdict is Verdict.HIDDEN)
     shown = _heaviest([entry for entry in entries if entry.verdict is not Verdict.HIDDEN], portal.stories)

@@ -31,12 +31,20 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
     "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
     "report": ("periplus.cli.report", "Write one page that shows what was found."),
     "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
+    "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
     "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
     "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
     "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
+    "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
     "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
 }
 _FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
+
+
+def command_names() -> frozenset[str]:
+    return frozenset(_COMMANDS)
+
+
 _EXIT_CODES = """
 Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that looks suspicious;
 4 a crawl that read no page; 5 a check in which --fail-on holds; 130 stopped by Ctrl-C.

@@ -95,8 +95,8 @@ class PortalSite:
     title: str
     feeds: tuple[Url, ...]
     stories: int  # of those that the portal may show
-    gain: float | None  # share of the stories that it adds to the sites before it; None: it was chosen by the editor, or by its stories alone
-    relevance: float | None  # of its pages in stories to the topic
+    gain: float  # share of the stories that it has and none before it
+    relevance: float | None  # of its pages in stories to the topic, on average; None: no topic was asked for
     pinned: bool
 
 
@@ -113,7 +113,7 @@ class Edition:
     waiting: tuple[Entry, ...]  # for the editor's approval
     hidden: tuple[Entry, ...]
     sites: tuple[PortalSite, ...]
-    covered: float | None  # share of the stories that at least one of the sites has; None: not worked out
+    covered: float | None  # share of the stories that at least one of the sites has; None: there is no story
     lacks: tuple[str, ...]  # what the edition had to do without, a sentence each
 
     @property

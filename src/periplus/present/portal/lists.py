@@ -51,9 +51,8 @@ def _week_page(week: str, entries: list[Entry], before: str, after: str) -> Page
 
 
 def sources_page(edition: Edition) -> Page:
-    shows_gain, shows_relevance = any(site.gain is not None for site in edition.sites), any(site.relevance is not None for site in edition.sites)
-    heads = ["<th>site</th>", '<th class="n">stories</th>']
-    heads += ['<th class="n">adds</th>'] if shows_gain else []
+    shows_relevance = any(site.relevance is not None for site in edition.sites)
+    heads = ["<th>site</th>", '<th class="n">stories</th>', '<th class="n">adds</th>']
     heads += ['<th class="n">of the topic</th>'] if shows_relevance else []
     rows = []
     for site in edition.sites:
@@ -61,12 +60,12 @@ def sources_page(edition: Edition) -> Page:
         feeds = "".join(f" <small>{leaving(feed, 'feed')}</small>" for feed in site.feeds[:1])
         name = f"<small>{text(site.title)}</small>" if site.title else ""
         cells = [f'<th scope="row">{leaving(site.home, text(site.key))}{chips}{feeds}<br/>{name}</th>', f'<td class="n">{number(site.stories)}</td>']
-        cells += [f'<td class="n">{_share(site.gain)}</td>'] if shows_gain else []
+        cells.append(f'<td class="n">{_share(site.gain)}</td>')
         cells += [f'<td class="n">{_share(site.relevance)}</td>'] if shows_relevance else []
         rows.append(f"<tr>{''.join(cells)}</tr>")
     table = f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else "<p>No site was chosen yet.</p>"
     covered = f" Together they have {100 * edition.covered:.0f} % of its stories." if edition.covered is not None else ""
-    adds = " <i>Adds</i> is the share of all stories that a site has and none above it has." if shows_gain else ""
+    adds = " <i>Adds</i> is the share of all stories that a site has and none above it has."
     subscribe = f'All of them as a list for feed readers: <a href="{OPML}">OPML</a>.'
     note = f'<p class="note">The sites that one would read to miss the least.{covered}{adds} {subscribe}</p>'
     return Page(SOURCES, "Sources", f"<h1>Sources</h1>\n{note}\n{table}", SOURCES)

@@ -1,0 +1,70 @@
+"""What does a portal say of its stories and sites beyond what makes them stories: sentences, words, homes, feeds, influence, relevance?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from periplus.analyse.cascades import cascades_of_stories
+from periplus.analyse.leading import leading_sentence
+from periplus.api.stories import ReadingWish, influence
+from periplus.errors import UsageError
+from periplus.model.portal import Decisions, Entry, Portal, PortalSite, Verdict
+from periplus.model.story import Objective, Stories, Story
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.sqlite import portal_rows, reading
+from periplus.urls.canonical import url_id
+
+PAGES_READ = 5  # of a story, for its sentence and its words: copies say the same again
+
+
+def described(connection: reading.Connection, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries with their sentences, keywords and provenance."""
+    for entry in entries:
+        pages = entry.story.pages
+        ids = [UrlId(url_id(page.url)) for page in pages]
+        texts = list(portal_rows.texts(connection, ids[:PAGES_READ]))
+        sentences = (leading_sentence(blocks, parts, page.title) for page, (blocks, parts) in zip(pages, texts, strict=False))
+        sentence = next((sentence for sentence in sentences if sentence), "")
+        yield dataclasses.replace(entry, sentence=sentence, provenance=tuple(portal_rows.provenance(connection, ids)))
+
+
+def relevance_of(connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]) -> Mapping[Url, float]:
+    """How probably each page of the stories is of the topic."""
+    raise UsageError(f"the collection has no topic {topic!r}")
+
+
+def sites_for(
+    connection: reading.Connection, portal: Portal, stories: Stories, decided: Decisions, relevance: Mapping[Url, float] | None
+) -> tuple[tuple[PortalSite, ...], float | None]:
+    """(the editor's sites, then those that together have most of the other stories and have them early; the share of the stories that all of them have)."""
+    pinned = [site for site, verdict in decided.sites.items() if verdict is Verdict.PINNED]
+    others = dataclasses.replace(stories, stories=tuple(story for story in stories.stories if not set(pinned).intersection(story.sites)))
+    chosen = [site for site in _influential(others, portal.sites) if site not in pinned]
+    has: defaultdict[SiteKey, set[int]] = defaultdict(set)
+    scores: defaultdict[SiteKey, list[float]] = defaultdict(list)
+    for place, story in enumerate(stories.stories):
+        for page in story.pages:
+            has[page.site].add(place)
+            scores[page.site] += [relevance[page.url]] if relevance is not None and page.url in relevance else []
+    seen: set[int] = set()
+    made = []
+    for site in (*pinned, *chosen):
+        home = portal_rows.home_of(connection, site)
+        url, title = home if home is not None else (Url(f"https://{site}/"), "")
+        gain = len(has[site] - seen) / max(len(stories.stories), 1)
+        seen |= has[site]
+        mean = sum(scores[site]) / len(scores[site]) if scores[site] else None
+        feeds = tuple(portal_rows.feeds_of(connection, UrlId(url_id(url))))
+        made.append(PortalSite(site, url, title, feeds, len(has[site]), gain, mean, site in pinned))
+    return tuple(made), len(seen) / len(stories.stories) if stories.stories else None
+
+
+def _influential(stories: Stories, most: int) -> list[SiteKey]:
+    """The sites by which one sees the stories, and sees them early, each time the one that adds most."""
+    if not stories.stories or not most:
+        return []
+    cascades = cascades_of_stories(stories)
+    return [SiteKey(cascades.sites[one.site]) for one in influence(cascades, ReadingWish(Objective.DT, most)).chosen]

@@ -1,0 +1,289 @@
+"""`periplus portal`: a site made of a collection's stories, which its editor only has to approve."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
+from periplus.cli.progress import say
+from periplus.cli.refresh import Period
+from periplus.errors import UsageError
+from periplus.present.lines import fit, visible
+from periplus.present.wording import count_of, iso, number, utc
+
+if TYPE_CHECKING:
+    from periplus.model.portal import Edition, Entry, Portal
+
+SAY_EVERY_S = 2.0  # while pages are read
+WIDEST = 120  # columns
+INDENT = " " * 10  # under an entry's key
+
+
+def _portal_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a portal is to be: for `create` and `change`."""
+    for option in (
+        click.option("--sites", type=click.IntRange(0, 1000), default=None, help="Sites chosen at most, pinned ones apart.  [default: 20]"),
+        click.option("--stories", type=click.IntRange(1, 200), default=None, help="Stories on the front page.  [default: 12]"),
+        click.option("--address", default=None, metavar="URL", help="Where it will be published; then its feeds have absolute addresses."),
+        click.option("--approve/--no-approve", default=None, help="Publish only what the editor approved."),
+        click.option("--period", "period_s", type=Period(), default=None, help="How often it is to be made anew: 24h, 90m, 7d."),
+        click.option("--topic", default=None, metavar="NAME", help="Only stories of this topic (`periplus topic`)."),
+        click.option("--lead", default=None, help="A sentence below the title."),
+        click.option("--title", default=None, help="By default the name."),
+        collection_option,
+    ):
+        command = option(command)
+    return command
+
+
+def _portal_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("-p", "--portal", "name", default="", metavar="NAME", help="Which portal, where the collection has several.")(command)
+
+
+@click.group()
+def portal() -> None:
+    """Make a site of what matters: a collection's weightiest stories, with their sources, and feeds.
+
+    \b
+    periplus portal create coast --title "The Seven Lights" --topic harbours --period 24h --approve
+    periplus portal show                       entries and sites, with what was decided
+    periplus portal approve k3vq7m2a           by key, or by how it begins
+    periplus portal build -o public/           pages, archive by weeks, Atom, JSON Feed, OPML
+
+    Nothing leaves the collection but by `build`. To renew a portal by itself, put two jobs into the queue and let a worker run:
+
+    \b
+    periplus jobs add --every 24h refresh -c coast.periplus
+    periplus jobs add --every 24h portal build -c coast.periplus -o public/
+    periplus worker
+    """
+
+
+@portal.command()
+@click.argument("name")
+@_portal_options
+def create(name: str, collection: Path | None, **wish: Any) -> None:
+    """Begin a portal in a collection. It is kept there with all that its editor decides."""
+    from periplus.api import portal as portals
+    from periplus.model.portal import Portal
+
+    folder = found_collection(collection)
+    given = {"title": name} | {field: value for field, value in wish.items() if value is not None}
+    made = Portal(name=name, created=float(int(time.time())), **given)
+    portals.create(folder, made)
+    _say_renewal(made, folder)
+    say(f"Portal {name} begun. `periplus portal build {name} -c {shlex.quote(str(folder))}` makes it.")
+
+
+@portal.command()
+@click.argument("name", default="")
+@_portal_options
+def change(name: str, collection: Path | None, **wish: Any) -> None:
+    """Change what a portal is to be. What was decided stays; `build` shows the change."""
+    from periplus.api import portal as portals
+
+    folder = found_collection(collection)
+    made = replace(portals.portal_named(folder, name), **{field: value for field, value in wish.items() if value is not None})
+    portals.change(folder, made)
+    if wish["period_s"]:
+        _say_renewal(made, folder)
+
+
+def _say_renewal(made: Portal, folder: Path) -> None:
+    if made.period_s:
+        hours, where = f"{made.period_s / 3600:g}h", shlex.quote(str(folder))
+        say("To renew it by itself, fetch and build in the queue, and let `periplus worker` run:")
+        say(f"  periplus jobs add --every {hours} refresh -c {where}")
+        say(f"  periplus jobs add --every {hours} portal build {made.name} -c {where}")
+
+
+@portal.command()
+@click.argument("name", default="")
+@collection_option
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="The folder to publish into. By default portals/NAME in the collection.")
+def build(name: str, collection: Path | None, output: Path | None) -> None:
+    """Make the portal's pages and feeds anew.
+
+    Files appear whole, only those that changed are written, and what is no longer published goes. Other files in the folder are left alone.
+    """
+    from periplus.api import portal as portals
+
+    edition, done = portals.build(found_collection(collection), name, output, time.time(), _reporter())
+    say(f"{count_of(len(edition.entries), 'story', 'stories')} published" + _waiting(edition) + f", {count_of(len(edition.sites), 'source')}.")
+    say(f"{number(done.written)} files written, {number(done.kept)} unchanged, {number(done.removed)} removed.")
+    for lack in edition.lacks:
+        say(f"Note: {lack}", "yellow")
+    click.echo(done.folder / "index.html")
+
+
+@portal.command("list")
+@collection_option
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def list_portals(collection: Path | None, format: str, output: Path | None) -> None:
+    """List the collection's portals."""
+    from periplus.api import portal as portals
+
+    known = portals.portals(found_collection(collection))
+    with opened(output, exact=format == "json") as out:
+        if format == "json":
+            out.write(json.dumps([asdict(one) | {"built": built} for one, built in known], ensure_ascii=False, indent=1) + "\n")
+            return
+        if not known:
+            out.write("No portal: `periplus portal create NAME` begins one.\n")
+        for one, built in known:
+            said = [
+                f"topic {one.topic}" if one.topic else "",
+                f"every {one.period_s / 3600:g} h" if one.period_s else "",
+                "approved entries only" * one.approve,
+            ]
+            said.append(f"built {utc(built)}" if built else "never built")
+            out.write(f"{one.name:<16} {visible(one.title)}  ({', '.join(part for part in said if part)})\n")
+
+
+@portal.command()
+@click.argument("name", default="")
+@collection_option
+@click.option("--waiting", is_flag=True, help="Only what waits for approval.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True, help="Entries of each kind.")
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def show(name: str, collection: Path | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
+    """Show the next edition without publishing it: entries with their keys, and the chosen sites."""
+    from periplus.api import portal as portals
+
+    folder = found_collection(collection)
+    edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), _reporter())
+    with opened(output, exact=format == "json") as out:
+        if format == "json":
+            out.write(json.dumps(as_json(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
+        else:
+            out.writelines(line + "\n" for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)))
+
+
+def _verb(verb: str, sentence: str) -> None:
+    """The subcommand of one verb of the editor."""
+
+    @portal.command(verb, help=sentence)
+    @click.argument("subjects", nargs=-1, required=True, metavar="ENTRY|SITE...")
+    @collection_option
+    @_portal_option
+    def decided(subjects: tuple[str, ...], collection: Path | None, name: str) -> None:
+        from periplus.api import portal as portals
+
+        folder = found_collection(collection)
+        chosen = portals.portal_named(folder, name)
+        names = portals.decide(folder, chosen, verb, subjects, time.time())
+        say(f"{verb}: {', '.join(names)}. `periplus portal build` shows it.")
+
+
+for _name, _sentence in (
+    ("approve", "Publish entries: with --approve nothing else is."),
+    ("hide", "Keep entries off the portal."),
+    ("pin", "Put entries first, approved; or follow sites whatever their stories."),
+    ("unpin", "Take pins back; entries stay approved."),
+    ("ban", "Take sites out: their pages tell no stories here."),
+    ("reset", "Forget what was decided of entries or sites."),
+):
+    _verb(_name, _sentence)
+
+
+@portal.command()
+@click.argument("name")
+@collection_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, collection: Path | None, yes: bool) -> None:
+    """Forget a portal and what its editor decided. Published files stay."""
+    from periplus.api import portal as portals
+
+    folder = found_collection(collection)
+    portals.portal_named(folder, name)
+    if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
+        raise UsageError("nothing was removed")
+    portals.remove(folder, name)
+
+
+def _reporter() -> Callable[[int, int], None]:
+    """Says on stderr how far reading came, now and then."""
+    said = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= SAY_EVERY_S:
+            said = time.monotonic()
+            click.echo(f"looking for stories: {number(done)} of {count_of(total, 'page')} read", err=True)
+
+    return report
+
+
+def _waiting(edition: Edition) -> str:
+    return f", {number(len(edition.waiting))} waiting for approval" if edition.portal.approve else ""
+
+
+def _kinds(edition: Edition, waiting: bool) -> list[tuple[str, tuple[Entry, ...]]]:
+    kinds = [("published", edition.entries), ("waiting for approval", edition.waiting), ("hidden", edition.hidden)]
+    return kinds[1:2] if waiting else kinds
+
+
+def lines(edition: Edition, limit: int, waiting: bool, width: int) -> Iterator[str]:
+    """The edition for reading."""
+    yield click.style(visible(edition.portal.title), bold=True)
+    for kind, entries in _kinds(edition, waiting):
+        if entries:
+            yield ""
+            yield f"{count_of(len(entries), 'story', 'stories')} {kind}"
+        for entry in entries[:limit]:
+            yield from _entry_lines(entry, width)
+        if entries[limit:]:
+            yield f"{INDENT}and {number(len(entries) - limit)} more: -n"
+    if not (edition.entries or edition.waiting or edition.hidden):
+        yield "No story yet."
+    if edition.sites and not waiting:
+        yield ""
+        yield f"{count_of(len(edition.sites), 'site')}, which have {100 * (edition.covered or 0):.0f} % of the stories"
+        for site in edition.sites:
+            yield (
+                f"{INDENT}{fit(visible(site.key), 32)} {count_of(site.stories, 'story', 'stories'):>12}, adds {100 * site.gain:3.0f} %"
+                + "  pinned" * site.pinned
+            )
+    for lack in edition.lacks:
+        yield click.style(f"Note: {lack}", fg="yellow")
+
+
+def _entry_lines(entry: Entry, width: int) -> Iterator[str]:
+    verdict = f" [{entry.verdict}]" if entry.verdict else ""
+    yield (
+        click.style(entry.key, fg="cyan")
+        + "  "
+        + click.style(fit(visible(entry.story.title), width - len(INDENT) - len(verdict)).rstrip(), bold=True)
+        + verdict
+    )
+    relevance = f", of the topic {entry.relevance:.2f}" if entry.relevance is not None else ""
+    told = f"{utc(entry.published, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight {entry.weight:.2f}{relevance}: "
+    yield INDENT + click.style(fit(told + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)
+
+
+def as_json(edition: Edition, limit: int, waiting: bool) -> dict[str, object]:
+    """The edition for programs; times ISO 8601."""
+    found: dict[str, object] = {"portal": asdict(edition.portal), "made": iso(edition.made), "run": edition.run, "lacks": list(edition.lacks)}
+    found["entries"] = [_entry_json(entry, kind) for kind, entries in _kinds(edition, waiting) for entry in entries[:limit]]
+    found["sites"] = [asdict(site) for site in edition.sites]
+    found["covered"] = edition.covered
+    return found
+
+
+def _entry_json(entry: Entry, kind: str) -> dict[str, object]:
+    pages = [{"url": page.url, "site": page.site, "title": page.title, "date": iso(page.date.when), "by": page.date.source} for page in entry.story.pages]
+    return {
+        "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title, "published": iso(entry.published),
+        "updated": iso(entry.updated), "weight": entry.weight, "relevance": entry.relevance, "sentence": entry.sentence,
+        "keywords": list(entry.keywords), "pages": pages, "links": list(entry.story.links),
+    }  # fmt: skip
