@@ -34,34 +34,57 @@ def connection(tmp_path):
     connection.close()
 
 
+def said(connection, site_id=None):
+    """Of each group: by path, the numbers of text and body."""
+    return [{same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages} for pages, _ in duplicate_rows.same_texts(connection, site_id)]
+
+
 def test_pages_with_links_of_their_own_differ(connection):
-    assert [page.url for twins in duplicate_rows.equal_texts(connection) for page in twins.pages] == [HOME + "copy", HOME + "czech"]
+    assert [set(pages) for pages in said(connection)] == [{"copy", "czech"}]
 
 
-def test_of_folded_duplicates_the_one_with_diacritics_stays(tmp_path):
+def test_of_folded_duplicates_marks_texts_and_bytes_are_told_apart(tmp_path):
     pages = {
-        HOME: html("Start", ("a", "a"), ("b/long", "b"), ("c", "c"), ("d", "d")),
+        HOME: html("Start", ("a", "a"), ("b/long", "b"), ("c", "c"), ("d", "d"), ("e", "e")),
         HOME + "a": html("Prilis zlutoucky kun"),
         HOME + "b/long": html("Příliš žluťoučký kůň"),
-        HOME + "c": html("PRILIS zlutoucky kun"),
+        HOME + "c": html("Prilis <i>zlutoucky</i> kun"),
         HOME + "d": html("Příliš žlutoučký kůň"),
+        HOME + "e": html("Prilis zlutoucky kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    (twins,) = duplicate_rows.equal_but_marks(connection)
-    assert [page.url for page in twins.pages] == [HOME + "b/long", HOME + "d", HOME + "a", HOME + "c"]
-    assert twins.is_confirmed
-    assert list(duplicate_rows.equal_texts(connection)) == []
-    assert len(list(duplicate_rows.equal_but_marks(connection, 1))) == 1
-    assert list(duplicate_rows.equal_but_marks(connection, 2)) == []
+    ((same, is_confirmed),) = duplicate_rows.same_texts(connection)
+    told = {row.page.url.removeprefix(HOME): row for row in same}
+    assert is_confirmed
+    assert {name: row.marks for name, row in told.items()} == {"a": 0, "b/long": 9, "c": 0, "d": 8, "e": 0}
+    assert told["a"].text == told["c"].text == told["e"].text
+    assert len({told[name].text for name in ("a", "b/long", "d")}) == 3
+    assert told["a"].body == told["e"].body
+    assert len({told[name].body for name in ("a", "b/long", "c", "d")}) == 4
+    assert len(said(connection, 1)) == 1
+    assert said(connection, 2) == []
     connection.close()
 
 
 def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path):
     writer = sqlite3.connect(tmp_path / "collection.db")
-    writer.execute("UPDATE page SET text_md5 = x'00'")
+    writer.execute("UPDATE page SET folded_md5 = x'00'")
     writer.commit()
     writer.close()
-    assert [[page.url for page in twins.pages] for twins in duplicate_rows.equal_texts(connection)] == [[HOME + "copy", HOME + "czech"]]
+    assert [set(pages) for pages in said(connection)] == [{"copy", "czech"}]
+
+
+def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
+    head = f'<link rel="canonical" href="{HOME}a">'
+    pages = {HOME: html("Start", ("a", "a"), ("b", "b")), HOME + "a": head + html("One"), HOME + "b": head + html("Two")}
+    connection = reading.connect(stored(tmp_path, pages, [HOME]))
+    assert {page.url.removeprefix(HOME): (page.layer, page.is_named) for page in duplicate_rows.contenders(connection)} == {
+        "": (0, False),
+        "a": (1, True),
+        "b": (1, False),
+    }
+    assert duplicate_rows.tally(connection, 1) == (3, 3)
+    connection.close()
 
 
 def test_anchors_are_folded_and_counted(connection):

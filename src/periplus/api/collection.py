@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.api.template_methods import Watch
     from periplus.api.templates import Templates
     from periplus.model.comparison import Comparison
+    from periplus.model.duplicates import Duplicates
     from periplus.model.search import SearchResult
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
@@ -160,6 +161,19 @@ class Collection:
 
         with reading.limited(self._connection, self._limit_s):
             return site_templates(self._connection, TemplateOrder(site, method, rules), watch)
+
+    def duplicates(self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None) -> Duplicates:
+        """Pages that say the same, and those that nearly do, in groups with the page that stands for each.
+
+        site: its key; empty: all sites. near: share of runs of five words from which two texts are nearly the same; 1: only the same ones.
+        Content is told from navigation first where it is not yet, unless a crawl does so. watch: is told how far the work is.
+        """
+        from periplus.api import duplicates
+
+        with reading.limited(self._connection, self._limit_s):
+            if near < 1.0:
+                duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
+            return duplicates.duplicates(self._connection, duplicates.DuplicateOrder(site, near), watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
         """Writes sitemap.xml of the pages worth finding into folder, with its parts where one file is not enough; says where.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
+from periplus.cli.watching import Watch
 from periplus.errors import UsageError
 from periplus.model.template import PUBLISHED, TemplateRules
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 METHODS = ("site", "shorkin")  # of `api.template_methods`
 SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not looked at
-SAID_EVERY_S = 2.0
 
 
 @click.command()
@@ -68,26 +67,13 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
     if len(set(folders)) < len(folders):
         raise UsageError("--html, --text and --remove need a folder each")
     with open_collection(found_collection(collection)) as kept:
-        templates = kept.templates(site, method=method, rules=rules, watch=_Watch())
+        templates = kept.templates(site, method=method, rules=rules, watch=Watch())
         with opened(output, exact=flags["as_json"] or flags["format"] == "json") as out:
             if flags["as_json"] or flags["format"] == "json":
                 write_template_json(templates.found, out)
             else:
                 out.writelines(line + "\n" for line in template_lines(templates.found, width=columns_of(out), most=flags["most"]))
         _write_folders(templates, flags)
-
-
-class _Watch:
-    """Says on stderr how far the work is, where it takes long."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._said >= SAID_EVERY_S:
-            self._said = now
-            click.echo(f"{what}: {done:,} of {total:,}", err=True)
 
 
 def _refuse_filled(folder: Path) -> None:

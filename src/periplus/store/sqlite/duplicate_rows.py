@@ -1,74 +1,77 @@
-"""Which pages have the same words, and which the same but for diacritics and case?
+"""Which pages have the same text, diacritics and case apart, and what else tells them from one another?
 
-Digests find them, the texts themselves confirm it where they were kept. Of each group one page stands for all: of those that differ in
-diacritics the one that has most of them, for the others were made from it; then the nearest to the start, then the shortest URL.
+Digests find them, the texts themselves confirm it where they were kept.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
 
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
+from periplus.model.duplicates import Contender, SameText
 from periplus.model.freshness import READ
-from periplus.model.web import Url, UrlId
+from periplus.model.web import Url
 from periplus.store.sqlite.contents import Contents
 
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _FAR = 1 << 30  # in place of a layer: no link leads there
+_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ})"
+_OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 
-class Twin(NamedTuple):
-    """One page of a group."""
-
-    url_id: UrlId
-    url: Url
-    layer: int  # clicks from the start; 2^30: no link leads there
-    marks: int  # characters of its text that are no plain ASCII
+def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Contender]:
+    """All pages of a site, or of all sites, by id."""
+    named = _named(connection)
+    for row in connection.execute(f"SELECT u.id, u.text, p.charset, u.layer {_scope(site_id)} ORDER BY u.id", {"site": site_id}):
+        yield _contender(row, named)
 
 
-class Twins(NamedTuple):
-    """Pages with the same words, two at least; the first stands for all. is_confirmed: their texts were compared, not their digests alone."""
+def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[tuple[list[SameText], bool]]:
+    """(pages whose texts are the same but for diacritics and case, two at least; whether the texts themselves were compared).
 
-    pages: tuple[Twin, ...]
-    is_confirmed: bool
-
-
-def equal_texts(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Twins]:
-    """Pages whose text is the same, white space apart; of one site, or of all."""
-    yield from _groups(connection, "text_md5", site_id, folded)
-
-
-def equal_but_marks(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Twins]:
-    """Pages whose text is the same but for diacritics and case, and is not the same outright for all of them."""
-    for twins in _groups(connection, "folded_md5", site_id, lambda text: without_marks(folded(text))):
-        ids = tuple(page.url_id for page in twins.pages)
-        marks = ",".join("?" * len(ids))
-        if len(ids) > _VARIABLES or connection.execute(f"SELECT count(DISTINCT text_md5) FROM page WHERE url_id IN ({marks})", ids).fetchone()[0] > 1:
-            yield twins
-
-
-_VARIABLES = 30_000  # that SQLite takes in one statement are 32,766; so many equal pages are of no interest one by one
-
-
-def _groups(connection: sqlite3.Connection, column: str, site_id: int | None, normal: Callable[[str], str]) -> Iterator[Twins]:
-    """By digest, then by what the texts are when normal has been at them: equal digests of different texts make two groups."""
-    of_site = "" if site_id is None else " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
-    pages = f"FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ}){of_site}"
+    Equal digests of different texts make two groups. Pages without text are the same when their bytes are.
+    """
+    scope, named, contents = _scope(site_id), _named(connection), Contents(connection)
     find = (
-        f"SELECT p.{column}, u.id, u.text, coalesce(u.layer, {_FAR}) {pages} AND p.{column} IN"
-        f" (SELECT p.{column} {pages} GROUP BY p.{column} HAVING count(*) > 1) ORDER BY p.{column}"
+        f"SELECT u.id, u.text, p.charset, u.layer, p.folded_md5, p.text_md5, p.body_md5, p.body_id {scope} AND p.folded_md5 IN"
+        f" (SELECT p.folded_md5 {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_md5, u.id"
     )
-    contents = Contents(connection)
-    for _, rows in groupby(connection.execute(find, {"site": site_id}), key=lambda row: row[0]):
-        by_text: dict[str | None, list[Twin]] = {}
-        for _, url_id, url, layer in rows:
-            text = contents.text(url_id)
+    for _, rows in groupby(connection.execute(find, {"site": site_id}), key=lambda row: row[4]):
+        groups: dict[str | int, list[SameText]] = {}
+        bodies: dict[object, int] = {}
+        texts: dict[str | bytes, int] = {}
+        is_kept = True
+        for *page, _, text_md5, body_md5, body_id in rows:
+            text = contents.text(page[0])
+            is_kept = is_kept and (text is not None or body_id is not None)
+            body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))  # equal bytes are kept once, and were compared for it
+            words = text_md5 if text is None else folded(text)
             marks = 0 if text is None else len(text) - len(text.encode("ascii", "ignore"))
-            by_text.setdefault(None if text is None else normal(text), []).append(Twin(url_id, url, layer, marks))
-        for text, twins in by_text.items():
-            if len(twins) > 1:
-                yield Twins(tuple(sorted(twins, key=lambda twin: (-twin.marks, twin.layer, len(twin.url), twin.url))), text is not None)
+            same = SameText(_contender(page, named), marks, texts.setdefault(words, len(texts)), body)
+            groups.setdefault(body if text is None else without_marks(words), []).append(same)
+        yield from ((pages, is_kept) for pages in groups.values() if len(pages) > 1)
+
+
+def tally(connection: sqlite3.Connection, site_id: int | None = None) -> tuple[int, int]:
+    """(pages, those of them with a text in which content and navigation are not told apart yet)."""
+    count = f"SELECT count(*), coalesce(sum(p.parts IS NULL AND p.text_chars > 0), 0) {_scope(site_id)}"
+    pages, unmarked = connection.execute(count, {"site": site_id}).fetchone()
+    return pages, unmarked
+
+
+def _scope(site_id: int | None) -> str:
+    return _PAGES + ("" if site_id is None else _OF_SITE)
+
+
+def _named(connection: sqlite3.Connection) -> frozenset[Url]:
+    """What pages name as their canonical, themselves apart."""
+    find = f"SELECT DISTINCT p.canonical {_PAGES} AND p.canonical NOT IN ('', u.text)"
+    return frozenset(row[0] for row in connection.execute(find))
+
+
+def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) -> Contender:
+    url_id, url, charset, layer = row
+    return Contender(url_id, url, charset, _FAR if layer is None else layer, url in named)  # type: ignore[arg-type]  # as the columns are

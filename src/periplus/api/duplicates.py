@@ -1,0 +1,149 @@
+"""Which pages of a collection say the same, or nearly so, in whatever encoding and markup?
+
+Equal digests are confirmed by the texts. Nearly equal texts are found among what is left, by their content: navigation would make pages alike
+that share nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from periplus.analyse.duplicates import Head, NearHeads, Same, best_first, grouped, is_in_full, near_heads
+from periplus.analyse.nearness import Hashes, shingles, sketches
+from periplus.api.facts import chosen_start, starts_of
+from periplus.api.marking import Marks
+from periplus.document.digest import without_marks
+from periplus.errors import StoreError, UsageError
+from periplus.model.duplicates import Contender, DuplicateGroup, Duplicates
+from periplus.model.page import BlockKind, Part
+from periplus.model.web import SiteKey, UrlId
+from periplus.store.sqlite import block_rows, duplicate_rows, graph_rows, reading, runs
+from periplus.store.sqlite.block_rows import PageBlocks
+from periplus.store.structure import pack_parts, unpack_parts
+
+NEAR = 0.8  # of the shingles that either page has
+AT_ONCE = 200
+_APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
+
+Watch = Callable[[str, int, int], None]  # (what is being done, pages done, pages in all)
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+class DuplicateOrder(NamedTuple):
+    """What is wanted. site: its key; empty: all sites. near: similarity from which texts are nearly the same; 1.0: only the same ones."""
+
+    site: str = ""
+    near: float = NEAR
+
+
+def duplicates(connection: reading.Connection, order: DuplicateOrder, watch: Watch = _silent) -> Duplicates:
+    """The groups of a collection or a site. Raises UsageError for a site that is not there."""
+    if not 0.0 < order.near <= 1.0:
+        raise UsageError(f"near is {order.near:g}: give a share above 0, and at most 1")
+    with reading.snapshot(connection):
+        name, site_id = _site(connection, order.site)
+        pages, unmarked = duplicate_rows.tally(connection, site_id)
+        groups = duplicate_groups(connection, site_id, order.near, watch)
+    notes = []
+    if unmarked and order.near < 1.0:
+        notes.append(f"What is content was told for this answer alone on {unmarked:,} pages: `periplus index` marks them for good.")
+    if any(not group.is_confirmed for group in groups):
+        notes.append("Texts that were not kept were compared by their digests alone.")
+    return Duplicates(name, order.near, pages, tuple(groups), tuple(notes))
+
+
+def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
+    """Tells content from navigation on pages where it is not yet told, as a search does first; not while a crawl does so."""
+    from periplus.api import following  # loads the full-text engine
+    from periplus.search.index import IndexBusy
+
+    _, unmarked = duplicate_rows.tally(connection)
+    if not unmarked or reading.is_being_crawled(connection, now):
+        return
+
+    def told(done: int, waiting: int) -> bool:
+        watch("Telling content from navigation", done, done + waiting)
+        return False
+
+    with contextlib.suppress(IndexBusy, StoreError):  # another process does it, or nothing can be written here: it is told for this answer alone
+        following.catch_up(folder, told)
+
+
+def _site(connection: reading.Connection, wanted: str) -> tuple[str, int | None]:
+    """(key, number) of the site named; all sites: no number."""
+    if not wanted:
+        return "", None
+    site = chosen_start(starts_of(runs.run_records(connection), connection, graph_rows.redirects(connection)), wanted).site
+    return site, site_number(connection, site)
+
+
+def site_number(connection: reading.Connection, site: SiteKey) -> int:
+    """0: it is not there."""
+    return next((number for number, name in graph_rows.site_names(connection).items() if name == site), 0)
+
+
+def duplicate_groups(connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent) -> list[DuplicateGroup]:
+    """Pages that say the same, and from a similarity of near below 1.0 those that nearly do. Each in one group; largest first. Within a snapshot.
+
+    600 us a page of 4,000 characters for near ones, and 1 kB of memory; where content is not told yet, five times as long.
+    """
+    same: list[Same] = [(best_first(pages), is_confirmed) for pages, is_confirmed in duplicate_rows.same_texts(connection, site_id)]
+    if near >= 1.0:
+        return grouped(same, ())
+    others = {twin.page.url_id for pages, _ in same for twin in pages[1:]}
+    pages = [page for page in duplicate_rows.contenders(connection, site_id) if page.url_id not in others]
+    copies = {pages[0].page.url_id: len(pages) - 1 for pages, _ in same}
+    return grouped(same, _near(connection, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch))
+
+
+def _near(connection: reading.Connection, pages: Sequence[tuple[Contender, int]], threshold: float, watch: Watch) -> list[NearHeads]:
+    """pages: each with how many others have its text."""
+    contents = _Contents(connection)
+    heads: list[Head] = []
+
+    def folded_texts() -> Iterator[str]:
+        for (page, copies), text in zip(pages, contents.of([page.url_id for page, _ in pages]), strict=True):
+            heads.append(Head(page, is_in_full(text), copies))
+            watch("Reading pages", len(heads), len(pages))
+            yield without_marks(text)
+
+    known = sketches(folded_texts())
+
+    def shingles_of(place: int) -> Hashes:
+        return shingles(without_marks(contents.again(heads[place].page.url_id)))
+
+    return near_heads(heads, known, shingles_of, threshold)
+
+
+class _Contents:
+    """The content of pages as text. What is not marked yet is marked here, and remembered."""
+
+    def __init__(self, connection: reading.Connection) -> None:
+        self._connection = connection
+        self._marks = Marks(connection)
+        self._made: dict[UrlId, bytes] = {}
+
+    def of(self, ids: Sequence[UrlId]) -> Iterator[str]:
+        """In the order given."""
+        pages = block_rows.pages_of(self._connection, ids)
+        while some := list(islice(pages, AT_ONCE)):
+            for page, parts in zip(some, self._marks.of(some), strict=True):
+                if page.parts is None:
+                    self._made[page.url_id] = pack_parts(parts)
+                yield _content(page, parts)
+
+    def again(self, url_id: UrlId) -> str:
+        """Of a page that `of` was asked for."""
+        page = next(block_rows.pages_of(self._connection, [url_id]))
+        return _content(page, unpack_parts(self._made[url_id]) if page.parts is None else page.parts)
+
+
+def _content(page: PageBlocks, parts: Sequence[Part]) -> str:
+    return "\n".join([block.text for block, part in zip(page.blocks, parts, strict=True) if part is Part.CONTENT and block.kind not in _APART])

@@ -1,0 +1,84 @@
+"""Which pages say the same as another one, how alike are they, and which of them stands for all?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from periplus.model.web import Url, UrlId
+
+
+class Likeness(StrEnum):
+    """What a page has in common with the one that stands for it, from most to least."""
+
+    BYTES = "bytes"  # everything
+    WORDS = "words"  # the text, in another encoding or markup
+    FOLDED = "folded"  # the text but for diacritics, case and typographic signs
+    NEAR = "near"  # nearly all of its content
+
+
+class Ground(StrEnum):
+    """By what a page is ahead of another that it stands for: the first of these, in this order, in which the two differ."""
+
+    MARKS = "diacritics"  # it has them: the others were made from such a text, never such a text from them
+    NAMED = "canonical"  # another page names it as its canonical address
+    COPIES = "copies"  # among nearly equal texts: more pages have its own
+    CLICKS = "clicks"  # it is nearer to the start
+    LENGTH = "length"  # its URL is shorter
+    ORDER = "order"  # its URL comes first by the alphabet: nothing else tells them apart
+
+
+class Contender(NamedTuple):
+    """A page, and what may make it the one that stands for others."""
+
+    url_id: UrlId
+    url: Url
+    charset: str
+    layer: int  # clicks from the start; 2^30: no link leads there
+    is_named: bool  # another page names it as its canonical
+
+
+class SameText(NamedTuple):
+    """One of several pages that say the same, diacritics and case apart."""
+
+    page: Contender
+    marks: int  # characters of its text that are no plain ASCII
+    text: int  # pages of a group with the same number have the very same text, white space apart
+    body: int  # and these the same bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A page beside the one that stands for it."""
+
+    url_id: UrlId
+    url: Url
+    charset: str
+    like: Likeness
+    similarity: float  # runs of five words that both have, of all that either has; 1.0: the same text
+    contained: float  # of this page's runs of five words, how many the other has too
+    text: int  # pages of a group with the same number say the same; 0: what the representative says
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroup:
+    """Pages that say the same or nearly so."""
+
+    url_id: UrlId
+    url: Url  # of the page that stands for all
+    charset: str
+    grounds: tuple[Ground, ...]  # that decided between it and another page, weightiest first
+    pages: tuple[Duplicate, ...]  # the others, the most alike first
+    is_confirmed: bool  # texts were compared, not their digests alone
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """What was found in a collection or one site of it. site: empty: all of them."""
+
+    site: str
+    near: float  # similarity from which texts count as nearly the same; 1.0: only the same ones
+    pages: int  # that were compared
+    groups: tuple[DuplicateGroup, ...]  # largest first
+    notes: tuple[str, ...]

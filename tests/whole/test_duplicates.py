@@ -1,0 +1,122 @@
+"""A site that says each text in every encoding of its language: its crawl finds every page's text and every duplicate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from periplus.api.collection import open_collection
+from periplus.cli.main import main
+from periplus.document.digest import without_marks
+from periplus.model.duplicates import Ground, Likeness
+from testweb import serve
+from testweb.site import Page, Site, Web
+from testweb.tongues import TEXTS, written
+from testweb.wire import Answer
+from whole.test_encodings import body_of, media_type, variants
+from whole.voyage import crawled
+
+IN_ASCII = ("cs", "hu", "de")  # what is offered without diacritics, too
+EDITED = ("cs", "hu", "ru", "de", "ja", "el")  # of which there is a page with a few words more: the texts are long enough to be compared
+HOST = "tongues.test"
+
+
+def in_ascii(language):
+    """The text as it was written for terminals that knew no other letters."""
+    first, *others = map(without_marks, TEXTS[language])
+    rest = "".join(f"<p>{paragraph}</p>" for paragraph in others)
+    return written(f"<!doctype html><html><head><meta charset=us-ascii><title>{first}</title></head><body><h1>Page</h1>{rest}</body></html>", "ascii")
+
+
+def edited(language):
+    """The text with some words of its own at the end."""
+    whole = body_of(language, "utf-8", "header").decode()
+    return whole.replace("</p></body>", " 1 2 3</p></body>").encode()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """(the crawled collection's folder, language by URL, the same of pages that are nearly equal)."""
+    site, texts, near = Site(HOST), {}, {}
+    site.add(Page("/", "Tongues", ("One text in many encodings.",)))
+    for language in TEXTS:
+        for encoding, declared in variants(language):
+            path = f"/{language}-{encoding}-{declared.replace(' ', '-')}.html"
+            site.answer(path, Answer(body=body_of(language, encoding, declared), media_type=media_type(language, encoding, declared)))
+            texts[path] = language
+    for language in EDITED:
+        site.answer(f"/{language}.html", Answer(body=edited(language), media_type="text/html; charset=utf-8"))
+        near[f"/{language}.html"] = language
+    for language in IN_ASCII:
+        site.answer(f"/{language}-plain.html", Answer(body=in_ascii(language), media_type="text/html"))
+        texts[f"/{language}-plain.html"] = language
+    folder = tmp_path_factory.mktemp("tongues")
+    with serve(Web([site])) as server:
+        crawled(folder, server, HOST, delay_s=0.0)
+        return folder, {server.url(HOST, path): language for path, language in texts.items()}, {server.url(HOST, path): near[path] for path in near}
+
+
+def test_every_pages_text_is_the_original(kept):
+    folder, texts, _ = kept
+    wrong = []
+    with open_collection(folder) as collection:
+        for url, language in texts.items():
+            text = collection.page(url).text()
+            original = "\n".join(["Page", *TEXTS[language][1:]])
+            if text != (without_marks(original).replace("page", "Page", 1) if url.endswith("-plain.html") else original):
+                wrong.append(url)
+    assert wrong == []
+
+
+def test_every_duplicate_is_found_and_nothing_else(kept):
+    folder, texts, near = kept
+    with open_collection(folder) as collection:
+        found = collection.duplicates()
+    groups = [{group.url, *(page.url for page in group.pages)} for group in found.groups]
+    every = texts | near
+    assert sorted(map(sorted, groups)) == sorted(sorted(url for url in every if every[url] == language) for language in TEXTS)
+    assert all(group.is_confirmed for group in found.groups)
+    assert found.pages == len(every) + 1
+
+
+def test_of_one_text_the_version_with_diacritics_stands_for_all(kept):
+    folder, texts, _ = kept
+    with open_collection(folder) as collection:
+        found = collection.duplicates(near=1.0)
+    for group in found.groups:
+        language = texts[group.url]
+        plain = [page for page in group.pages if page.url.endswith("-plain.html")]
+        assert not group.url.endswith("-plain.html")
+        assert [page.like for page in plain] == [Likeness.FOLDED] * (language in IN_ASCII)
+        assert (Ground.MARKS in group.grounds) == (language in IN_ASCII)
+        assert {page.like for page in group.pages if page not in plain} <= {Likeness.BYTES, Likeness.WORDS}
+
+
+def test_a_page_with_some_words_more_is_near_and_measured(kept):
+    folder, _, near = kept
+    with open_collection(folder) as collection:
+        found = collection.duplicates()
+    apart = [(group, page) for group in found.groups for page in group.pages if page.like is Likeness.NEAR]
+    assert {page.url for _, page in apart} == set(near)
+    for group, page in apart:
+        assert 0.8 <= page.similarity < 1
+        assert page.contained == pytest.approx(page.similarity)  # it has all of the others' words, and more
+        assert Ground.COPIES in group.grounds
+
+
+def test_the_command_tells_groups_in_text_json_and_rows(kept):
+    folder, texts, _ = kept
+    run = CliRunner().invoke
+    text = run(main, ["duplicates", "-c", str(folder), "--most", "-1"])
+    assert text.exit_code == 0
+    assert "stands for" in text.output and "it has most diacritics" in text.output and "[windows-1250]" in text.output
+    told = json.loads(run(main, ["duplicates", "-c", str(folder), "--json"]).output)
+    assert len(told["groups"]) == len(TEXTS)
+    rows = list(csv.DictReader(io.StringIO(run(main, ["duplicates", "-c", str(folder), "--csv", "--near", "1"]).output)))
+    assert sorted(row["url"] for row in rows) == sorted(texts)
+    assert sum(row["represents"] == "True" for row in rows) == len(TEXTS)
+    assert run(main, ["duplicates", "nowhere.test", "-c", str(folder)]).exit_code == 2
