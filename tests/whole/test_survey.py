@@ -1,0 +1,273 @@
+"""Campaigns over a small web: budget, choices, kills, sites that come and go, tables of links, what is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+
+import pytest
+from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, links, quick, ran, text, web
+from voyage import command, environment, flags_for, plain, told, until
+
+from periplus.analyse.units import unit_of
+from periplus.api import survey_links, survey_plan, survey_run
+from periplus.api.survey_choice import chooser_of
+from periplus.api.survey_live import standing_of
+from periplus.api.survey_scope import UnitTerritory
+from periplus.errors import UsageError
+from periplus.model.campaign import Campaign
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url
+from periplus.present.campaign_text import standing_lines
+from periplus.settings import Scope
+from periplus.store.sqlite import reading
+from testweb import Page, Server, Site, Web, serve
+from testweb.wire import Answer
+
+
+@pytest.fixture
+def server():
+    with serve(web()) as serving:
+        yield serving
+
+
+@pytest.mark.parametrize(("rule", "within"), [("r1", "breadth"), ("r2:3", "breadth"), ("scout", "learned"), ("thompson", "breadth")])
+def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, server, rule, within):
+    kept, end = ran(tmp_path / "c", server, campaign(server, rule=rule, within=within))
+    assert (end.state, end.note, end.counts.fetched) == ("stopped", "30 pages are fetched", 30)
+    assert Counter(asked(server)).most_common(1)[0][1] == 1 and len(asked(server)) == 30
+    assert kept.sane() == []
+
+
+def test_r2_as_printed_stays_with_the_best_site(tmp_path, server):
+    """Two pages of each, then blocks of two on the greatest mean: rich has 3 new links a page and never dries up."""
+    ran(tmp_path / "c", server, campaign(server))
+    assert [host for host, _ in asked(server)][6:] == [RICH] * 24
+
+
+def test_the_same_seed_gives_the_same_choices(tmp_path, server):
+    made = campaign(server, rule="thompson", within="learned")
+    for name in "ab":
+        ran(tmp_path / name, server, made)
+    both = asked(server)
+    assert both[:30] == both[30:]
+    assert {host for host, _ in both} == {RICH, POOR, DRY}
+
+
+@pytest.mark.parametrize("within", ["breadth", "learned"])
+def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_path, server, within):
+    ran(tmp_path / "whole", server, campaign(server, rule="r2:4", within=within))
+    whole, before = asked(server), len(asked(server))
+    survey_plan.create(tmp_path / "parts", campaign(server, rule="r2:4", within=within))
+    runs = 0
+    while len(asked(server)) < 2 * before and runs < 30:
+        at = len(asked(server))
+        ran(tmp_path / "parts", server, stop=lambda watched, at=at: len(asked(server)) >= at + 3, delay_s=0.04)
+        runs += 1
+    parts = asked(server)[before:]
+    assert runs > 2
+    assert parts == whole
+
+
+def test_the_rule_knows_after_a_run_what_it_knew_in_it(tmp_path, server):
+    watched = []
+    ran(tmp_path / "c", server, campaign(server, rule="good-ucb"), stop=lambda one: bool(watched.append(one.standing())))
+    ran(tmp_path / "c", server, stop=lambda one: bool(watched.append(one.standing())))  # nothing is left to do: the same again
+    stored = standing_of(tmp_path / "c")
+    assert stored.sites == watched[-1].sites and stored.harvest == watched[-1].harvest
+    assert sum(row.links for row in stored.sites) == sum(len(seen) for seen in links_by_site(tmp_path / "c").values())
+
+
+def links_by_site(folder) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for link in survey_links.links(folder, survey_links.LinkChoice("external")):
+        found.setdefault(link.unit, set()).add(link.target)
+    return found
+
+
+def test_killed_twice_it_finds_the_same_and_asks_hardly_anything_twice(tmp_path, server):
+    folder = tmp_path / "c"
+    survey_plan.create(folder, campaign(server, rule="r2:3", pages=60))
+    words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, server.web.sites, delay_s=0.01))
+    for pages in (15, 40):
+        child = subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL)
+        until(lambda most=pages, child=child: len(asked(server)) >= most or child.poll() is not None, "the campaign does not get so far")
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    ended = subprocess.run(words, env=environment(), stderr=subprocess.DEVNULL, check=False)
+    assert ended.returncode == 0
+    assert 60 <= len(asked(server)) <= 62 and len(set(asked(server))) == 60
+    found = standing_of(folder)
+    assert (found.pages, sum(row.pages for row in found.sites)) == (60, 60)
+    assert server.log.max_at_once(RICH) == 1
+
+
+def test_sites_come_and_go_while_it_runs(tmp_path, server):
+    folder = tmp_path / "c"
+
+    def meddle(watched) -> bool:
+        if watched.pages >= 8 and not moved:
+            survey_plan.remove_sites(folder, ["rich"])
+            survey_plan.add_sites(folder, [unit_of(server.url(DRY), "dry")])
+            moved.append(len(asked(server)))
+        return False
+
+    moved: list[int] = []
+    kept, _ = ran(folder, server, campaign(server, POOR, RICH, rule="r2:1", pages=90), stop=meddle, commit_interval_s=0.02, delay_s=0.03)
+    after = [host for host, _ in asked(server)][moved[0] :]
+    last_of_rich = max(place for place, host in enumerate(after) if host == RICH) if RICH in after else -1
+    assert DRY in after and last_of_rich < after.index(DRY)
+    assert kept.sane() == [] and not any(row.reason is Reason.WAITING for url, row in kept.urls.items() if RICH in url)
+    assert [row.short for row in standing_of(folder).sites] == ["poor", "dry"]
+
+
+def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path):
+    other = Site("other.test")
+    first = Site("first.test")
+    first.add(Page("/", "F", html=links(other.url("/deep/page")) + text("f", 0)))
+    other.add(Page("/", "O", html=links("/deep/page", "/x") + text("o", 0)))
+    other.add(Page("/deep/page", "P", html=links("/") + text("o", 1)))
+    other.add(Page("/x", "X", html=links("/") + text("o", 2)))
+    with serve(Web([first, other])) as server:
+        ran(tmp_path / "c", server, campaign(server, "first.test"))
+        survey_plan.add_sites(tmp_path / "c", [unit_of(server.url("other.test"))])
+        kept, _ = ran(tmp_path / "c", server)
+        layers = {url.partition("test:")[2].partition("/")[2]: layer for url, layer in kept.layers.items() if "other" in url}
+        assert layers == {"": 0, "deep/page": 1, "x": 1}
+        assert set(kept.reasons.values()) == {Reason.OK} and kept.sane() == []
+
+
+def test_a_start_that_does_not_load_is_not_available_with_its_reason(tmp_path):
+    down = Site("down.test")
+    down.answer("/", Answer(404, b"gone", "text/html"), linked_from=None)
+    with serve(Web([down, *web().sites.values()])) as server:
+        ran(tmp_path / "c", server, campaign(server, "down.test", POOR, pages=10))
+    first, second = standing_of(tmp_path / "c").sites
+    assert first.state.startswith("not available: not found") and (first.links, second.state) == (0, "reading")
+
+
+def test_levels_are_limited_to_those_wished(tmp_path, server):
+    kept, end = ran(tmp_path / "c", server, campaign(server, POOR, pages=0), max_depth=1)
+    assert (end.state, end.counts.fetched) == ("done", 1 + PAGES // 2)
+    assert {row.reason for row in kept.urls.values() if row.layer == 2 and POOR in row.url and "example" not in row.url} == {Reason.DEPTH}
+
+
+def test_the_run_records_rule_settings_and_seed(tmp_path, server):
+    kept, _ = ran(tmp_path / "c", server, campaign(server, seed=7))
+    ((kind, seed, values),) = kept.ask("SELECT kind, seed, settings FROM run")
+    said = json.loads(values)
+    assert (kind, seed, said["survey_rule"], said["survey_within"], said["survey_pages"], said["max_depth"]) == ("survey", 7, "r2:2", "breadth", 30, 5)
+
+
+def test_the_three_tables_of_links(tmp_path, server):
+    folder = tmp_path / "c"
+    ran(folder, server, campaign(server, pages=0), max_depth=1)
+    internal = list(survey_links.links(folder, survey_links.LinkChoice("internal", site="rich", page=r":\d+/$")))
+    assert {(link.level, link.processed, link.reason) for link in internal} == {(1, True, "ok")} and len(internal) == PAGES // 2
+    unread = list(survey_links.links(folder, survey_links.LinkChoice("internal", site="rich", target="/p2$")))
+    assert [(link.level, link.processed, link.anchor) for link in unread] == [(2, False, "to /p2")]
+    external = list(survey_links.links(folder, survey_links.LinkChoice("external", target="t1-0.rich")))
+    assert [(link.unit, link.anchor, link.position, link.title) for link in external] == [("rich", "to ple/", "body", "T")]
+    bad = list(survey_links.links(folder, survey_links.LinkChoice("bad")))
+    assert sorted((link.unit, link.text, link.why, link.anchor) for link in bad)[0] == ("dry", "javascript:x()", "javascript", "bad")
+
+
+def test_links_are_deleted_as_chosen_and_no_others(tmp_path, server):
+    folder = tmp_path / "c"
+    ran(folder, server, campaign(server))
+    wanted, every = survey_links.LinkChoice("external", target="all.example"), survey_links.LinkChoice("external")
+    before = len(list(survey_links.links(folder, every)))
+    chosen = len(list(survey_links.links(folder, wanted)))
+    assert survey_links.delete(folder, wanted) == chosen == 30
+    assert len(list(survey_links.links(folder, every))) == before - chosen
+    assert survey_links.delete(folder, survey_links.LinkChoice("bad")) == len({host for host, path in asked(server) if path == "/p1"})
+    assert list(survey_links.links(folder, survey_links.LinkChoice("bad"))) == []
+
+
+def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
+    units = [
+        unit_of("https://www.a.org/", "a", prefixes=["a.org", "*.a.org"]),
+        unit_of("https://b.org/~ann", "ann"),
+        unit_of("https://b.org/~bob", "bob"),
+        unit_of("https://c.org/", "c", prefixes=["c.org", "old.c.net"]),
+    ]
+    territory = UnitTerritory(units, Scope())
+    sites = {
+        url: territory.site_of(Url(url)) for url in ("https://a.org/x", "https://www.a.org/", "http://mail.a.org/", "https://old.c.net/", "https://d.org/")
+    }
+    assert list(sites.values()) == ["a.org", "a.org", "a.org", "c.org", "d.org"]
+    assert territory.site_of(Url("https://b.org/~ann/1")) == territory.site_of(Url("https://b.org/~bob/")) == "b.org"
+    assert territory.sites == {"a.org", "b.org", "c.org"}
+    inside = [url for url in (*sites, "https://b.org/", "https://b.org/~ann/2", "https://b.org/~anna/") if territory.decide(Url(url)) is None]
+    assert inside == ["https://a.org/x", "https://www.a.org/", "http://mail.a.org/", "https://old.c.net/", "https://b.org/~ann/2"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"rule": "best"}, "no rule best"),
+        ({"rule": "r1", "pages": 0}, "needs one"),
+        ({"item": "word"}, "harvests by"),
+        ({"units": (unit_of("a.org", "x"), unit_of("b.org", "x"))}, "the name x"),
+        ({"units": (unit_of("a.org"), unit_of("a.org/~x", "y", prefixes=["a.org"]))}, "prefix of both"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, wrong, said):
+    with pytest.raises(UsageError, match=said):
+        survey_plan.create(tmp_path / "c", Campaign(**{"units": (unit_of("a.org"),), **wrong}))
+    assert not (tmp_path / "c").exists()
+
+
+def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
+    """The memory of a campaign grows with the pages read, not with the sites named."""
+    units = tuple(unit_of(f"s{number}.test") for number in range(10_000))
+    chooser = chooser_of(Campaign(units=units, pages=50, within="breadth"), survey_run.DEFAULTS)
+    chooser.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
+    assert len(chooser.territory.sites) == 10_000 and len(chooser.rule.places) == 1
+
+
+def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
+    folder = tmp_path / "s.periplus"
+    listed = tmp_path / "sites.csv"
+    listed.write_text("start,name,short,bundle\n" + "".join(f"{server.url(host)},Site {host},{host[:4]},B\n" for host in (POOR, RICH, DRY)), "utf-8")
+    flags = flags_for(server.resolve, server.web.sites)
+    assert "3 sites" in told("survey", "create", "-i", listed, "-c", folder, "--pages", "30", "--rule", "r3", cwd=tmp_path).stderr
+    ended = told("survey", "run", *flags, cwd=tmp_path)
+    assert ended.returncode == 0 and "Stopped: 30 pages are fetched" in plain(ended.stderr)
+    shown = told("survey", "status", cwd=tmp_path).stdout
+    assert "rule r3, seed 1" in shown and "round robin" in shown and "estimated" in shown
+    values = json.loads(told("survey", "status", "--json", cwd=tmp_path).stdout)
+    assert values["pages"] == 30 and {row["short"] for row in values["sites"]} == {"poor", "rich", "dry."}
+    assert "Delete 3 bad links" in told("survey", "links", "--kind", "bad", "--delete", cwd=tmp_path, given="n\n").stderr
+    assert told("survey", "links", "--kind", "bad", "-f", "csv", cwd=tmp_path).stdout.count("javascript:x()") > 0
+    report = told("survey", "report", cwd=tmp_path).stdout
+    assert all(text in report for text in ("Site rich.test", "survey_rule", "r3", "Method"))
+    assert told("survey", "export", "sites", cwd=tmp_path).stdout.count("\n") == 4
+    assert "<svg" in told("survey", "export", "yield", cwd=tmp_path).stdout
+    assert told("survey", "run", "--max-pages", "5", *flags, cwd=tmp_path).returncode == 2
+
+
+def test_another_process_stops_it(tmp_path, server: Server):
+    folder = tmp_path / "c"
+    survey_plan.create(folder, campaign(server, pages=0, at_once=1))
+
+    def ask(watched) -> bool:
+        if watched.pages >= 3 and not wished:
+            survey_plan.stop(folder)
+            wished.append(True)
+        return False
+
+    wished: list[bool] = []
+    end = survey_run.run(folder, quick(server, delay_s=0.05), ask)
+    assert (end.state, end.note) == ("stopped", "stopped by `periplus survey stop`") and end.counts.fetched < 3 * PAGES
+    assert survey_run.run(folder, quick(server), lambda watched: False).state == "done"
+
+
+def test_what_is_shown_fits_terminals_without_block_signs(tmp_path, server):
+    ran(tmp_path / "c", server, campaign(server))
+    with reading.reading():
+        lines = list(standing_lines(standing_of(tmp_path / "c"), most=1, boxes=False))
+    assert all(line.isascii() for line in lines) and lines[1].split()[:3] == ["rich", "26", "79"] and lines[2] == "  and 2 more sites"
