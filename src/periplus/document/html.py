@@ -23,6 +23,8 @@ Handler: TypeAlias = SaxHandler
 _TITLES_MOST = 500  # that are looked at; real pages have one, and one more in each picture
 _UNSEEN = "head,script,style,template,iframe,noembed,noframes"
 _WITHIN_LINES = "span,code,em,strong,b,i,noscript,a:not([href])"  # 40 us a page, and half of all tags; each further name costs more than it saves
+# Their ids are places that links lead to, of which no two pages have the same: without them, tags of a site's pages are alike.
+_PLACES = frozenset(("section", "li", "p", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre"))
 _WRITTEN_RAW = ("xmp", "plaintext")  # whose text is not escaped when written
 _COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[|\]\]>", re.DOTALL)
 
@@ -153,6 +155,9 @@ def written_for_blocks(tree: Tree) -> str:
     No scripts, styles, templates, head, comments. What is shown where a browser shows no frames goes too: the parser has its markup as
     text. Changes the tree: one of the last questions to ask of it.
     """
+    for element in tree.select("[id]"):
+        if element.tag in _PLACES:
+            del element.attrs["id"]
     raw = [element for tag in _WRITTEN_RAW for element in tree.select(tag)]  # before anything is changed: then this is nearly free
     titles = [title for title in tree.select("title") if is_html(title)]
     for element in raw:
