@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from lxml import etree
 
 from periplus.cli.main import main
-from periplus.cli.status import why_waits
 from periplus.model.frontier import HostRow
 from periplus.present.map_xml import schema
+from periplus.present.wording import why_waits
 from periplus.settings import rows
 from stored import page, stored
 

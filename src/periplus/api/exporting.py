@@ -84,7 +84,7 @@ def _rows(connection: reading.Connection, name: str, ranks: bool) -> Iterator[tu
     if name == REDIRECTS.name:
         return _chains(connection)
     if name == "issues":
-        return _issues(connection)
+        return issue_rows(connection)
     return whole(connection, VIEWS[name])
 
 
@@ -144,8 +144,8 @@ class _Ranks:
         return (None,) * (len(RANKED) - 1)
 
 
-def _issues(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    """Of every site of a start."""
+def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
+    """Of every site of a start, in the columns of ISSUES."""
     from periplus.analyse.audit_table import KINDS_OF_ISSUES
     from periplus.api.site_audit import audited
 

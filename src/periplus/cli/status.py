@@ -13,11 +13,10 @@ import click
 
 from periplus.cli.options import collection_option, found_collection, opened, output_option
 from periplus.present.lines import visible
-from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc
+from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, why_waits
 
 if TYPE_CHECKING:
     from periplus.api.collection import Status
-    from periplus.model.frontier import HostRow
     from periplus.store.sqlite.runs import RunRecord
 
 RUNS_SHOWN = 5
@@ -90,17 +89,6 @@ def _waiting(found: Status) -> Iterator[str]:
         yield f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; {why_waits(host, found.running)}"
     if found.hosts_waiting > len(found.busiest):
         yield f"  and {count_of(found.hosts_waiting - len(found.busiest), 'more host')}"
-
-
-def why_waits(host: HostRow, running: bool) -> str:
-    """Why a host with work is not asked at this moment."""
-    if not running:
-        return "no crawl goes on"
-    if host.leased:
-        return "being asked"
-    if host.wait_s > 0:
-        return f"may be asked again in {host.wait_s:.0f} s ({host.waits_for or 'its delay'})"
-    return "ready, waits for a worker"
 
 
 def as_json(found: Status) -> dict[str, object]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
+from periplus.model.frontier import HostRow
 from periplus.model.visit import Reason, State
 from periplus.present.lines import visible
 
@@ -80,6 +81,17 @@ def utc(moment: float, form: str = "%d %B %Y, %H:%M UTC") -> str:
 def iso(moment: float) -> str:
     """The same for programs: ISO 8601 with whole seconds."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def why_waits(host: HostRow, running: bool) -> str:
+    """Why a host with work is not asked at this moment."""
+    if not running:
+        return "no crawl goes on"
+    if host.leased:
+        return "being asked"
+    if host.wait_s > 0:
+        return f"may be asked again in {host.wait_s:.0f} s ({host.waits_for or 'its delay'})"
+    return "ready, waits for a worker"
 
 
 def short(url: str) -> str:

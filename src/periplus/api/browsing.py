@@ -1,0 +1,103 @@
+"""What is on one page of a table of a collection, and what leaves as a file when the same is downloaded?"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from periplus.api.exporting import ISSUES
+from periplus.errors import UsageError
+from periplus.model.table import Column
+from periplus.present.table_files import write_parquet, write_xlsx
+from periplus.present.tables import write_table
+from periplus.store.sqlite import browsing, reading
+from periplus.store.sqlite.browsing import SOURCES, Count, Source, Wish
+
+__all__ = ["DOWNLOADS", "TABLES", "Browser", "Count", "Facet", "TablePage", "Wish"]
+
+ISSUE_TABLE = "issues"
+TABLES = (*SOURCES, ISSUE_TABLE)
+DOWNLOADS = ("csv", "xlsx", "parquet", "jsonl")
+READ_S = 5.0  # longest time of one screen
+WRITE_S = 600.0  # of one file
+REMEMBERED = 4  # audits kept in memory, of 100 to 400 bytes an issue
+_ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, ISSUES, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """What the rows that answer have in one column, commonest first. value empty: nothing is said."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """One page of a table."""
+
+    table: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[object, ...], ...]
+    count: Count
+    facets: tuple[Facet, ...]
+
+
+@dataclass(slots=True)
+class Browser:
+    """Leafs through tables of any collection; remembers the latest audits, which take seconds to make. For many threads."""
+
+    _audits: OrderedDict[tuple[Path, int, int], reading.Connection] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str] = (), *, facets: bool = True) -> TablePage:
+        """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
+        with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
+            shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
+            content = tuple(browsing.found(connection, source, wish, columns))
+            count = browsing.counted(connection, source, wish)
+            told = [Facet(name, tuple(browsing.facet(connection, source, wish, name))) for name in source.facets] if facets and content else []
+            return TablePage(table, shown, content, count, tuple(told))
+
+    def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
+        """Every row that answers, in the order shown, as a file. Raises UsageError."""
+        with self._opened(folder, table) as (connection, source), reading.limited(connection, WRITE_S):
+            content = browsing.found(connection, source, replace(wish, first=0, most=-1))
+            if format == "xlsx":
+                write_xlsx(table, source.columns, content, path)
+            elif format == "parquet":
+                write_parquet(source.columns, content, path)
+            elif format in DOWNLOADS:
+                with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
+                    write_table([column.name for column in source.columns], content, format, out)
+            else:
+                raise UsageError(f"there is no file format {format!r}: choose {', '.join(DOWNLOADS)}")
+
+    @contextlib.contextmanager
+    def _opened(self, folder: Path, table: str) -> Iterator[tuple[reading.Connection, Source]]:
+        if table not in TABLES:
+            raise UsageError(f"there is no table {table!r}: choose among {', '.join(TABLES)}")
+        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+            if table != ISSUE_TABLE:
+                with reading.snapshot(connection):
+                    yield connection, SOURCES[table]
+                return
+            with self._lock:  # one audit at a time: each takes a site's links into memory
+                yield self._audit(folder, connection), _ISSUE_SOURCE
+
+    def _audit(self, folder: Path, connection: reading.Connection) -> reading.Connection:
+        """The issues of all sites, as a table; made anew when a run has changed anything."""
+        from periplus.api.exporting import issue_rows
+
+        key = (folder.resolve(), *browsing.standing(connection))
+        if key not in self._audits:
+            with reading.snapshot(connection):
+                self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, ISSUES, list(issue_rows(connection)))
+            while len(self._audits) > REMEMBERED:
+                self._audits.popitem(last=False)[1].close()
+        self._audits.move_to_end(key)
+        return self._audits[key]

@@ -1,0 +1,260 @@
+"""Which rows of a table are on one page of it, how many are there, and what do they share? For whoever turns pages, one after another.
+
+A wish names conditions by column, an order and a place. Rows are found first by their keys alone, so that what is not shown is not read;
+counts stop at COUNTED, so that a question costs no more than looking at so many rows. Each call is bounded by its caller's time limit.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from periplus.errors import UsageError
+from periplus.model.table import Column, ColumnKind
+from periplus.store.sqlite.reading import rows
+from periplus.store.sqlite.views import VIEWS
+
+COUNTED = 100_000  # rows that are looked at for a count or a facet: 0.1 s of a table of a million
+FACET_VALUES = 12
+DEEPEST = 1_000_000  # rows that may be leafed over
+EMPTY = "-"  # in a condition: the column says nothing
+_RANGE = re.compile(r"(-?[0-9.]*)\.\.(-?[0-9.]*)")
+_CLASS = re.compile(r"[1-5]xx", re.IGNORECASE)
+TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that can be leafed through. source: what stands after FROM, every join a LEFT JOIN to one row, so that SQLite leaves out
+    those that are not asked for. key: an expression that names a row, empty where none does; order: of the rows where none is wished."""
+
+    name: str
+    columns: tuple[Column, ...]
+    expressions: tuple[str, ...]
+    source: str
+    key: str = ""
+    order: tuple[str, ...] = ()
+    searched: tuple[str, ...] = ()  # columns that `q` looks into
+    facets: tuple[str, ...] = ()
+
+    def expression(self, name: str) -> str:
+        """Raises UsageError for a column that there is not."""
+        for column, expression in zip(self.columns, self.expressions, strict=True):
+            if column.name == name:
+                return expression
+        raise UsageError(f"{self.name} have no column {name!r}: choose among {', '.join(column.name for column in self.columns)}")
+
+    def kind(self, name: str) -> ColumnKind:
+        return next(column.kind for column in self.columns if column.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What of a table is wanted. conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns
+    that are searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all."""
+
+    conditions: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    sort: tuple[str, ...] = ()
+    first: int = 0
+    most: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows answer; capped: at least so many."""
+
+    rows: int
+    capped: bool
+
+
+def _source(name: str, source: str, made: Sequence[tuple[str, ColumnKind, str, str]], **further: object) -> Source:
+    columns = tuple(Column(column, kind, sentence) for column, kind, _, sentence in made)
+    return Source(name, columns, tuple(expression for _, _, expression, _ in made), source, **further)  # type: ignore[arg-type]  # as below
+
+
+def _time(expression: str) -> str:
+    return f"strftime('%Y-%m-%dT%H:%M:%SZ', nullif({expression}, 0), 'unixepoch')"
+
+
+_PAGES = (
+    ("url", TEXT, "u.text", "the address"),
+    ("title", TEXT, "p.title", "the title"),
+    ("state", TEXT, "(SELECT state FROM reason WHERE name = u.reason)", "indexed, registered, ignored or invalid"),
+    ("reason", TEXT, "u.reason", "why it is in its state"),
+    ("rule", TEXT, "nullif(u.rule, '')", "the rule, limit, failure or redirect target behind the reason"),
+    ("status", INTEGER, "nullif(u.status, 0)", "HTTP status of the last answer"),
+    ("type", TEXT, "p.media_type", "media type"),
+    ("size", INTEGER, "p.size", "bytes, after decompression"),
+    ("depth", INTEGER, "u.layer", "clicks from the start"),
+    ("language", TEXT, "coalesce(nullif(p.language_found, ''), nullif(p.language, ''))", "as its words tell, else as declared"),
+    ("charset", TEXT, "p.charset", "encoding that it was read with"),
+    ("site", TEXT, "s.key", "the site"),
+    ("host", TEXT, "h.key", "host and port"),
+    ("text_chars", INTEGER, "p.text_chars", "characters of text"),
+    ("response_s", REAL, "p.took_s", "seconds from the request to the last byte"),
+    ("description", TEXT, "p.description", "the meta description"),
+    ("h1", TEXT, "p.h1", "the first main heading"),
+    ("canonical", TEXT, "nullif(p.canonical, '')", "the canonical URL that it names"),
+    ("in_sitemap", BOOLEAN, "u.in_sitemap", "whether a sitemap names it"),
+    ("first_seen", TIME, _time("u.first_seen"), "when it was first met"),
+    ("visited", TIME, _time("u.visited"), "when it was last asked for"),
+)
+_OF_URL = "url u LEFT JOIN page p ON p.url_id = u.id LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
+_LINKS = (
+    ("source", TEXT, "a.text", "the page with the link"),
+    ("anchor", TEXT, "l.anchor", "its words"),
+    ("target", TEXT, "b.text", "where it leads"),
+    ("kind", TEXT, "l.kind", "a, image, canonical, redirect, ..."),
+    ("position", TEXT, "l.position", "nav, header, main, aside, footer, body or head"),
+    ("nofollow", BOOLEAN, "l.nofollow", "whether it asks not to be followed"),
+    ("internal", BOOLEAN, "g.site_id = h.site_id", "whether it stays on its site"),
+    ("target_site", TEXT, "t.key", "the site of the target"),
+    ("target_reason", TEXT, "b.reason", "what became of the target"),
+    ("target_state", TEXT, "(SELECT state FROM reason WHERE name = b.reason)", "indexed, registered, ignored or invalid"),
+    ("target_status", INTEGER, "nullif(b.status, 0)", "HTTP status of the target's last answer"),
+    ("times", INTEGER, "l.times", "how many such links the page has"),
+)
+_OF_LINK = (
+    "link l LEFT JOIN url a ON a.id = l.source LEFT JOIN url b ON b.id = l.target LEFT JOIN host g ON g.id = a.host_id"
+    " LEFT JOIN host h ON h.id = b.host_id LEFT JOIN site t ON t.id = h.site_id"
+)
+_BAD = (
+    ("source", TEXT, "a.text", "the page that it stands on"),
+    ("text", TEXT, "b.text", "as it was written"),
+    ("why", TEXT, "b.why", "its scheme, or malformed"),
+    ("anchor", TEXT, "b.anchor", "its words"),
+    ("kind", TEXT, "b.kind", "a, image, ..."),
+    ("position", TEXT, "b.position", "the part of the page"),
+)
+
+
+def _of_view(name: str, key: str, order: tuple[str, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> Source:
+    """A view of `periplus sql` as it is."""
+    view = VIEWS[name]
+    return Source(name, view.columns, tuple(column.name for column in view.columns), name, key, order, searched, facets)
+
+
+SOURCES = {
+    source.name: source
+    for source in (
+        _source(
+            "pages", _OF_URL, _PAGES, key="u.id", order=("depth", "url"), searched=("url", "title"),
+            facets=("state", "reason", "status", "type", "depth", "language"),
+        ),
+        _source(
+            "links", _OF_LINK, _LINKS, searched=("source", "target", "anchor"),
+            facets=("kind", "position", "internal", "target_state", "target_reason"),
+        ),
+        _source("bad", "bad_link b LEFT JOIN url a ON a.id = b.source", _BAD, key="b.rowid", searched=("source", "text", "anchor"), facets=("why", "position")),
+        _of_view("hosts", "", ("-fetched", "host"), ("host",), ("site", "waits_for")),
+        _of_view("sites", "", ("-pages_crawled", "name"), ("name",), ()),
+        _of_view("runs", "", ("-id",), ("note", "start_urls"), ("kind", "state")),
+        _of_view("redirects", "", (), ("url", "target_url"), ("status", "permanent")),
+        _of_view("visits", "", ("-id",), ("url", "detail"), ("purpose", "outcome", "status")),
+    )
+}  # fmt: skip
+
+
+def condition(source: Source, name: str, text: str) -> tuple[str, list[object]]:
+    """A condition in SQL, and its values. Of texts: `word` just this, `~part` anywhere within; of numbers: `404`, `4xx`, `100..200`, `5..`;
+    of what is true or not: `yes`, `no`; of times: their beginning, as in `2026-11`; of all: `-`, there is none; a leading `!`: the others.
+
+    Raises UsageError for what cannot be meant.
+    """
+    expression, kind = source.expression(name), source.kind(name)
+    if text.startswith("!"):
+        where, values = condition(source, name, text[1:])
+        return f"NOT coalesce({where}, 0)", values
+    if text == EMPTY:
+        return f"coalesce({expression}, '') = ''", []
+    if kind is BOOLEAN:
+        if text not in ("yes", "no"):
+            raise UsageError(f"{name} is yes or no, not {text!r}")
+        return f"{expression} = ?", [int(text == "yes")]
+    if kind in (INTEGER, REAL):
+        return _numeric(expression, name, text)
+    if kind is TIME:
+        return f"substr({expression}, 1, ?) = ?", [len(text), text]
+    if text.startswith("~"):
+        return f"instr(lower({expression}), lower(?)) > 0", [text[1:]]
+    return f"{expression} = ?", [text]
+
+
+def _numeric(expression: str, name: str, text: str) -> tuple[str, list[object]]:
+    try:
+        if _CLASS.fullmatch(text):
+            return f"{expression} BETWEEN ? AND ?", [int(text[0]) * 100, int(text[0]) * 100 + 99]
+        if span := _RANGE.fullmatch(text):
+            low, high = float(span[1] or "-inf"), float(span[2] or "inf")
+            return f"{expression} BETWEEN ? AND ?", [low, high]
+        return f"{expression} = ?", [float(text)]
+    except ValueError:
+        raise UsageError(f"{name} is a number, or a range like 100..200, not {text!r}") from None
+
+
+def _where(source: Source, wish: Wish) -> tuple[str, list[object]]:
+    parts: list[tuple[str, list[object]]] = [condition(source, name, text) for name, text in wish.conditions]
+    if wish.text:
+        found = [f"instr(lower({source.expression(name)}), lower(?)) > 0" for name in source.searched]
+        parts.append((f"({' OR '.join(found)})", [wish.text] * len(found)))
+    return " AND ".join(part for part, _ in parts) or "1", [value for _, values in parts for value in values]
+
+
+def _order(source: Source, wish: Wish) -> str:
+    """What says nothing stands last, either way."""
+    parts = []
+    for name in wish.sort or source.order:
+        expression = source.expression(name.removeprefix("-"))
+        parts.append(f"{expression} IS NULL, {expression}" + (" DESC" if name.startswith("-") else ""))
+    return f" ORDER BY {', '.join(parts)}" if parts else ""
+
+
+def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> Iterator[tuple[object, ...]]:
+    """The rows wished for, with the columns named, or all. Raises UsageError."""
+    if wish.first > DEEPEST:
+        raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
+    shown = ", ".join(source.expression(name) for name in columns or [column.name for column in source.columns])
+    where, values = _where(source, wish)
+    place = (wish.most, wish.first)
+    if not source.key or wish.most < 0:
+        yield from rows(connection.execute(f"SELECT {shown} FROM {source.source} WHERE {where}{_order(source, wish)} LIMIT ? OFFSET ?", (*values, *place)))
+        return
+    keys = connection.execute(f"SELECT {source.key} FROM {source.source} WHERE {where}{_order(source, wish)} LIMIT ? OFFSET ?", (*values, *place))
+    for (key,) in keys.fetchall():
+        yield connection.execute(f"SELECT {shown} FROM {source.source} WHERE {source.key} = ?", (key,)).fetchone()
+
+
+def counted(connection: sqlite3.Connection, source: Source, wish: Wish) -> Count:
+    where, values = _where(source, wish)
+    count = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
+    return Count(min(count, COUNTED), count > COUNTED)
+
+
+def facet(connection: sqlite3.Connection, source: Source, wish: Wish, name: str) -> list[tuple[str, int]]:
+    """The commonest values of a column among the rows that answer, or among the first COUNTED of them; empty text: it says nothing."""
+    where, values = _where(source, wish)
+    inner = f"SELECT {source.expression(name)} AS value FROM {source.source} WHERE {where} LIMIT ?"
+    grouped = connection.execute(f"SELECT value, count(*) FROM ({inner}) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?", (*values, COUNTED, FACET_VALUES))
+    words = {0: "no", 1: "yes"} if source.kind(name) is BOOLEAN else {}
+    return [(words.get(value, "" if value is None else str(value)), pages) for value, pages in grouped]
+
+
+def standing(connection: sqlite3.Connection) -> tuple[int, int]:
+    """(runs, visits) so far: what was computed under the same numbers still holds."""
+    row = connection.execute("SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)").fetchone()
+    return int(row[0]), int(row[1])
+
+
+def kept_in_memory(name: str, columns: Sequence[Column], content: Sequence[Sequence[object]]) -> sqlite3.Connection:
+    """A table of computed rows, to be leafed through like a stored one: with `memory_source`."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.execute(f'CREATE TABLE "{name}" ({", ".join(column.name for column in columns)})')
+    connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', content)
+    return connection
+
+
+def memory_source(name: str, columns: tuple[Column, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> Source:
+    return Source(name, columns, tuple(column.name for column in columns), name, "rowid", (), searched, facets)

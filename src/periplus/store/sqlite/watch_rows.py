@@ -1,0 +1,45 @@
+"""What came of the latest requests of a run, in the order in which they were stored?"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+
+class VisitRow(NamedTuple):
+    """One request's end. media_type: of the page that is kept now, empty where none is."""
+
+    id: int
+    run_id: int
+    url: str
+    purpose: str
+    started: float
+    took_s: float
+    outcome: str
+    status: int
+    detail: str
+    wire_bytes: int
+    media_type: str
+
+
+def before_run(connection: sqlite3.Connection, run_id: int) -> int:
+    """The last visit's number before a run began: numbers grow with runs, so halving finds it."""
+    low, high = 0, int(connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0])
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = connection.execute("SELECT run_id FROM visit WHERE id >= ? ORDER BY id LIMIT 1", (middle,)).fetchone()
+        if row[0] < run_id:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[VisitRow]:
+    """The next visits, of whatever run."""
+    find = (
+        "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.wire_bytes,"
+        " coalesce(p.media_type, '') FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
+        " WHERE v.id > ? ORDER BY v.id LIMIT ?"
+    )
+    return [VisitRow._make(row) for row in connection.execute(find, (after, most))]

@@ -1,0 +1,1 @@
+"""How is Periplus used in a browser?"""

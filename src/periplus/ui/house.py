@@ -1,0 +1,54 @@
+"""What do all screens share, as long as the server runs?"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import Request
+
+from periplus.api.browsing import Browser
+from periplus.api.watching import Watchers
+from periplus.store.sqlite.job_queue import JobQueue
+from periplus.ui.places import Places
+from periplus.ui.safety import Locks
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """commands: that this program has, by name; works: whether a worker was started with the server."""
+
+    places: Places
+    locks: Locks
+    commands: frozenset[str]
+    works: bool = False
+    browser: Browser = field(default_factory=Browser)
+    watchers: Watchers = field(default_factory=Watchers)
+
+    @contextlib.contextmanager
+    def queue(self) -> Iterator[JobQueue]:
+        """The queue, for one request: a connection belongs to one thread."""
+        queue = JobQueue(self.places.base)
+        try:
+            yield queue
+        finally:
+            queue.close()
+
+
+def house_of(request: Request) -> House:
+    house = request.app.state.house
+    assert isinstance(house, House)
+    return house
+
+
+def folder_of(request: Request) -> tuple[str, Path]:
+    """(name, folder) of the collection in the address. Raises NoCollection."""
+    name = request.path_params["name"]
+    return name, house_of(request).places.folder(name)
+
+
+def now() -> float:
+    return time.time()

@@ -1,0 +1,133 @@
+"""How does a value become a page, or the same as JSON? One layout, one set of words; crawled text is never more than text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import jinja2
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from periplus.model.visit import Reason, State
+from periplus.present import wording
+from periplus.settings import VERSION
+
+# As `present.lines.visible`, but white space stays: HTML folds it where it does not matter, and stored sources need it
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+")
+
+
+def seen(value: object) -> object:
+    """A text without characters that are no sign, or that turn a line round; our own markup and what is no text as they are."""
+    return _UNSEEN.sub("", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("periplus.ui"), autoescape=True, undefined=jinja2.StrictUndefined, finalize=seen, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters |= {
+        "number": wording.number, "bytes": wording.size, "count_of": wording.count_of, "utc": wording.utc, "iso": wording.iso, "short": wording.short,
+        "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
+        "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
+        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": duration, "cut": cut,
+    }  # fmt: skip
+    made.globals |= {"version": VERSION}
+    return made
+
+
+def duration(seconds: float) -> str:
+    """42 s, 3 min, 2 h 14 min, 3 days."""
+    whole = int(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min" if whole < 172_800 else f"{whole // 86_400} days"
+
+
+def cut(text: object, most: int = 200) -> str:
+    """A long text's beginning."""
+    full = str(text)
+    return full if len(full) <= most else full[: most - 1] + "…"
+
+
+def query(parameters: Mapping[str, str], **changes: object) -> str:
+    """The address's parameters with some changed, None: left out; turning a page is forgotten by any other change."""
+    kept = {name: text for name, text in parameters.items() if name not in changes and (name != "at" or "at" in changes)}
+    wanted = kept | {name: str(value) for name, value in changes.items() if value not in (None, "")}
+    return "?" + urlencode(wanted)
+
+
+def web_link(url: str, name: str = "") -> Markup:
+    """A link into the web, which learns nothing of us; the bare name where the URL is none that browsers should open."""
+    shown = escape(str(seen(name or url)))
+    if not url.startswith(("http://", "https://")):
+        return shown
+    return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(seen(url), shown)
+
+
+def address(name: str, path: str) -> str:
+    """Of a screen of a collection."""
+    return f"/c/{quote(name, safe='')}/{path}"
+
+
+def plain(value: object) -> object:
+    """A value as JSON has it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(part) for part in value]
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    item = getattr(value, "item", None)  # NumPy's numbers
+    return item() if item else str(value)
+
+
+def wants_json(request: Request) -> bool:
+    return request.query_params.get("format") == "json" or request.headers.get("accept", "").startswith("application/json")
+
+
+def answer(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
+    """The page, or its values as JSON where that is asked for."""
+    if wants_json(request):
+        body = json.dumps(plain(values), ensure_ascii=False).encode("utf-8", "replace")
+        return Response(body, status, media_type="application/json")
+    return HTMLResponse(rendered(request, template, values).encode("utf-8", "replace"), status)
+
+
+def rendered(request: Request, template: str, values: Mapping[str, object]) -> str:
+    """A template with what every page knows: `nonce` and `seal` for scripts and forms, `here` (path), `asked` (the address's parameters)."""
+    known = request.scope["periplus"]
+    everywhere = {"nonce": known["nonce"], "seal": known["seal"], "here": request.url.path, "asked": dict(request.query_params)}
+    return _environment().get_template(template).render(everywhere | {"name": ""} | dict(values))
+
+
+@cache
+def style_sheet() -> bytes:
+    """The report's palette and forms, and after them the interface's own."""
+    report = files("periplus.present").joinpath("report.css").read_bytes()
+    return report + b"\n" + static("ui.css")
+
+
+@cache
+def static(name: str) -> bytes:
+    """A file of ours."""
+    return files("periplus.ui").joinpath(f"static/{name}").read_bytes()

@@ -1,0 +1,131 @@
+"""Which rows of a table answer, and how are they leafed through, filtered, sorted, downloaded? The address says it all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from periplus.api.browsing import DOWNLOADS, Facet, Wish
+from periplus.errors import NoCollection, UsageError
+from periplus.model.table import Column, ColumnKind
+from periplus.ui import rendering
+from periplus.ui.house import folder_of, house_of
+
+ROWS = (50, 100, 250, 500)  # of one page
+RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format"})
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
+MEDIA = {
+    "csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A table as it is shown. fixed: conditions that make it what it is; columns: those shown where none are wished."""
+
+    title: str
+    table: str
+    sentence: str
+    columns: tuple[str, ...]
+    fixed: tuple[tuple[str, str], ...] = ()
+
+
+_LINK = ("source", "anchor", "target", "target_status", "kind", "position")
+SCREENS = {
+    "pages": Screen(
+        "Pages", "pages", "Every URL that was ever seen, with what is known of it.", ("url", "title", "status", "reason", "type", "size", "depth", "language")
+    ),
+    "links": Screen("Links", "links", "Links as pages write them; those of one page that agree in target, kind and position are one row.", _LINK),
+    "external": Screen(
+        "External links", "links", "Links to other sites. Those to dead places stand among the dead links.",
+        ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"), (("internal", "no"), ("target_state", "!invalid")),
+    ),
+    "dead": Screen(
+        "Dead links", "links", "Links to what does not exist or cannot be reached, with the pages that hold them.",
+        ("target", "target_reason", "target_status", "source", "anchor", "position"), (("target_state", "invalid"),),
+    ),
+    "bad": Screen(
+        "Bad links", "bad", "What stands where a link belongs and is none: mailto:, javascript:, malformed.", ("source", "text", "why", "anchor", "position")
+    ),
+    "issues": Screen(
+        "Issues", "issues", "What is wrong, page by page, by all that was seen in crawls and checks.",
+        ("severity", "message", "url", "related_url", "detail", "category"),
+    ),
+    "hosts": Screen("Hosts", "hosts", "Every host that was met.", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
+    "sites": Screen("Sites", "sites", "Every site that was met.", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")),
+    "runs": Screen("Runs", "runs", "Every run of the collection.", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")),
+    "redirects": Screen("Redirects", "redirects", "URLs that redirect, one hop a row.", ("url", "target_url", "status", "permanent", "fetched_at")),
+    "visits": Screen("Visits", "visits", "Every request, and what came of it.", ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
+}  # fmt: skip
+
+
+def table(request: Request) -> Response:
+    """One page of a table; with an ending of DOWNLOADS the whole of what answers, as a file."""
+    name, folder = folder_of(request)
+    shown, _, ending = request.path_params["table"].partition(".")
+    if shown not in SCREENS:
+        raise NoCollection(f"there is no table {shown!r}: choose among {', '.join(SCREENS)}")
+    screen, asked = SCREENS[shown], dict(request.query_params)
+    if ending:
+        return _file(request, folder, screen, ending)
+    columns = tuple(part for part in asked.get("columns", "").split(",") if part) or screen.columns
+    wish, at = _wish(screen, asked)
+    found = house_of(request).browser.page(folder, screen.table, wish, columns)
+    values: dict[str, object] = {
+        "title": screen.title, "name": name, "sentence": screen.sentence, "table": shown, "columns": found.columns, "rows": found.rows,
+        "count": found.count, "facets": [facet for facet in found.facets if facet.name not in dict(screen.fixed) and _tells(facet, asked)],
+        "conditions": [(column, text) for column, text in wish.conditions if (column, text) not in screen.fixed],
+    }  # fmt: skip
+    if not rendering.wants_json(request):
+        values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
+        values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "further": _further(asked, found.columns)}
+    return rendering.answer(request, "table.html", values)
+
+
+def _tells(facet: Facet, asked: Mapping[str, str]) -> bool:
+    """A facet of one value tells nothing, unless it is that which was chosen."""
+    return len(facet.values) > 1 or facet.name in asked
+
+
+def _further(asked: Mapping[str, str], columns: Sequence[Column]) -> str:
+    return asked.get("columns", "") or ",".join(column.name for column in columns)
+
+
+def _wish(screen: Screen, asked: Mapping[str, str]) -> tuple[Wish, int]:
+    """(what is wanted, the page's number from 1). Raises UsageError."""
+    given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
+    per, at = _whole(asked, "per", ROWS[0], ROWS[-1]), _whole(asked, "at", 1, 10_000_000)
+    sort = tuple(part for part in asked.get("sort", "").split(",") if part)
+    return Wish((*screen.fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
+
+
+def _whole(asked: Mapping[str, str], name: str, usual: int, most: int) -> int:
+    text = asked.get(name, "") or str(usual)
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
+        raise UsageError(f"{name} is a number from 1 to {most:,}, not {text[:50]!r}")
+    return int(text)
+
+
+def _file(request: Request, folder: Path, screen: Screen, ending: str) -> Response:
+    """Written beside and sent as it is whole; exactly what is filtered, in the order shown."""
+    if ending not in DOWNLOADS:
+        raise UsageError(f"there is no file format {ending!r}: choose {', '.join(DOWNLOADS)}")
+    wish, _ = _wish(screen, dict(request.query_params))
+    with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=f".{ending}", delete=False) as file:
+        path = Path(file.name)
+    whole = False
+    try:
+        house_of(request).browser.write(folder, screen.table, wish, ending, path)
+        whole = True
+    finally:
+        if not whole:
+            path.unlink()
+    name = f"{request.path_params['name']}-{request.path_params['table']}"
+    return FileResponse(path, media_type=MEDIA[ending], filename=name, background=BackgroundTask(path.unlink, missing_ok=True))
