@@ -16,6 +16,7 @@ LEAST_GAIN = 1e-9  # of a swap, as a share of the value: less is rounding
 KICKS = 100  # on 6,331 stories 30 brought 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 from .874 to .885
 KICK_ENTRIES = 6_000_000  # of all kicks together: a second or so
 KICK_SHARE = 0.15  # of the sites are given back at once
+WHOLE = 1e-6  # a bound that falls short of a whole number by less is that number
 PROVED = 0.998  # of the bound: the linear programme takes seconds, and is asked only where prices alone prove less
 
 
@@ -32,6 +33,8 @@ def influence_of(cascades: Cascades, cover: Coverage, budget: float, rng: random
     bound, prices = tightened(cover, had, budget, value)
     if value < PROVED * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
         bound = min(bound, max(solved, value))
+    if bool((cover.values == np.floor(cover.values)).all()):  # then so is the value of every choice
+        online, bound = (max(float(np.floor(part + WHOLE)), value) for part in (online, bound))
     total = cover.total or 1.0
     return Influence(
         chosen=_in_order(cascades, cover, sites),

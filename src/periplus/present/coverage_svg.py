@@ -1,0 +1,137 @@
+"""How much do the first few sites see? Coverage over the number of sites (or posts) read, beside the busiest sites and the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from io import StringIO
+from itertools import accumulate
+from typing import TextIO
+
+from periplus.model.story import Cascades, Holdout, Influence, Objective
+from periplus.present.influence_text import GOALS, SHARES, verdict_lines
+from periplus.present.lines import visible
+from periplus.present.markup import bar, left_out, table, text
+from periplus.present.palette import FONT, PALETTE
+from periplus.present.wording import count_of, number
+from periplus.present.xml_text import escaped
+
+WIDTH, HEIGHT = 900, 440
+LEFT, RIGHT, TOP, BOTTOM = 64, 740, 76, 390
+LABEL = 15
+STORIES_NAMED = 3  # of what a site adds
+MISSED_SHOWN = 30
+_STYLE = (
+    PALETTE
+    + FONT
+    + """
+.title { font-size: 18px; font-weight: 600; } .soft { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; } .mid { text-anchor: middle; }
+.axis { stroke: var(--line); } polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.chosen { stroke: var(--teal-line); stroke-width: 2.8; } .later { stroke: var(--red-line); } .busy { stroke: var(--amber-line); stroke-dasharray: 6 4; }
+.bound { stroke: var(--grey-line); stroke-dasharray: 2 3; } .dot { fill: var(--teal-line); } text.name { font-size: 11px; stroke: none; }
+text.chosen { fill: var(--teal-line); } text.later { fill: var(--red-line); } text.busy { fill: var(--amber-line); } text.bound { fill: var(--soft); }
+"""
+)
+_PAGE_STYLE = """
+svg.part { width: 9rem; height: .7rem; } svg.part rect { fill: #2f7f86; } figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+"""
+
+
+def write_coverage_svg(cascades: Cascades, found: Influence, objective: Objective, ahead: Holdout | None, out: TextIO) -> None:
+    """SVG that needs nothing else, light and dark as the reader's system. out: UTF-8."""
+    costs = list(accumulate(one.cost for one in found.chosen))
+    posts = any(one.cost != 1 for one in found.chosen)
+    across = max(costs[-1] if costs else 1.0, 1.0)
+    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">\n')
+    out.write(f"<title>Sites that {escaped(GOALS[objective])}</title>\n<style>{_STYLE}</style>\n<rect class='paper' width='{WIDTH}' height='{HEIGHT}'/>\n")
+    head = f"{count_of(len(found.chosen), 'site')} that {GOALS[objective]}"
+    out.write(f'<text class="title" x="14" y="28">{escaped(head)}</text>\n<text class="soft" x="14" y="48">share {SHARES[objective]} over ')
+    out.write(f"{'posts' if posts else 'sites'} read; {count_of(len(cascades.offsets) - 1, 'story', 'stories')}")
+    out.write(f" on {number(len(cascades.sites))} sites</text>\n")
+    out.writelines(_axes(across))
+    y = _y(found.lp_bound)
+    out.write(f'<line class="bound" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>\n')
+    ends = [(y, "bound", f"no choice has more: {found.lp_bound:.1%}")]
+    lines: list[tuple[str, str, Sequence[float]]] = [("busy", "most posts", () if posts else found.most_posts)]
+    if ahead is not None:
+        lines.append(("later", "on later stories", ahead.later))
+    lines.append(("chosen", "chosen", [one.value for one in found.chosen]))
+    for kind, name, values in lines:
+        if values:
+            out.write(_line(kind, costs, values, across))
+            ends.append((_y(values[-1]), kind, f"{name}: {values[-1]:.1%}"))
+    for cost, one in zip(costs, found.chosen, strict=True):
+        said = f"{visible(cascades.sites[one.site])}: adds {one.gain:.2%}, together {one.value:.2%}"
+        out.write(f'<circle class="dot" cx="{_x(cost, across):.1f}" cy="{_y(one.value):.1f}" r="3"><title>{escaped(said)}</title></circle>\n')
+    out.writelines(_names(ends))
+    out.write("</svg>\n")
+
+
+def _x(cost: float, across: float) -> float:
+    return LEFT + (RIGHT - LEFT) * min(cost / across, 1.0)
+
+
+def _y(share: float) -> float:
+    return BOTTOM - (BOTTOM - TOP) * share
+
+
+def _axes(across: float) -> Iterator[str]:
+    for part in range(6):
+        y = _y(part / 5)
+        yield f'<line class="axis" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
+        yield f'<text class="soft end" x="{LEFT - 8}" y="{y + 4:.1f}">{part * 20} %</text>'
+    ticks = sorted({round(across * part / 5) for part in range(6)})
+    for tick in ticks:
+        yield f'<text class="soft mid" x="{_x(tick, across):.1f}" y="{BOTTOM + 20}">{number(tick)}</text>\n'
+
+
+def _line(kind: str, costs: Sequence[float], values: Sequence[float], across: float) -> str:
+    points = " ".join(f"{_x(cost, across):.1f},{_y(value):.1f}" for cost, value in zip((0.0, *costs), (0.0, *values), strict=False))
+    return f'<polyline class="{kind}" points="{points}"/>\n'
+
+
+def _names(ends: Sequence[tuple[float, str, str]]) -> Iterator[str]:
+    """At the right edge, none over another."""
+    free = 0.0
+    for y, kind, name in sorted(ends):
+        free = max(free, y)
+        yield f'<text class="name {kind}" x="{RIGHT + 8}" y="{free + 4:.1f}">{escaped(name)}</text>\n'
+        free += LABEL
+
+
+def influence_page(cascades: Cascades, found: Influence, objective: Objective, ahead: Holdout | None) -> str:
+    """One page of HTML that needs nothing else: the curve, what each site adds, what is missed. No script; crawled text is escaped."""
+    drawing = StringIO()
+    write_coverage_svg(cascades, found, objective, ahead, drawing)
+    sizes = cascades.offsets[1:] - cascades.offsets[:-1]
+    rows = [
+        (number(place), text(cascades.sites[one.site]), f"{one.gain:.2%}", f"{one.value:.2%}", bar((("", one.value),), 1.0, "part"),
+         number(len(one.first_of)), _titles(cascades, one.first_of))
+        for place, one in enumerate(found.chosen, 1)
+    ]  # fmt: skip
+    listed = table(("", "Site", "Adds", "All", "", "Stories", "Among them"), rows, ("n", "w", "n", "n", "", "n", ""))
+    missed = "".join(
+        f"<li>{text(cascades.titles[story] or f'story {story + 1}')} ({count_of(int(sizes[story]), 'site')})</li>" for story in found.missed[:MISSED_SHOWN]
+    )
+    style = files("periplus.present").joinpath("report.css").read_text("utf-8")
+    verdict = " ".join(verdict_lines(found, objective, ahead))
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
+<meta name="robots" content="noindex"><title>Sites worth reading</title>
+<style>
+{style}{_PAGE_STYLE}</style></head><body>
+<header><h1>Sites worth reading</h1><p>{text(verdict)}</p></header>
+<main>
+<section><figure>{drawing.getvalue()}</figure></section>
+<section><h2>What each site adds</h2>{listed}</section>
+<section><h2>What is missed</h2>{f"<ol>{missed}</ol>" if missed else "<p>Nothing.</p>"}{left_out(len(found.missed), MISSED_SHOWN, "story", "stories")}</section>
+</main>
+</body></html>
+"""
+
+
+def _titles(cascades: Cascades, stories: Sequence[int]) -> str:
+    named = [text(cascades.titles[story]) for story in stories[:STORIES_NAMED] if cascades.titles[story]]
+    return "; ".join(named)
