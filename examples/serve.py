@@ -1,4 +1,4 @@
-"""Serves the example site on this machine only: python examples/serve.py [--port 0] [--port-file F]"""
+"""Serves the example site on this machine only: python examples/serve.py [--news] [--port 0] [--port-file F]"""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-SITE = Path(__file__).parent / "site"
-sys.path.insert(0, str(SITE))
+SITE, NEWS = Path(__file__).parent / "site", Path(__file__).parent / "news"
+sys.path[:0] = [str(SITE), str(NEWS)]
 
-from harbours import Harbours  # noqa: E402  (it lies beside its sources)
+from coastnews import NewsWeb, today_utc  # noqa: E402
+from harbours import Harbours  # noqa: E402  (they lie beside their sources)
 
 LOOPBACK = "127.0.0.1"
 
@@ -24,12 +25,12 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # header and body leave in one packet
-    harbours = Harbours(SITE)
+    web: Harbours | NewsWeb = Harbours(SITE)
     serials = itertools.count()
 
     def do_GET(self) -> None:
         base = "http://" + self.headers.get("Host", LOOPBACK)
-        answer = self.harbours.answer(self.path.partition("?")[0], base, next(self.serials))
+        answer = self.web.answer(self.path.partition("?")[0], base, next(self.serials))
         if answer.wait_s:
             time.sleep(answer.wait_s)
         etag = f'"{hashlib.md5(answer.body, usedforsecurity=False).hexdigest()[:16]}"'
@@ -55,7 +56,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: one that is free")
     parser.add_argument("--port-file", type=Path, help="the port is written to this file once the site is served")
+    parser.add_argument("--news", action="store_true", help="the small news web instead: ten sites, told apart by the Host field")
     arguments = parser.parse_args()
+    if arguments.news:
+        Handler.web = NewsWeb(today_utc())
     with ThreadingHTTPServer((LOOPBACK, arguments.port), Handler) as server:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         print(f"http://{LOOPBACK}:{server.server_port}/", flush=True)

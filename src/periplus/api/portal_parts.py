@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.analyse.leading import leading_sentence
 from periplus.api.stories import ReadingWish, influence
-from periplus.errors import UsageError
+from periplus.api.topic_examples import text_of_page
+from periplus.api.topics import judge_of
 from periplus.model.portal import Decisions, Entry, Portal, PortalSite, Verdict
 from periplus.model.story import Objective, Stories, Story
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite import portal_rows, reading
+from periplus.store.sqlite import block_rows, portal_rows, reading
 from periplus.urls.canonical import url_id
 
+JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
 PAGES_READ = 5  # of a story, for its sentence and its words: copies say the same again
 
 
@@ -31,9 +34,15 @@ def described(connection: reading.Connection, entries: Iterable[Entry]) -> Itera
         yield dataclasses.replace(entry, sentence=sentence, provenance=tuple(portal_rows.provenance(connection, ids)))
 
 
-def relevance_of(connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]) -> Mapping[Url, float]:
-    """How probably each page of the stories is of the topic."""
-    raise UsageError(f"the collection has no topic {topic!r}")
+def relevance_of(connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]) -> dict[Url, float]:
+    """How probably each page of the stories is of the topic, 0 to 1. Raises UsageError for a topic that is not known."""
+    judge = judge_of(folder, topic)
+    ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
+    pages = block_rows.pages_of(connection, ids)
+    scores: dict[Url, float] = {}
+    while some := list(islice(pages, JUDGED_AT_ONCE)):
+        scores |= zip([page.url for page in some], judge.judge([text_of_page(page) for page in some]).tolist(), strict=True)
+    return scores
 
 
 def sites_for(

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from periplus.model.portal import Edition, Entry, PortalSite
 from periplus.present.lines import visible
 from periplus.present.portal.frame import ATOM, FRONT, JSON_FEED, story_path
-from periplus.present.portal.said import period
+from periplus.present.portal.said import name_of, period
 from periplus.present.wording import iso
 from periplus.present.xml_text import characters, escaped
 
@@ -44,7 +44,7 @@ def _address(edition: Edition, path: str) -> str:
 def _told(entry: Entry) -> str:
     sites = entry.story.sites
     more = f" and {len(sites) - TEXT_SITES} more" if len(sites) > TEXT_SITES else ""
-    return ", ".join(map(visible, sites[:TEXT_SITES])) + more
+    return ", ".join(map(name_of, sites[:TEXT_SITES])) + more
 
 
 def atom(edition: Edition) -> str:
@@ -67,7 +67,7 @@ def atom(edition: Edition) -> str:
 
 def _atom_entry(edition: Edition, entry: Entry) -> str:
     first, *others = entry.story.pages
-    related = "".join(f'<link rel="related" href="{escaped(page.url)}" title="{_text(page.site)}"/>\n' for page in others)
+    related = "".join(f'<link rel="related" href="{escaped(page.url)}" title="{_text(name_of(page.site))}"/>\n' for page in others)
     words = "".join(f'<category term="{_text(word)}"/>\n' for word in entry.keywords)
     language = f' xml:lang="{escaped(first.language)}"' if first.language.replace("-", "").isalnum() and first.language.isascii() else ""
     return f"""<entry{language}>
@@ -76,7 +76,7 @@ def _atom_entry(edition: Edition, entry: Entry) -> str:
 <published>{iso(entry.published)}</published>
 <updated>{iso(entry.updated)}</updated>
 <link rel="alternate" type="text/html" href="{escaped(_address(edition, story_path(entry)))}"/>
-<link rel="via" href="{escaped(first.url)}" title="{_text(first.site)}"/>
+<link rel="via" href="{escaped(first.url)}" title="{_text(name_of(first.site))}"/>
 {related}{words}<summary>{_text(_summary(entry))}</summary>
 </entry>
 """
@@ -138,7 +138,7 @@ def opml(edition: Edition) -> str:
 
 
 def _outline(site: PortalSite) -> str:
-    name, words = _text(site.key), _text(site.title or site.key)
+    name, words = _text(name_of(site.key)), _text(site.title or name_of(site.key))
     if not site.feeds:
         return f'<outline type="link" text="{words}" url="{escaped(site.home)}"/>\n'
     return f'<outline type="rss" text="{words}" title="{name}" xmlUrl="{escaped(site.feeds[0])}" htmlUrl="{escaped(site.home)}"/>\n'

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from periplus.model.portal import Edition, Entry, Verdict
 from periplus.present.markup import Html, bar, text
 from periplus.present.portal.frame import ARCHIVE, FRONT, SOURCES, Page, leaving, of_language, story_path, strip, tags, week_path
-from periplus.present.portal.said import delay, time_element, week_title
+from periplus.present.portal.said import delay, name_of, time_element, week_title
 from periplus.present.wording import count_of
 
 SITES_TOLD = 5  # of a story, on a page of many
@@ -55,7 +55,7 @@ def _tellers(entry: Entry) -> Html:
     for place, site in enumerate(sites[:SITES_TOLD]):
         page = first[site]
         later = "" if not place else f" <small>{delay(entry.story.pages[0].date, page.date)}</small>"
-        shown.append(f"<li>{leaving(page.url, text(site))}{later}</li>")
+        shown.append(f"<li>{leaving(page.url, text(name_of(site)))}{later}</li>")
     more = f"<li><small>and {count_of(len(sites) - SITES_TOLD, 'more site')}</small></li>" if len(sites) > SITES_TOLD else ""
     return f'<div class="tellers">{strip(entry)}<ol>{"".join(shown)}{more}</ol></div>'
 
@@ -69,7 +69,7 @@ def _sources(edition: Edition) -> Html:
         return ""
     most = max(*(site.stories for site in edition.sites), 1)
     rows = "".join(
-        f"<li><span>{leaving(site.home, text(site.key))}</span>{bar([('told', site.stories)], most, 'meter')}<small>{site.stories}</small></li>"
+        f"<li><span>{leaving(site.home, text(name_of(site.key)))}</span>{bar([('told', site.stories)], most, 'meter')}<small>{site.stories}</small></li>"
         for site in edition.sites[:SITES_SHOWN]
     )
     note = f'<p class="more"><a href="{SOURCES}">All {count_of(len(edition.sites), "source")}, with their feeds</a></p>'

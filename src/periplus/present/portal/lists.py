@@ -9,7 +9,7 @@ from periplus.model.portal import Edition, Entry
 from periplus.present.markup import Html, text
 from periplus.present.portal.frame import ABOUT, ARCHIVE, OPML, SOURCES, Page, leaving, story_path, up, week_path
 from periplus.present.portal.front import teaser
-from periplus.present.portal.said import day, period, week_days, week_title
+from periplus.present.portal.said import day, name_of, period, week_days, week_title
 from periplus.present.wording import count_of, number, utc
 
 TITLES_OF_WEEK = 3  # in the list of weeks
@@ -59,7 +59,7 @@ def sources_page(edition: Edition) -> Page:
         chips = '<span class="pin">Pinned</span>' if site.pinned else ""
         feeds = "".join(f" <small>{leaving(feed, 'feed')}</small>" for feed in site.feeds[:1])
         name = f"<small>{text(site.title)}</small>" if site.title else ""
-        cells = [f'<th scope="row">{leaving(site.home, text(site.key))}{chips}{feeds}<br/>{name}</th>', f'<td class="n">{number(site.stories)}</td>']
+        cells = [f'<th scope="row">{leaving(site.home, text(name_of(site.key)))}{chips}{feeds}<br/>{name}</th>', f'<td class="n">{number(site.stories)}</td>']
         cells.append(f'<td class="n">{_share(site.gain)}</td>')
         cells += [f'<td class="n">{_share(site.relevance)}</td>'] if shows_relevance else []
         rows.append(f"<tr>{''.join(cells)}</tr>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 from periplus.model.story import DateSource, Order, PageDate
+from periplus.present.lines import visible
 from periplus.present.markup import Html, text
 from periplus.present.wording import utc
 
@@ -24,6 +25,12 @@ ORDERED_BY = {
     Order.LINKS: "by who links to whom, where dates do not tell",
     Order.FIRST_SEEN: "by when the crawl saw them, where neither dates nor links tell",
 }
+
+
+def name_of(site: str) -> str:
+    """A site as it is called: without the port that a crawl on one machine may have needed."""
+    name, _, port = site.rpartition(":")
+    return visible(name if name and port.isdigit() and not name.endswith(":") else site)
 
 
 def day(moment: float) -> str:

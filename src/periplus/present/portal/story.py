@@ -8,7 +8,7 @@ from periplus.model.portal import Edition, Entry, Provenance
 from periplus.model.story import StoryPage
 from periplus.present.markup import Html, text
 from periplus.present.portal.frame import ARCHIVE, Page, leaving, of_language, story_path, tags, week_path
-from periplus.present.portal.said import DATED_BY, ORDERED_BY, day, delay, time_element, week_title
+from periplus.present.portal.said import DATED_BY, ORDERED_BY, day, delay, name_of, time_element, week_title
 from periplus.present.wording import count_of, utc
 
 
@@ -49,14 +49,12 @@ def _row(entry: Entry, place: int, cites: Sequence[int], near: tuple[int, float]
     if place:
         said.append(delay(pages[0].date, page.date))
     if cites:
-        said.append("links to " + ", ".join(dict.fromkeys(text(pages[other].site) for other in cites)))
+        said.append("links to " + ", ".join(dict.fromkeys(text(name_of(pages[other].site)) for other in cites)))
     if near is not None and near[1] > 0:
-        said.append(f"shares {100 * near[1]:.0f} % with {text(pages[near[0]].site)}")
-    title = leaving(page.url, text(page.title or page.url))
-    notes = f"<small>{' · '.join(said)}</small>" if said else "<small>first</small>"
-    return (
-        f'<li id="p{place + 1}"><p class="where"><b>{text(page.site)}</b> {time_element(page.date)} {notes}</p><p{of_language(page.language)}>{title}</p></li>'
-    )
+        said.append(f"shares {100 * near[1]:.0f} % with {text(name_of(pages[near[0]].site))}")
+    where = f"<b>{text(name_of(page.site))}</b> {time_element(page.date)} <small>{' · '.join(said) or 'first'}</small>"
+    title = f"<p{of_language(page.language)}>{leaving(page.url, text(page.title or page.url))}</p>"
+    return f'<li id="p{place + 1}"><p class="where">{where}</p>{title}</li>'
 
 
 def _origin(edition: Edition, entry: Entry) -> Html:
@@ -75,4 +73,4 @@ def _origin(edition: Edition, entry: Entry) -> Html:
 def _came(page: StoryPage, place: int, source: Provenance) -> Html:
     fetched = f", fetched {utc(source.fetched)}" if source.fetched else ""
     run = f" in {text(source.run)}" if source.run else ""
-    return f'<a href="#p{place}">{text(page.site)}</a>: dated {day(page.date.when)} by {DATED_BY[page.date.source]}{fetched}{run}'
+    return f'<a href="#p{place}">{text(name_of(page.site))}</a>: dated {day(page.date.when)} by {DATED_BY[page.date.source]}{fetched}{run}'

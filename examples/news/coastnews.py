@@ -1,0 +1,230 @@
+"""A small news web of an invented coast: dated posts, reprints with edits, comments that link, two topics, feeds, and a digest.
+
+The texts stand in stories.txt and singles.txt. Everything else follows from them and from the day it is served: the same pages each time.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from html import escape
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SITES = {  # name: (title, topic, how it dates its pages)
+    "gazette": ("The Vellmouth Gazette", "both", "json-ld"),
+    "coastwatch": ("Coast Watch", "sea", "meta"),
+    "harbourpost": ("Harbour Post", "sea", "time"),
+    "lampkeepers": ("The Lampkeepers", "sea", "json-ld"),
+    "northpilot": ("North Pilot", "sea", "url"),
+    "tides": ("Tides and Times", "sea", "meta"),
+    "orchardist": ("The Orchardist", "land", "time"),
+    "hillfarm": ("Hill Farm", "land", "json-ld"),
+    "market": ("Hollin Market", "land", "text"),
+    "sennight": ("The Sennight", "digest", "json-ld"),
+}
+DOMAIN = "example"
+RETOLD = ("full", "cut", "comment", "edited", "comment")  # how the sites after the source tell a story, in turn
+WORDS = {"said": "told us", "town": "place", "first": "earliest", "because": "since", "year": "twelvemonth", "and": "as well as", "boats": "craft"}
+OPENINGS = ("From our neighbours:", "We read with interest what follows.", "Reported along the coast:", "It is told in every harbour:")
+REMARKS = (
+    "We would have written it shorter, and with fewer people in it, but none of us was there.",
+    "What could be seen from our window agrees with it as far as the chimney.",
+    "Our correspondent confirms the hour, disputes the weather, and has gone to bed.",
+    "There is more to this than meets the eye, says everybody who has not read it to the end.",
+    "For want of room we give only the beginning, and thank the three readers who sent the same cutting.",
+    "The last time a thing of this kind happened the paper was sold out by nine, and the baker by ten.",
+    "Older people will remember that it was tried before, and younger ones that it did not help.",
+    "A drawing of the scene hangs in our office, made by somebody who was looking the other way.",
+    "We have asked the parish, the guild and the weather glass, and all three are waiting for rain.",
+    "It is the second time this season that good news has come from that side of the bridge.",
+    "Nobody on our staff is related to those who are named, which is rare, and we say so with pride.",
+    "If half of it is true it was a remarkable morning; we believe the other half as well.",
+    "Our neighbour across the street has held this view for years, and is now difficult to live with.",
+    "A longer article was promised to us by the schoolmaster, who is still looking for the right verb.",
+    "We keep a list of such cases in the top drawer, under the string, and have added a line.",
+    "The council had nothing to say about it, at length, from seven until a quarter to eleven.",
+    "Whoever has the key to the boathouse is asked to bring it back, for reasons that will be plain.",
+    "It should be added that the dog was found, dry and in excellent spirits, two farms further up.",
+    "Those who were present speak of nothing else, and those who were not speak of it even more.",
+    "Let it be said in fairness that the other paper had it first, though not with this comma.",
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server says, as the other example site has it."""
+
+    status: int
+    media_type: str
+    body: bytes
+    location: str = ""
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Post:
+    """A page of a site. body: HTML, with {slug@site} where the address of another post belongs."""
+
+    site: str
+    slug: str
+    title: str
+    body: str
+    when: datetime
+    language: str = "en"
+
+
+def sections(name: str) -> list[tuple[list[str], str]]:
+    """(the fields of each head line, the text below it)."""
+    parts = (HERE / name).read_text("utf-8").split("=== ")[1:]
+    return [([field.strip() for field in head.split("|")], text.strip()) for head, _, text in (part.partition("\n") for part in parts)]
+
+
+def tellers(topic: str, rng: random.Random) -> list[str]:
+    """Three to five sites that tell a story of a topic, the source first."""
+    fit = [name for name, (_, own, _) in SITES.items() if own in (topic, "both")]
+    return rng.sample(fit, min(len(fit), rng.randint(3, 5)))
+
+
+def retold(kind: str, paragraphs: list[str], source: str, number: int) -> str:
+    """number: of the retelling, so that no two comments say the same."""
+    opening, remark = OPENINGS[number % len(OPENINGS)], REMARKS[number % len(REMARKS)]
+    if kind == "comment":
+        first = paragraphs[0].split(". ")[0]
+        return f'<p>{opening} <a href="{source}">{escape(first)}</a>.</p><p>{escape(remark)}</p>'
+    if kind == "cut":
+        return f"<p>{opening}</p>" + html_of(paragraphs[: max(2, len(paragraphs) - 1)]) + f'<p>The rest stands in <a href="{source}">the first report</a>.</p>'
+    if kind == "edited":
+        paragraphs = [" ".join(WORDS.get(word, word) for word in paragraph.split()) for paragraph in paragraphs]
+    return html_of(paragraphs)
+
+
+def html_of(paragraphs: list[str]) -> str:
+    return "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
+
+
+def posts(today: datetime) -> list[Post]:
+    """Every post, oldest first."""
+    rng = random.Random(7)
+    found = []
+    for fields, text in sections("stories.txt"):
+        slug, topic, ago = fields[0], fields[1], float(fields[2])
+        language = fields[3] if len(fields) > 3 else "en"
+        title, _, rest = text.removeprefix("# ").partition("\n")
+        paragraphs = [paragraph.replace("\n", " ") for paragraph in rest.strip().split("\n\n")]
+        when = today - timedelta(days=ago)
+        for place, site in enumerate(tellers(topic, rng)):
+            if not place:
+                source = f"{{{slug}@{site}}}"
+            kind = RETOLD[(place - 1 + len(found)) % len(RETOLD)] if place else "full"
+            body = html_of(paragraphs) if not place else retold(kind, paragraphs, source, len(found))
+            name = title if kind != "comment" else f"On the news: {title[0].lower()}{title[1:]}"
+            found.append(Post(site, slug, name, body, when, language))
+            when += timedelta(hours=rng.uniform(0.6, 14))
+    for (site, ago, title), text in sections("singles.txt"):
+        found.append(Post(site, title.lower().replace(" ", "-").replace("'", ""), title, html_of([text]), today - timedelta(days=float(ago))))
+    found = [post for post in found if post.when <= today]
+    return sorted([*found, *digests(found, today)], key=lambda post: (post.when, post.site))
+
+
+def digests(found: list[Post], today: datetime) -> list[Post]:
+    """A list of links each week, with a line on each: what must not make one story of all."""
+    made = []
+    for week in (2, 1, 0):
+        end = today - timedelta(days=7 * week, hours=3)
+        told = [post for post in found if end - timedelta(days=7) <= post.when < end and len(post.body) > 700]
+        items = "".join(f'<li><a href="{{{post.slug}@{post.site}}}">{escape(post.title)}</a>, in {SITES[post.site][0]}</li>' for post in told)
+        made.append(
+            Post("sennight", f"week-{3 - week}", f"What was told, number {3 - week}", f"<p>Seven days of the coast and the valley.</p><ul>{items}</ul>", end)
+        )
+    return made
+
+
+class NewsWeb:
+    """All sites of the web, by the name in the Host field."""
+
+    def __init__(self, today: datetime) -> None:
+        self.posts = posts(today)
+        self.by_path = {(post.site, path_of(post)): post for post in self.posts}
+
+    def answer(self, path: str, base: str, serial: int) -> Answer:
+        """base: scheme and host as they were asked for."""
+        del serial
+        host = base.partition("://")[2]
+        site, port = host.partition(".")[0], host.partition(":")[2]
+        if site not in SITES:
+            return Answer(404, "text/plain", b"no such site")
+        if path == "/feed.xml":
+            return Answer(200, "application/rss+xml", self.feed(site, port).encode())
+        if path == "/":
+            return Answer(200, "text/html; charset=utf-8", self.home(site, port).encode())
+        post = self.by_path.get((site, path))
+        return Answer(200, "text/html; charset=utf-8", self.page(post, port).encode()) if post else Answer(404, "text/plain", b"not here")
+
+    def linked(self, body: str, port: str) -> str:
+        for post in self.posts:
+            body = body.replace(f"{{{post.slug}@{post.site}}}", address(post, port))
+        return body
+
+    def home(self, site: str, port: str) -> str:
+        mine = sorted((post for post in self.posts if post.site == site), key=lambda post: post.when, reverse=True)
+        items = "".join(f'<li><a href="{path_of(post)}">{escape(post.title)}</a></li>' for post in mine)
+        title = SITES[site][0]
+        friends = "".join(f' <a href="{origin(other, port)}/">{name}</a>' for other, (name, _, _) in SITES.items() if other != site)
+        feed = '<link rel="alternate" type="application/rss+xml" href="/feed.xml">' if site != "market" else ""
+        return (
+            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{title}</title>{feed}<h1>{title}</h1>"
+            f"<main><ul>{items}</ul></main><footer>Elsewhere:{friends}</footer></html>"
+        )
+
+    def page(self, post: Post, port: str) -> str:
+        title = SITES[post.site][0]
+        head, byline = dated(SITES[post.site][2], post.when)
+        return (
+            f"<!DOCTYPE html><html lang={post.language}><meta charset=utf-8><title>{escape(post.title)} | {title}</title>{head}"
+            f"<header><a href='/'>{title}</a></header><main><article><h1>{escape(post.title)}</h1>{byline}{self.linked(post.body, port)}</article></main>"
+            f"<footer><a href='/'>Home</a> <a href='/feed.xml'>Feed</a> Set in type and sent out by {title}.</footer></html>"
+        )
+
+    def feed(self, site: str, port: str) -> str:
+        items = "".join(
+            f"<item><title>{escape(post.title)}</title><link>{address(post, port)}</link><pubDate>{format_datetime(post.when)}</pubDate></item>"
+            for post in self.posts
+            if post.site == site
+        )
+        title = SITES[site][0]
+        return f'<?xml version="1.0"?><rss version="2.0"><channel><title>{title}</title><link>{origin(site, port)}/</link><description/>{items}</channel></rss>'
+
+
+def origin(site: str, port: str) -> str:
+    return f"http://{site}.{DOMAIN}{f':{port}' if port else ''}"
+
+
+def path_of(post: Post) -> str:
+    return f"/{post.when:%Y/%m/%d}/{post.slug}.html" if SITES[post.site][2] == "url" else f"/news/{post.slug}.html"
+
+
+def address(post: Post, port: str) -> str:
+    return origin(post.site, port) + path_of(post)
+
+
+def dated(how: str, when: datetime) -> tuple[str, str]:
+    """(what stands in the head, what in the text) of a page that is dated so."""
+    iso = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "json-ld": (f'<script type="application/ld+json">{{"@type": "NewsArticle", "datePublished": "{iso}"}}</script>', ""),
+        "meta": (f'<meta property="article:published_time" content="{iso}">', ""),
+        "time": ("", f'<p>By our staff, <time datetime="{iso}">{when:%d %B}</time></p>'),
+        "text": ("", f"<p>Published {when:%d %B %Y, %H:%M}</p>"),
+    }.get(how, ("", ""))
+
+
+def starts(port: str) -> list[str]:
+    """Where a crawl begins."""
+    return [origin(site, port) + "/" for site in SITES]
+
+
+def today_utc() -> datetime:
+    return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
