@@ -151,7 +151,7 @@ def test_the_report_finds_what_is_wrong(collection):
         ("https://e.org/moved", "https://e.org/lost", 1), ("https://e.org/old", "https://e.org/a", 1),
     ]  # fmt: skip
     assert [(tally.name, tally.pages) for tally in data.external] == [("other.org", 3), ("third.org", 2)]
-    assert [group.urls for group in data.duplicates] == [("https://e.org/b", "https://e.org/deep")]
+    assert [(group.url, [page.url for page in group.pages]) for group in data.duplicates] == [("https://e.org/b", ["https://e.org/deep"])]
     assert [(layer.indexed, layer.registered) for layer in data.layers] == [(1, 0), (3, 0), (1, 0)]
     assert [(tally.name, tally.pages) for tally in data.hosts] == [("e.org:443", 4), ("www.e.org:443", 1)]
     assert {tally.name for tally in data.media} == {"text/html"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.nearness import BINS, SHINGLES_LEAST, jaccard, near_groups, shingles, sketch, sketches, template_blocks
+from periplus.analyse.nearness import BINS, SHINGLES_LEAST, jaccard, near_groups, shingles, sketch, sketches
 
 WORDS = [f"word{number}" for number in range(3000)]
 
@@ -23,9 +23,9 @@ def edited(text, seed, edits):
     return " ".join(parts)
 
 
-def groups(texts, threshold=0.8, template=frozenset()):
-    found = [shingles(text, template) for text in texts]
-    return near_groups(sketches(texts, template), found.__getitem__, threshold=threshold)
+def groups(texts, threshold=0.8):
+    found = [shingles(text) for text in texts]
+    return near_groups(sketches(texts), found.__getitem__, threshold=threshold)
 
 
 def twin_shingles(text):
@@ -65,24 +65,6 @@ def test_case_and_white_space_do_not_count():
 
 def test_a_script_without_spaces_is_compared_by_its_signs():
     assert len(shingles("春眠不覺曉處處聞啼鳥夜來風雨聲花落知多少")) == 16
-
-
-def test_the_template_of_a_site_weighs_nothing():
-    menu = "\n".join(essay(seed, 40) for seed in range(100, 110))
-    texts = [menu + "\n" + essay(seed, 60) for seed in range(20)]
-    assert groups(texts, 0.7)
-    template = template_blocks(texts)
-    assert len(template) == 10
-    assert groups(texts, 0.7, template) == []
-
-
-def test_where_all_is_template_the_whole_text_counts():
-    texts = ["\n".join(essay(seed, 40) for seed in range(5))] * 12
-    assert len(groups(texts, 0.8, template_blocks(texts))[0].members) == 11
-
-
-def test_a_few_pages_have_no_template():
-    assert template_blocks(["a\nb"] * 5) == frozenset()
 
 
 def test_thousands_of_like_pages_are_one_group_in_near_linear_work():

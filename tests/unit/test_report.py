@@ -10,9 +10,10 @@ from lxml import html
 
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.model.audit import Issue
+from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
 from periplus.model.media import MediaClass
-from periplus.model.report import ClassSize, ExternalSite, IssueGroup, NearPages, PageWeight, RedirectChain, ReportData
-from periplus.model.results import OTHERS, About, DeadLink, Duplicates, Holder, LayerTally, MapNode, PageColumns, StateTally, Tally
+from periplus.model.report import ClassSize, ExternalSite, IssueGroup, PageWeight, RedirectChain, ReportData
+from periplus.model.results import OTHERS, About, DeadLink, Holder, LayerTally, MapNode, PageColumns, StateTally, Tally
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present import paged
 from periplus.present.report import DEAD_IN_FULL, SHOWN, site_report
@@ -51,8 +52,7 @@ def data_of(**changes):
         "media": (Tally(HOSTILE, 2, 100),),
         "charsets": (Tally("utf-8", 2),),
         "languages": (Tally("", 2),),
-        "duplicates": (Duplicates((HOME, PAGE), 1234),),
-        "near": (NearPages((HOME, PAGE), 0.9),),
+        "duplicates": (DuplicateGroup(1, HOME, HOSTILE, (Ground.LENGTH,), (Duplicate(2, PAGE, HOSTILE, Likeness.NEAR, 0.9, 1.0, 1),), True),),
         "notes": (HOSTILE,),
     }
     return ReportData(**(values | changes))
@@ -168,7 +168,7 @@ def test_a_run_under_way_is_called_so():
 
 def test_sections_without_content_are_left_out():
     nothing = ("counts", "dead", "layers", "ranked", "groups", "chains", "sizes", "heaviest", "hosts", "external", "media", "charsets", "languages")
-    page = read(**dict.fromkeys((*nothing, "duplicates", "near", "notes"), ()), dead_urls=0, tree=None)
+    page = read(**dict.fromkeys((*nothing, "duplicates", "notes"), ()), dead_urls=0, tree=None)
     assert page.xpath("//section/@id") == ["repair", "map", "dead"]
 
 

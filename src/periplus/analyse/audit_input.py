@@ -50,7 +50,7 @@ class PageTraits:
     title_chars: NDArray[np.int32]
     description: NDArray[np.uint64]  # from `text_keys`; 0: none
     description_chars: NDArray[np.int32]
-    text: NDArray[np.uint64]  # any 64 bits of the folded text's digest; 0: no text
+    text: NDArray[np.uint64]  # pages with the same number say the same, diacritics and case apart; 0: says what no other page does
     h1s: NDArray[np.int32]  # main headings; -1: not known
     canonical: Places  # the place that the page names; -1: none
     noindex: NDArray[np.bool_]

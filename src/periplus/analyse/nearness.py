@@ -9,7 +9,7 @@ false pairs; sixty-four permutations cost 159 us a page instead of 23 and found 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,9 +27,6 @@ BANDS = BINS // BAND_BINS
 LEADERS_MOST = 16  # of one bucket: bounds the work where a template fills thousands of pages alike
 CONFIRMED_MOST = 8  # candidates of one page whose shingles are compared, best estimate first
 ESTIMATE_SLACK = 0.12  # three standard deviations of the estimate at 0.8 from 128 bins are 0.106
-
-TEMPLATE_SHARE = 0.5  # of the sample's pages: a block on so many is the site's, not the page's
-TEMPLATE_PAGES = 10  # a smaller sample has no template
 
 _EMPTY = np.uint64(2**64 - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: Knuth's multiplicative hashing
@@ -56,21 +53,9 @@ class Sketches:
     shingles: NDArray[np.int32]  # n: how many distinct ones; under SHINGLES_LEAST the page is compared with none
 
 
-def shingles(text: str, template: frozenset[int] = frozenset()) -> Hashes:
-    """The text's runs of five words as hashes, ascending and distinct; case and white space do not count.
-
-    text: blocks parted by "\\n". template: hashes of blocks that are the site's and not the page's, from `template_blocks`:
-    they weigh nothing, unless next to nothing would be left.
-    """
-    lower = text.lower()
-    if template:
-        own = _shingles("\n".join(block for block in lower.split("\n") if _hash(block) not in template))
-        if len(own) >= SHINGLES_LEAST:
-            return own
-    return _shingles(lower)
-
-
-def _shingles(text: str) -> Hashes:
+def shingles(text: str) -> Hashes:
+    """The text's runs of five words as hashes, ascending and distinct; case and white space do not count."""
+    text = text.lower()
     words = _WORDS.findall(text) if _HAS_UNSPACED.search(text) else text.split()
     count = len(words) - SHINGLE_WORDS + 1
     if count < 1:
@@ -92,15 +77,6 @@ def _hash(text: str) -> int:
 _word_hash = lru_cache(maxsize=65_536)(_hash)
 
 
-def template_blocks(sample: Sequence[str]) -> frozenset[int]:
-    """Hashes of the blocks that stand on at least half of a site's pages. sample: texts of some of them; 500 suffice."""
-    if len(sample) < TEMPLATE_PAGES:
-        return frozenset()
-    blocks = [np.array(sorted({_hash(block) for block in text.lower().split("\n")}), np.uint64) for text in sample]
-    found, pages = np.unique(np.concatenate(blocks), return_counts=True)
-    return frozenset(found[pages >= TEMPLATE_SHARE * len(sample)].tolist())
-
-
 def sketch(found: Hashes) -> Hashes:
     """uint64[BINS]: the least shingle of each bin, empty bins filled from the next full one.
 
@@ -120,11 +96,11 @@ def sketch(found: Hashes) -> Hashes:
     return least
 
 
-def sketches(texts: Iterable[str], template: frozenset[int] = frozenset()) -> Sketches:
+def sketches(texts: Iterable[str]) -> Sketches:
     """Of each text, in order. 200 us for a page of 4,000 characters, most of it for the words."""
     rows, counts = [], []
     for text in texts:
-        found = shingles(text, template)
+        found = shingles(text)
         counts.append(len(found))
         rows.append(sketch(found) if len(found) else np.full(BINS, _EMPTY))
     return Sketches(np.array(rows, np.uint64).reshape(-1, BINS), np.array(counts, np.int32))

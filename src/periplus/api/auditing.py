@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,26 +12,28 @@ from numpy.typing import NDArray
 from periplus.analyse.audit_input import AuditInput, AuditLimits, LinkFacts, PageTraits, Places, Remarks, UrlFacts, text_keys
 from periplus.analyse.audit_links import NOT_FOLLOWED
 from periplus.analyse.linkgraph import places_in_sorted, resolved
-from periplus.analyse.nearness import NearGroup, near_groups, shingles, sketches, template_blocks
+from periplus.analyse.nearness import NearGroup
 from periplus.analyse.redirects import RedirectColumns
 from periplus.analyse.sizes import SizeInput, Weights, media_places, weights
 from periplus.analyse.soft404 import TEXT_CHARS, HostHabits, PageLook, looks_missing
+from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.parts import known_sizes
 from periplus.document.anchors import anchors_of, fragment_verdict
 from periplus.document.decode import decode
 from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
+from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite import graph_rows, reading, site_rows
+from periplus.store.sqlite import duplicate_rows, reading, site_rows
 from periplus.store.sqlite.contents import Contents
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
 
-NEAR_PAGES = 20_000  # texts compared unasked: 0.3 ms each, and 1 kB of memory
+NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
+UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
 FRAGMENT_PAGES = 5_000  # targets of links with a fragment whose bodies are looked at: about 1 ms each
 SOFT_404_PAGES = 200_000  # short pages whose title and heading are asked for the words of an error page: 25 us each
-TEMPLATE_SAMPLE = 500
 _NO_HASHES = np.zeros(0, np.uint64)
 
 
@@ -46,6 +48,7 @@ class Audited:
     sizes: SizeInput
     weights: Weights
     followed: NDArray[np.bool_]  # by link: it is to be followed, or part of the page
+    duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
 
 
@@ -78,14 +81,15 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
     """Reads what is not in links (the site's, all of them) and redirects (aliases among them). Within a snapshot.
     A million pages with ten million links: see benchmarks/million.py."""
     urls = _urls(connection)
-    site = _site_number(connection, order.site)
+    site = site_number(connection, order.site)
     page_of = _pages_of_aliases(urls, redirects)
     facts = _link_facts(urls, links, page_of)
     moved = _redirect_columns(urls, redirects, page_of)
     sizes = _size_input(connection, urls, facts)
     found = weights(sizes)
-    pages, said = _page_traits(connection, order.site, urls, found)
     notes: list[str] = []
+    groups = _duplicates(connection, order, site, notes)
+    pages, said = _page_traits(connection, order.site, urls, found, _texts(groups))
     verdicts = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
     verdicts[_looking_missing(urls, said, notes)] = VERDICTS.index(Verdict.MISSING)
     own = urls.rows.sites[urls.order] == site
@@ -99,10 +103,10 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
         mails=[(page, text, problem) for page, text in _bad(connection, order.site, urls, "mailto") if (problem := mailto_problem(text))],
         malformed=list(_bad(connection, order.site, urls, "malformed")),
         hreflangs=list(_hreflangs(urls, said)),
-        near=_near(connection, order, urls, pages, notes),
+        near=list(_near(urls, groups)),
     )
     known = AuditInput(url_facts, pages, facts, moved, remarks, order.limits)
-    return Audited(known, rows.ids[by], rows.statuses[by], rows.sites[by], sizes, found, np.isin(links.kinds, _FOLLOWED), tuple(notes))
+    return Audited(known, rows.ids[by], rows.statuses[by], rows.sites[by], sizes, found, np.isin(links.kinds, _FOLLOWED), tuple(groups), tuple(notes))
 
 
 _FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
@@ -114,10 +118,6 @@ def _urls(connection: reading.Connection) -> _Urls:
     place_of_row = np.empty(len(order), np.int64)
     place_of_row[order] = np.arange(len(order))
     return _Urls(rows, place_of_row, order, [rows.texts[row] for row in order.tolist()])
-
-
-def _site_number(connection: reading.Connection, site: SiteKey) -> int:
-    return next((number for number, name in graph_rows.site_names(connection).items() if name == site), 0)
 
 
 def _pages_of_aliases(urls: _Urls, redirects: LinkRows) -> Places:
@@ -158,15 +158,16 @@ def _size_input(connection: reading.Connection, urls: _Urls, links: LinkFacts) -
 
 @dataclass(slots=True)
 class _Said:
-    """What pages say, kept for further checks: those that may be error pages, and those with translations."""
+    """What pages say, kept for further checks: those that may be error pages, and those with translations; and which of them say the same."""
 
     short: list[tuple[int, str, str]]  # (place, title, h1)
     translated: list[tuple[int, str]]  # (place, JSON)
+    texts: Mapping[UrlId, int]  # given: of pages that say what others do, the number of that text
 
 
-def _page_traits(connection: reading.Connection, site: SiteKey, urls: _Urls, found: Weights) -> tuple[PageTraits, _Said]:
+def _page_traits(connection: reading.Connection, site: SiteKey, urls: _Urls, found: Weights, texts: Mapping[UrlId, int]) -> tuple[PageTraits, _Said]:
     """One pass over the pages; long texts become numbers at once."""
-    said = _Said([], [])
+    said = _Said([], [], texts)
     columns: list[NDArray[np.generic]] = []
     parts = [_traits_of(urls, block, said) for block in _in_blocks(site_rows.page_texts(connection, site))]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else list(_traits_of(urls, [], said))
@@ -203,7 +204,7 @@ def _traits_of(urls: _Urls, block: list[site_rows.PageTexts], said: _Said) -> tu
         np.array([len(page.title) for page in block], np.int32),
         text_keys(page.description for page in block),
         np.array([len(page.description) for page in block], np.int32),
-        np.array([int.from_bytes(page.folded_md5[:8], "big") if page.text_chars else 0 for page in block], np.uint64),
+        np.array([said.texts.get(UrlId(page.url_id), 0) if page.text_chars else 0 for page in block], np.uint64),
         np.array([page.h1s for page in block], np.int32),
         canonical,
         np.array(["noindex" in page.robots for page in block], np.bool_),
@@ -265,20 +266,35 @@ def _index_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, p
     return row
 
 
-def _near(connection: reading.Connection, order: AuditOrder, urls: _Urls, pages: PageTraits, notes: list[str]) -> list[NearGroup]:
-    """Groups of pages of nearly one text; of pages with exactly one text only the first is compared."""
-    _, first = np.unique(pages.text, return_index=True)
-    rows = np.sort(first[pages.text[first] != 0])
-    if order.near is False or (order.near is None and len(rows) > NEAR_PAGES):
-        notes.append(f"Texts of {len(rows):,} pages were not compared for near duplicates: --near does, at about 0.3 ms a page.")
-        return []
-    places, contents = pages.place[rows], Contents(connection)
-    ids = urls.rows.ids[urls.order[places]].tolist()
+def _duplicates(connection: reading.Connection, order: AuditOrder, site: int, notes: list[str]) -> list[DuplicateGroup]:
+    """Pages of one text, and where it is wanted those of nearly one."""
+    pages, unmarked = duplicate_rows.tally(connection, site)
+    near = order.near
+    if near is None:
+        near = pages <= NEAR_PAGES and unmarked <= UNMARKED_PAGES
+    if not near:
+        before = " after `periplus index`" if unmarked > UNMARKED_PAGES else ""
+        notes.append(f"Texts of {pages:,} pages were not compared for near duplicates: --near does{before}, at about 1 ms a page.")
+    return duplicate_groups(connection, site, NEAR if near else 1.0)
 
-    def text(page: int) -> str:
-        return contents.text(UrlId(ids[page])) or ""
 
-    template = template_blocks([text(page) for page in range(0, len(ids), max(1, len(ids) // TEMPLATE_SAMPLE))])
-    shingles_of: Callable[[int], NDArray[np.uint64]] = lambda page: shingles(text(page), template)  # noqa: E731  # one line says it
-    groups = near_groups(sketches(map(text, range(len(ids))), template), shingles_of)
-    return [NearGroup(int(places[group.leader]), tuple(places[list(group.members)].tolist()), group.similarity) for group in groups]
+def _texts(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
+    """Of each page that says what another one does, a number of that text."""
+    numbers: dict[UrlId, int] = {}
+    for group in groups:
+        by_text: dict[int, list[UrlId]] = {0: [group.url_id]}
+        for page in group.pages:
+            by_text.setdefault(page.text, []).append(page.url_id)
+        for ids in by_text.values():
+            if len(ids) > 1:
+                numbers.update(dict.fromkeys(ids, len(numbers) + 1))
+    return numbers
+
+
+def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
+    """Groups of pages of nearly one text; of pages with exactly one text only the first is named. Members by place."""
+    for group in groups:
+        near = {page.text: page for page in reversed(group.pages) if page.text}
+        if near:
+            leader, *members = urls.places(np.array([group.url_id, *(page.url_id for page in near.values())], np.int64)).tolist()
+            yield NearGroup(leader, tuple(members), tuple(page.similarity for page in near.values()))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +27,10 @@ from periplus.model.audit import VERDICTS, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.media import MediaClass
 from periplus.model.page import FOLLOWED_KINDS
-from periplus.model.report import ClassSize, ExternalSite, IssueGroup, NearPages, PageWeight, RedirectChain, ReportData
-from periplus.model.results import DeadLink, Duplicates, Holder, LayerTally, SiteMap, StateTally
+from periplus.model.report import ClassSize, ExternalSite, IssueGroup, PageWeight, RedirectChain, ReportData
+from periplus.model.results import DeadLink, Holder, LayerTally, SiteMap, StateTally
 from periplus.model.visit import Reason, State
-from periplus.model.web import Url, UrlId
+from periplus.model.web import UrlId
 from periplus.present.wording import REASON_WORDS, without_site_name
 from periplus.store.sqlite import graph_rows, reading, runs, site_rows
 from periplus.store.sqlite.listing import reasons_of
@@ -111,7 +109,7 @@ def _unchecked(connection: reading.Connection, start: Start, links: site_rows.Si
         words = REASON_WORDS[REASONS[urls.reason[place]]] if gone else "calls itself an error page"
         status = f", status {base.statuses[place]}" if base.statuses[place] else ""
         judgements[place] = Judgement(Verdict.BROKEN if gone else Verdict.MISSING, words + status)
-    found = SiteAudit(base.known, audit(base.known), judgements, base.ids, base.notes)
+    found = SiteAudit(base.known, audit(base.known), judgements, base.ids, base.duplicates, base.notes)
     return _Looked(found, base.followed, base.sizes, base.weights)
 
 
@@ -139,8 +137,7 @@ def _gathered(connection: reading.Connection, rows: SiteRows, found: SiteAnalysi
         media=graph_rows.tallies(connection, site, "media_type"),
         charsets=graph_rows.tallies(connection, site, "charset"),
         languages=graph_rows.tallies(connection, site, "language"),
-        duplicates=_duplicates(connection, rows),
-        near=_near(looked),
+        duplicates=looked.audit.duplicates,
         notes=looked.audit.notes,
     )
 
@@ -301,16 +298,3 @@ def _size_input(connection: reading.Connection, looked: SiteAudit) -> SizeInput:
     place, known = order[row], row >= 0
     size[place[known]], media[place[known]] = pages.sizes[known], media_places(pages.media_types)[known]
     return SizeInput(size, media, links.source, links.target, links.kind)
-
-
-def _duplicates(connection: reading.Connection, rows: SiteRows) -> tuple[Duplicates, ...]:
-    """Pages of one content, what is repeated most often first."""
-    groups = groupby(graph_rows.shared_bodies(connection, rows.start.site), key=lambda row: row[:2])
-    found = [Duplicates(tuple(url for _, _, url in group), size) for (_, size), group in groups]
-    return tuple(sorted(found, key=lambda one: (-len(one.urls), one.urls[0])))
-
-
-def _near(looked: _Looked) -> tuple[NearPages, ...]:
-    urls: Sequence[Url] = looked.known.urls.url
-    groups = looked.known.remarks.near
-    return tuple(NearPages((urls[group.leader], *(urls[page] for page in group.members)), min(group.similarity)) for group in groups)

@@ -21,6 +21,7 @@ from periplus.api.error_pages import missing_pages
 from periplus.api.facts import Start
 from periplus.api.judging import SETTLED, Seen
 from periplus.model.audit import VERDICTS, FragmentVerdict, Issue, Verdict
+from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
@@ -43,6 +44,7 @@ class SiteAudit:
     findings: Sequence[Finding]
     judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
     ids: Places  # of the URLs, by place
+    duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
 
     def issues(self, connection: reading.Connection, rules: AuditRules | None = None) -> Iterator[Issue]:
@@ -80,7 +82,7 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float | 
         urls=dataclasses.replace(base.known.urls, verdict=verdict),
         remarks=dataclasses.replace(base.known.remarks, fragments=fragments),
     )
-    return SiteAudit(known, audit(known), judgements, base.ids, base.notes)
+    return SiteAudit(known, audit(known), judgements, base.ids, base.duplicates, base.notes)
 
 
 def _check_settings(connection: reading.Connection, spacing_s: float | None) -> tuple[float, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from periplus.model.audit import Grade, Issue, IssueKind
+from periplus.model.duplicates import DuplicateGroup
 from periplus.model.media import MediaClass
-from periplus.model.results import About, DeadLink, Duplicates, LayerTally, MapNode, PageColumns, StateTally, Tally
+from periplus.model.results import About, DeadLink, LayerTally, MapNode, PageColumns, StateTally, Tally
 from periplus.model.web import Url
 
 
@@ -66,14 +67,6 @@ class ClassSize:
 
 
 @dataclass(frozen=True, slots=True)
-class NearPages:
-    """Pages of nearly one text."""
-
-    urls: tuple[Url, ...]  # the first is the one that the others are compared with
-    similarity: float  # of the least alike: shared shingles over all
-
-
-@dataclass(frozen=True, slots=True)
 class ReportData:
     """Everything that a site's report shows. Lists stand in the order in which they are shown."""
 
@@ -95,6 +88,5 @@ class ReportData:
     media: tuple[Tally, ...]
     charsets: tuple[Tally, ...]
     languages: tuple[Tally, ...]
-    duplicates: tuple[Duplicates, ...]
-    near: tuple[NearPages, ...]
+    duplicates: tuple[DuplicateGroup, ...]
     notes: tuple[str, ...]  # what was not looked at, and why

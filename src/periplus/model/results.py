@@ -192,11 +192,3 @@ class DeadLink:
     status: int
     holders: tuple[Holder, ...]  # the first of them, by URL
     pages: int  # that link to it, in all
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicates:
-    """Pages of one content, the smallest URL first."""
-
-    urls: tuple[Url, ...]
-    size_bytes: int  # of one of them

@@ -7,11 +7,13 @@ from importlib.resources import files
 from urllib.parse import urlsplit
 
 from periplus.model.audit import Grade
+from periplus.model.duplicates import DuplicateGroup
 from periplus.model.media import MediaClass
 from periplus.model.report import ReportData
 from periplus.model.results import OTHERS, DeadLink, Holder, MapNode, PageColumns, PageFacts, Tally
 from periplus.model.visit import Reason, State
 from periplus.present import paged as tables
+from periplus.present.duplicate_text import grounds_of, like_of
 from periplus.present.markup import Html, bar, left_out, link, table, text
 from periplus.present.paged import Column, PagedTable, named, paged
 from periplus.present.report_issues import GRADE_WORDS, all_issues, repair_first
@@ -246,19 +248,18 @@ def _redirects(data: ReportData) -> Html:
 
 
 def _duplicates(data: ReportData) -> Html:
-    same = [(_urls_of(group.urls), number(len(group.urls)), size(group.size_bytes)) for group in data.duplicates[:SHOWN]]
-    near = [(_urls_of(group.urls), number(len(group.urls)), f"{100 * group.similarity:.0f} %") for group in data.near[:SHOWN]]
+    groups = [(link(group.url), text(grounds_of(group)), _pages_like(group), number(len(group.pages))) for group in data.duplicates[:SHOWN]]
     out = ""
-    if same:
-        out += table(["same content", "URLs", "size of one"], same, ["", "n", "n"]) + left_out(len(data.duplicates), SHOWN, "group")
-    if near:
-        out += f"<h3>Nearly one text</h3>{table(['pages', 'URLs', 'alike'], near, ['', 'n', 'n'])}" + left_out(len(data.near), SHOWN, "group")
+    if groups:
+        heads = ["stands for the others", "because", "pages that say the same", "others"]
+        out += table(heads, groups, ["", "", "", "n"]) + left_out(len(data.duplicates), SHOWN, "group")
     return out + "".join(f'<p class="note">{text(note)}</p>' for note in data.notes)
 
 
-def _urls_of(urls: Sequence[str]) -> Html:
+def _pages_like(group: DuplicateGroup) -> Html:
     most = 20  # of one group: a text that a hundred URLs share is told by some of them
-    return "<br>".join(link(url) for url in urls[:most]) + left_out(len(urls), most, "URL")
+    lines = [f"{link(page.url)} <small>{text(', '.join(filter(None, (like_of(page), page.charset))))}</small>" for page in group.pages[:most]]
+    return "<br>".join(lines) + left_out(len(group.pages), most, "page")
 
 
 def _sizes(data: ReportData) -> Html:

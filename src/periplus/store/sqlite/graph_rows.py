@@ -152,10 +152,3 @@ def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tal
         f" WHERE {SITE_OF_URL} AND u.reason IN ({_FETCHED}) GROUP BY 1 ORDER BY 2 DESC, 1"
     )
     return tuple(Tally(*row) for row in connection.execute(find, (site,)))
-
-
-def shared_bodies(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, int, Url]]:
-    """(body, its bytes, URL) of the site's pages whose bytes another one has too, by body and URL."""
-    of_site = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ({_FETCHED}) AND p.body_id IS NOT NULL"
-    find = f"SELECT p.body_id, p.size, u.text {of_site} AND p.body_id IN (SELECT p.body_id {of_site} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.body_id, u.text"
-    return [(body, size, Url(text)) for body, size, text in connection.execute(find, (site, site))]
