@@ -140,7 +140,7 @@ def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = 
     """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder."""
     portal = portal_named(folder, name)
     edition = edition_of(folder, portal, now, watch)
-    done = publish(out or folder / FOLDER / portal.name, portal_files(edition, {}))
+    done = publish(out or folder / FOLDER / portal.name, portal_files(edition))
     with _writing(folder) as connection:
         portal_rows.store_built(connection, portal.name, now)
     return edition, done

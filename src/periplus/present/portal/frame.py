@@ -33,6 +33,10 @@ def story_path(entry: Entry) -> str:
     return f"story/{entry.key}.html"
 
 
+def picture_path(entry: Entry) -> str:
+    return f"story/{entry.key}.svg"
+
+
 def week_path(week: str) -> str:
     return f"archive/{week}.html"
 

@@ -12,12 +12,13 @@ from periplus.present.portal.said import DATED_BY, ORDERED_BY, day, delay, name_
 from periplus.present.wording import count_of, utc
 
 
-def story_page(edition: Edition, entry: Entry, picture: Html) -> Page:
-    """picture: of the cascade, as SVG to stand in XHTML; empty: there is none."""
+def story_page(edition: Edition, entry: Entry) -> Page:
     story = entry.story
     week, language = entry.week, of_language(story.pages[0].language)
     sentence = f'<p class="summary"{language}>{text(entry.sentence)}</p>' if entry.sentence else ""
-    figure = f'<figure class="cascade">{picture}<figcaption>{_caption(entry)}</figcaption></figure>' if picture else ""
+    alt = f"{count_of(len(story.sites), 'site')}, a lane each; time runs to the right. The list below says the same."
+    picture = f'<a href="{entry.key}.svg"><img src="{entry.key}.svg" alt="{text(alt)}"/></a>'
+    figure = f'<figure class="cascade">{picture}<figcaption>{_caption(entry)}</figcaption></figure>'
     body = (
         f'<article class="story"><p class="when">{time_element(story.pages[0].date)} <a href="../{week_path(week)}">{week_title(week)}</a></p>\n'
         f"<h1{language}>{text(story.title)}</h1>\n{sentence}\n{tags(entry.keywords)}\n"
