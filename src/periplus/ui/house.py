@@ -11,6 +11,7 @@ from pathlib import Path
 from starlette.requests import Request
 
 from periplus.api.browsing import Browser
+from periplus.api.remembered_maps import Maps
 from periplus.api.watching import Watchers
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.places import Places
@@ -27,6 +28,7 @@ class House:
     works: bool = False
     browser: Browser = field(default_factory=Browser)
     watchers: Watchers = field(default_factory=Watchers)
+    maps: Maps = field(default_factory=Maps)
 
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:

@@ -55,6 +55,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min" if whole < 172_800 else f"{whole // 86_400} days"
 
 
+def file_named(name: str, headers: dict[str, str]) -> dict[str, str]:
+    """Headers with those of a file to be kept, not opened."""
+    return headers | {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+
+
 def cut(text: object, most: int = 200) -> str:
     """A long text's beginning."""
     full = str(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,16 @@ from starlette.responses import FileResponse, Response
 
 from periplus.api.browsing import DOWNLOADS, Facet, Wish
 from periplus.errors import NoCollection, UsageError
-from periplus.model.table import Column, ColumnKind
+from periplus.model.table import ColumnKind
 from periplus.ui import rendering
 from periplus.ui.house import folder_of, house_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format"})
+LONG = frozenset({
+    "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message", "related_url", "anchor_text",
+    "target_url", "note", "start_urls", "settings", "host", "name", "home_page", "waits_for",
+})  # columns that may wrap  # fmt: skip
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 MEDIA = {
     "csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet",
@@ -85,17 +89,13 @@ def table(request: Request) -> Response:
     }  # fmt: skip
     if not rendering.wants_json(request):
         values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
-        values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "further": _further(asked, found.columns)}
+        values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "long": LONG}
     return rendering.answer(request, "table.html", values)
 
 
 def _tells(facet: Facet, asked: Mapping[str, str]) -> bool:
     """A facet of one value tells nothing, unless it is that which was chosen."""
     return len(facet.values) > 1 or facet.name in asked
-
-
-def _further(asked: Mapping[str, str], columns: Sequence[Column]) -> str:
-    return asked.get("columns", "") or ",".join(column.name for column in columns)
 
 
 def _wish(screen: Screen, asked: Mapping[str, str]) -> tuple[Wish, int]:
