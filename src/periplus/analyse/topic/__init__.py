@@ -1,0 +1,1 @@
+"""Does a page belong to a topic that was shown by examples?"""

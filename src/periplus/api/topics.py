@@ -1,0 +1,239 @@
+"""Which topics does a collection know, how are they learned from examples, and which pages belong to them?
+
+A topic is two files in the collection's folder `topics`: NAME.json, the topic itself, and NAME.examples.gz, what it was learned from; and, where
+pages were labelled, NAME.labels.jsonl, to which each answer is added at once, so that no kill loses one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import heapq
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from periplus.api.collection import Collection
+from periplus.api.topic_examples import Watch, examples_from, pages_of, text_of_file, text_of_page
+from periplus.errors import StoreError, UsageError
+from periplus.model.topic import Example, Judged, Method, Topic
+from periplus.model.web import Url
+from periplus.store.sqlite.listing import PageFilter
+from periplus.urls.canonical import canonical, url_id
+
+if TYPE_CHECKING:
+    from periplus.analyse.topic.judging import Judge
+    from periplus.store.sqlite.block_rows import PageBlocks
+
+FOLDER = "topics"
+BACKGROUND = 2_000  # pages of the collection that say how pages score that nobody chose; of more the median is the same
+AS_NEGATIVES = 5  # unlabelled pages to a positive example where no negatives are given: more examples of them say no more
+BEGINNING_CHARS = 300  # of a page that are shown of it
+_NAME = re.compile(r"\w[\w-]{0,63}")
+
+
+class TopicOrder(NamedTuple):
+    """What to learn."""
+
+    name: str
+    positives: Sequence[str]  # each a folder, a file, a URL, a pattern of URLs, `search:...` or `words:...`
+    negatives: Sequence[str] = ()  # the same; none: pages of the collection that nobody chose
+    method: Method = Method.CALIBRATED
+    background: int = BACKGROUND
+
+
+def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
+    """Learns a topic, keeps it in the collection's folder, and says how well it was learned. One of that name is replaced; labels given to it stay.
+
+    Raises UsageError where examples are missing.
+    """
+    from periplus.analyse.topic.words import word_counts
+
+    file = topic_file(kept.folder, order.name)
+    given = [*examples_from(kept, order.positives, True, watch), *examples_from(kept, order.negatives, False, watch)]
+    labelled = list(_labels(file))
+    named = {example.name for example in [*given, *labelled]}
+    seen = [page for page in sample_pages(kept, order.background + len(named)) if page.name not in named][: order.background]
+    if not order.negatives and not any(not example.positive for example in labelled):
+        if not seen:
+            raise UsageError("the collection has no other page that could stand for what the topic is not: give --negative examples")
+        given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
+    watch("learning", 0, 0)
+    topic = _learned(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
+    file.parent.mkdir(exist_ok=True)
+    _write_examples(file, given)
+    _write(file, topic)
+    return topic
+
+
+def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
+    from periplus.analyse.topic.assessing import assessed
+    from periplus.analyse.topic.training import examples_of, learned
+
+    examples = examples_of(given)
+    return assessed(learned(name, examples, background, method), examples)
+
+
+def sample_pages(kept: Collection, most: int) -> Iterator[Example]:
+    """As many pages of the collection, chosen by the ids of their URLs: by chance, and the same ones each time. As examples of nothing."""
+    rows = kept.page_columns(PageFilter(state="indexed"), ("url",))
+    ids = heapq.nsmallest(max(most, 0), (url_id(Url(str(url))) for (url,) in rows))
+    for page in pages_of(kept, ids):
+        if text := text_of_page(page):
+            yield Example(text, False, "the collection", page.url)
+
+
+def topic_names(folder: Path) -> list[str]:
+    """Of the topics that the collection in folder knows."""
+    return sorted(file.stem for file in (folder / FOLDER).glob("*.json"))
+
+
+def topic_of(folder: Path, name: str) -> Topic:
+    """A topic that was learned before. Raises UsageError for one that is not known, StoreError for a damaged one."""
+    from periplus.analyse.topic.topic_text import topic_of_text
+
+    file = topic_file(folder, name)
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        known = ", ".join(topic_names(folder))
+        advice = f"there {'are' if ',' in known else 'is'} {known}" if known else "`periplus topic train` learns one"
+        raise UsageError(f"the collection has no topic {name!r}: {advice}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{file} cannot be read: {error}") from None
+    return topic_of_text(text, str(file))
+
+
+def judge_of(folder: Path, name: str) -> Judge:
+    """What judges texts by a topic: `judge_of(folder, "films").judge(texts)` gives a float64 for each, 0 to 1."""
+    from periplus.analyse.topic.judging import Judge
+
+    return Judge(topic_of(folder, name))
+
+
+def remove_topic(folder: Path, name: str) -> list[Path]:
+    """Deletes a topic with its examples and labels; says which files. Raises UsageError for one that is not known."""
+    topic_of(folder, name)
+    files = [file for file in _files(topic_file(folder, name)) if file.exists()]
+    for file in files:
+        file.unlink()
+    return files
+
+
+def judged_pages(kept: Collection, name: str, limit: int, watch: Watch = lambda what, done, total: None) -> list[Judged]:
+    """The collection's pages that belong to a topic most likely, best first. limit: -1: all."""
+    judge = judge_of(kept.folder, name)
+    ids = [url_id(Url(str(url))) for (url,) in kept.page_columns(PageFilter(state="indexed"), ("url",))]
+    found = []
+    for count, page in enumerate(pages_of(kept, ids), 1):
+        found.append(judged(judge, page))
+        watch("judging", count, len(ids))
+    found.sort(key=lambda one: (-one.probability, one.url))
+    return found if limit < 0 else found[:limit]
+
+
+def judged_page(kept: Collection, name: str, url: str) -> Judged:
+    """One page of the collection. Raises UsageError for one that it does not have."""
+    known = canonical(url if "://" in url else f"https://{url}")
+    for page in pages_of(kept, [url_id(known)]):
+        return judged(judge_of(kept.folder, name), page)
+    raise UsageError(f"{known} is no page of the collection: name a page that was fetched, or a file")
+
+
+def judged_target(kept: Collection, name: str, target: str) -> Judged:
+    """A page of the collection by its URL, or a file by its path. Raises UsageError for what is neither."""
+    if "://" in target or not Path(target).is_file():
+        return judged_page(kept, name, target)
+    text = text_of_file(Path(target))
+    title = text.partition("\n")[0]
+    return Judged(Url(target), title, float(judge_of(kept.folder, name).judge([text])[0]), beginning_of(text, title))
+
+
+def judged(judge: Judge, page: PageBlocks) -> Judged:
+    """A page with its chance."""
+    text = text_of_page(page)
+    return Judged(page.url, page.title, float(judge.judge([text])[0]), beginning_of(text, page.title))
+
+
+def beginning_of(text: str, title: str) -> str:
+    """Of a text of `content_text`: a few words of what comes after the title."""
+    words = " ".join(text.removeprefix(title).split())
+    return words if len(words) <= BEGINNING_CHARS else words[:BEGINNING_CHARS].rpartition(" ")[0] + " ..."
+
+
+def topic_file(folder: Path, name: str) -> Path:
+    """Where a topic lies. Raises UsageError for a name that cannot be one."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be a topic's name: letters, digits, - and _, at most 64 of them")
+    return folder / FOLDER / f"{name}.json"
+
+
+def known_examples(folder: Path, name: str) -> list[Example]:
+    """What a topic was learned from, with the labels given since."""
+    file = topic_file(folder, name)
+    try:
+        with gzip.open(_files(file)[1], "rt", encoding="ascii") as lines:
+            given = [Example(**json.loads(line)) for line in lines]
+    except (OSError, ValueError, TypeError, EOFError) as error:
+        raise StoreError(f"the examples of {name} cannot be read ({error}): train it anew") from None
+    return _with_labels(given, list(_labels(file)))
+
+
+def add_label(folder: Path, name: str, example: Example) -> None:
+    """Keeps an answer at once."""
+    with _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
+        file.write(json.dumps(example._asdict()) + "\n")
+
+
+def relearned(kept: Collection, name: str) -> Topic:
+    """The topic learned anew from its examples and labels, and kept."""
+    from periplus.analyse.topic.words import word_counts
+
+    old, given = topic_of(kept.folder, name), known_examples(kept.folder, name)
+    named = {example.name for example in given}
+    seen = [page for page in sample_pages(kept, old.background + len(named)) if page.name not in named][: old.background]
+    topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
+    _write(topic_file(kept.folder, name), topic)
+    return topic
+
+
+def _with_labels(given: Sequence[Example], labelled: Sequence[Example]) -> list[Example]:
+    """A label is the last word on a page; of two the later."""
+    said = {(example.name, example.text): example for example in labelled}
+    texts, names = {example.text for example in labelled}, {example.name for example in labelled}
+    return [*(example for example in given if example.text not in texts and example.name not in names), *said.values()]
+
+
+def _labels(file: Path) -> Iterator[Example]:
+    with contextlib.suppress(FileNotFoundError), _files(file)[2].open(encoding="ascii") as lines:
+        for line in lines:
+            if line.endswith("\n"):  # else a kill came between: that answer was not given
+                yield Example(**json.loads(line))
+
+
+def _files(file: Path) -> tuple[Path, Path, Path]:
+    """A topic's files: itself, its examples, its labels."""
+    return file, file.with_suffix(".examples.gz"), file.with_suffix(".labels.jsonl")
+
+
+def _write_examples(file: Path, given: Sequence[Example]) -> None:
+    lines = "".join(json.dumps(example._asdict()) + "\n" for example in given)
+    _replace(_files(file)[1], gzip.compress(lines.encode("ascii"), 5, mtime=0))
+
+
+def _write(file: Path, topic: Topic) -> None:
+    from periplus.analyse.topic.topic_text import topic_text
+
+    _replace(file, topic_text(topic).encode("ascii"))
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """The file appears when it is whole."""
+    draft = file.with_name(file.name + ".part")
+    try:
+        draft.write_bytes(data)
+        draft.replace(file)
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}") from None

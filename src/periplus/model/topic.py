@@ -1,0 +1,96 @@
+"""What is a topic, as it was learned from examples, and what is said of how well it was learned?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.web import Url
+
+Floats32 = NDArray[np.float32]
+
+
+class Method(StrEnum):
+    """By which rule a topic's weights are learned."""
+
+    CALIBRATED = "calibrated"  # logistic regression and log-odds of words together; the threshold seen on unlabelled pages too
+    SVM = "svm"  # linear support vector machine over tf-idf, as published
+    ONLINE = "online"  # hashed words, one example after the other; learns on without the old examples
+
+
+class Example(NamedTuple):
+    """A text that belongs to a topic, or does not."""
+
+    text: str
+    positive: bool
+    source: str = ""  # where it comes from: a site, a folder, a search
+    name: str = ""  # its URL or file
+
+
+class ExampleMark(NamedTuple):
+    """What a topic remembers of an example."""
+
+    digest: str  # of its text, 32 hexadecimal digits
+    positive: bool
+    source: str
+
+
+class TopicScores(NamedTuple):
+    """How well pages are judged that were not learned from; each 0 to 1."""
+
+    precision: float
+    recall: float
+    f: float
+    average_precision: float  # of the order, whatever the threshold
+
+
+class TellingWord(NamedTuple):
+    """A word that speaks for a topic, or against it."""
+
+    word: str
+    weight: float  # above 0: for it
+    positive_share: float  # of positive examples that have it
+    negative_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """How well a topic was learned."""
+
+    scores: TopicScores  # cross-validated
+    curve: tuple[tuple[int, float], ...]  # (positive examples, F on the others)
+    held_out: tuple[tuple[str, float], ...]  # (a source of positive examples, recall on it when learned without it)
+    telling: tuple[TellingWord, ...]  # those for it, strongest first, then those against it
+    warnings: tuple[str, ...]  # sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as numbers and words. A text's score is the mean of its words' weights, each counted by its rarity and the logarithm of how often it
+    occurs; the page belongs to the topic with the probability 1 / (1 + exp(-steepness (score - threshold)))."""
+
+    name: str
+    method: Method
+    words: tuple[str, ...]  # v, ascending
+    rarities: Floats32  # v: inverse document frequencies
+    weights: Floats32  # v
+    hashed: Floats32  # of grams of unknown words, or of whole words (online); a power of two of them, or none
+    unknown_rarity: float
+    threshold: float
+    steepness: float
+    examples: tuple[ExampleMark, ...]
+    background: int  # unlabelled pages that it was calibrated on
+    report: TopicReport | None
+
+
+class Judged(NamedTuple):
+    """A page, and how likely it belongs to a topic."""
+
+    url: Url
+    title: str
+    probability: float
+    beginning: str  # of its content
