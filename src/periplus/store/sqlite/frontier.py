@@ -137,6 +137,10 @@ class SqliteCrawlStore:
             return tasks, later_s
         return self._take(lease, most, in_hand, now)
 
+    def is_urgent(self, lease: Lease) -> bool:
+        """Whether the host has to be asked for something that another host's robots.txt depends on."""
+        return self._connection.execute("SELECT 1 FROM queue WHERE host_id = ? AND layer < 0 LIMIT 1", (lease.host_id,)).fetchone() is not None
+
     def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
         """The entry of one page of a leased host, whatever its layer; None where it does not wait, or not yet."""
         find = (
@@ -309,6 +313,11 @@ class SqliteCrawlStore:
         """How a known URL stands, and by which rule."""
         reason, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url,)).fetchone()
         return Reason(reason), rule
+
+    def was_read(self, url: UrlId) -> bool:
+        """Whether the collection holds the page."""
+        row = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url,)).fetchone()
+        return row is not None and row[0] in READ
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""

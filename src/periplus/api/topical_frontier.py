@@ -1,0 +1,181 @@
+"""What may a topical crawl fetch next? The collection's frontier, in the order of a queue that learns what each page was worth."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.topic.words import content_text
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.page import FOLLOWED_KINDS, Document
+from periplus.model.ports import Territory
+from periplus.model.visit import Purpose, Redirected, Skipped
+from periplus.model.web import Origin, Url
+from periplus.schedule.topical.policy import TopicalQueue
+from periplus.schedule.topical.seen import Pointer
+from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
+from periplus.urls.canonical import url_id
+
+RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
+WINDOW = 500  # pages over which the latest harvest is told: a harvest since the start says how good the seeds were
+MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
+EVERY_HOST = 1_000_000  # all that are ready are compared, not those that wait longest
+FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
+
+Judge = Callable[[Sequence[str]], NDArray[np.float64]]
+
+
+class Said(NamedTuple):
+    """A link, as it stands on a page or is stored."""
+
+    target: Url
+    kind: str
+    anchor: str
+    nofollow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Says what a page is worth, and what its links promise."""
+
+    judge: Judge
+    territory: Territory
+
+    def worth(self, text: str) -> float:
+        return float(self.judge([text])[0])
+
+    def of(self, document: Document) -> tuple[float, list[Pointer]]:
+        links = [Said(link.target, link.kind.value, link.anchor, link.nofollow) for link in document.links]
+        return self.worth(content_text(document.title, document.blocks, None)), self.pointers(links)
+
+    def pointers(self, links: Iterable[Said]) -> list[Pointer]:
+        """Of the links that are followed, in the order of their targets, for so they can be had again from what is stored."""
+        followed = sorted(link for link in links if link.kind in FOLLOWED and not link.nofollow and self.territory.decide(link.target) is None)
+        anchors = sorted({link.anchor for link in followed})
+        promises = dict(zip(anchors, self.judge(anchors).tolist(), strict=True)) if anchors else {}
+        return [Pointer(link.target, link.anchor, promises[link.anchor]) for link in followed]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What was found so far, in all runs of this crawl."""
+
+    pages: int = 0  # asked for
+    relevant: int = 0
+    worth: float = 0.0
+    last: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def book(self, worth: float) -> None:
+        self.pages += 1
+        self.worth += worth
+        self.relevant += worth >= RELEVANT
+        self.last.append(worth >= RELEVANT)
+
+    @property
+    def harvest(self) -> float:
+        """Relevant pages of those asked for."""
+        return self.relevant / max(1, self.pages)
+
+    @property
+    def lately(self) -> float:
+        """The same of the last WINDOW pages."""
+        return sum(self.last) / max(1, len(self.last))
+
+
+@dataclass(slots=True)
+class TopicalFrontier:
+    """`model.crawl_store.CrawlStore` for the one worker of a topical crawl. What it adds is in memory only, and is made anew from what is stored."""
+
+    store: SqliteCrawlStore
+    queue: TopicalQueue
+    reader: Reader
+    pages: int  # budget of this run; 0: none
+    gathered: Gathered = field(default_factory=Gathered)
+    spent: int = 0  # pages asked for in this run
+    in_hand: int = 0
+    budget_spent: bool = False
+    _lean: bool = False
+
+    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        """One page at a time: the best of the host by what is known now."""
+        if self.pages and self.spent + self.in_hand >= self.pages:
+            self.budget_spent = self.spent >= self.pages
+            return (), BARRIER_POLL_S
+        task = None if self.store.is_urgent(lease) else self._best(lease, in_hand, now)
+        tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, 1, in_hand, now)
+        self.in_hand += len(tasks)
+        return tasks, later_s
+
+    def _best(self, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
+        while (url := self.queue.peek(lease.host)) is not None:
+            self.queue.drop(url)
+            task = self.store.take_page(lease, url_id(url), now)
+            if task is not None and (task.layer, task.seq) not in in_hand:
+                return task
+        return None
+
+    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        lost = self.store.commit(worker, batch, now)
+        self.in_hand = batch.in_hand
+        for completion in batch.completions:
+            if completion.task.request.purpose is Purpose.PAGE and completion.lease not in lost:
+                self._learn(completion)
+        if self.pages and self.spent >= self.pages:
+            self.budget_spent = True
+        return lost
+
+    def _learn(self, completion: Completion) -> None:
+        url, outcome = completion.task.request.url, completion.visit.outcome
+        if not isinstance(outcome, Skipped):
+            self.spent += 1
+        if completion.reason is None or isinstance(outcome, Skipped):
+            return
+        if isinstance(outcome, Redirected):
+            if self.reader.territory.decide(outcome.target) is None:
+                self.queue.moved(url, outcome.target)
+            return
+        worth, pointers = self.reader.of(completion.document) if completion.document is not None else (0.0, [])
+        self.queue.read(url, worth, pointers)
+        self.gathered.book(worth)
+
+    def fair_share(self, now: float) -> int:
+        """All hosts with work. Where they are too many to be held, half as many in turn: so the worker gives some back, and leases the best."""
+        hosts = self.store.fair_share(now)
+        if hosts <= MOST_HELD:
+            return hosts
+        self._lean = not self._lean
+        return MOST_HELD // 2 if self._lean else MOST_HELD
+
+    # as the collection's frontier has it -----------------------------------------------------------------------------
+
+    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        return self.store.ready(EVERY_HOST, horizon_s, now)
+
+    def join(self, pid: int, now: float) -> str:
+        return self.store.join(pid, now)
+
+    def leave(self, worker: str, now: float) -> None:
+        self.store.leave(worker, now)
+
+    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+        return self.store.offer(candidates, errands, now, reopen=reopen)
+
+    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
+        return self.store.lease(worker, host_ids, now)
+
+    def robots(self, origin: Origin) -> StoredRobots | None:
+        return self.store.robots(origin)
+
+    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
+        return self.store.families(lease)
+
+    def idle(self, now: float) -> bool:
+        return self.store.idle(now)
+
+    def counts(self) -> RunCounts:
+        return self.store.counts()

@@ -1,0 +1,1 @@
+"""Which page is most likely on the topic? The orders of a topical crawl."""

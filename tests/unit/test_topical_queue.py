@@ -1,0 +1,261 @@
+"""Queues of a topical crawl: the best page is next, whatever was read before; one suite over every order, and a slow twin."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from periplus.errors import UsageError
+from periplus.model.frontier import ReadyHost
+from periplus.model.web import HostKey, SiteKey, Url
+from periplus.schedule.topical.evidence import NAMES as EVIDENCE
+from periplus.schedule.topical.evidence import WEIGHTS, evidence, weighed
+from periplus.schedule.topical.names import NAMES, queue_named
+from periplus.schedule.topical.orders import ORDERS
+from periplus.schedule.topical.policy import BestPages
+from periplus.schedule.topical.queue import PageQueue
+from periplus.schedule.topical.seen import MOST_PARENTS, Pointer, Seen
+from periplus.schedule.topical.waits import WINDOW, SiteWaits
+
+A, B = HostKey("a.test:443"), HostKey("b.test:443")
+
+
+def url(host, page):
+    return Url(f"https://{host}.test/d{page % 3}/{page}")
+
+
+def links(*targets, promise=0.1, said=""):
+    return [Pointer(target, said, promise) for target in targets]
+
+
+def drained(queue):
+    found = []
+    while (best := queue.take()) is not None:
+        found.append(best)
+    return found
+
+
+def random_history(queue, seed, steps=60, hosts=6, pages=15):
+    """Reads what the queue gives, with worths and links by chance."""
+    rng = random.Random(seed)
+    queue.start([url("h0", 0)])
+    read = []
+    for _ in range(steps):
+        best = queue.take()
+        if best is None:
+            break
+        read.append(best)
+        targets = [url(f"h{rng.randrange(hosts)}", rng.randrange(pages)) for _ in range(rng.randrange(6))]
+        queue.read(best, rng.random() ** 3, [Pointer(target, rng.choice(("ship", "harbour", "")), rng.random()) for target in targets])
+    return read
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_page_is_given_twice_and_none_is_forgotten(name, seed):
+    queue = queue_named(name)
+    read = random_history(queue, seed)
+    rest = drained(queue)
+    assert len(read + rest) == len(set(read + rest))
+    assert queue.take() is None
+    if isinstance(queue, PageQueue):
+        assert set(read + rest) == set(queue.seen.urls)
+
+
+@pytest.mark.parametrize("name", ["best-first", "parents", "shark", "breadth"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_of_all_that_wait_is_next(name, seed):
+    """As the slow twin says, which scores everything before each choice. The published peers had a queue that gave the worst first."""
+    queue = PageQueue(ORDERS[name])
+    rng = random.Random(seed)
+    queue.start([url("h0", 0)])
+    for _ in range(50):
+        waiting = np.flatnonzero(queue.seen.waits[: len(queue.seen)])
+        if not len(waiting):
+            break
+        if name == "parents":  # its prior moves with every page
+            queue.reckon_all()
+        scores = ORDERS[name](queue.seen, waiting)
+        best = queue.take()
+        assert scores[list(waiting).index(queue.seen.number_of[best])] == scores.max()
+        targets = [url(f"h{rng.randrange(5)}", rng.randrange(12)) for _ in range(4)]
+        queue.read(best, rng.random(), [Pointer(target, "", rng.random()) for target in targets])
+
+
+def test_with_all_reckoned_the_weighed_order_gives_the_best():
+    queue = PageQueue(weighed)
+    random_history(queue, 7, steps=25)
+    queue.reckon_all()
+    waiting = np.flatnonzero(queue.seen.waits[: len(queue.seen)])
+    scores = weighed(queue.seen, waiting)
+    assert queue.take() == queue.seen.urls[waiting[np.argmax(scores)]]
+
+
+def test_links_are_scored_before_any_is_cut_off():
+    """The best of 5,000 links may be the last."""
+    queue = PageQueue(weighed)
+    queue.start([url("a", 0)])
+    queue.read(queue.take(), 0.9, [*links(*(url("a", page) for page in range(1, 5000))), *links(url("a", 5000), promise=0.99)])
+    assert queue.take() == url("a", 5000)
+
+
+def test_hosts_that_rest_are_passed_over():
+    queue = PageQueue(ORDERS["best-first"])
+    queue.start([url("a", 0)])
+    queue.read(queue.take(), 1.0, links(url("a", 1), url("a", 2)))
+    queue.add([url("b", 1)])
+    resting = np.array([queue.seen.host_number[A]])
+    assert queue.take(resting) == url("b", 1)
+    assert queue.take(resting) is None
+    assert queue.take() == url("a", 1)
+
+
+def test_a_good_directory_of_a_bad_portal_is_not_lost():
+    """Pages of one directory were worth much, all others of the host nothing: its next page comes before those of the others."""
+    queue = PageQueue(weighed)
+    home = Url("https://portal.test/")
+    queue.start([home])
+    queue.read(queue.take(), 0.0, links(*(Url(f"https://portal.test/{part}/{page}") for part in ("sport", "ships") for page in range(9))))
+    for page in range(4):
+        queue.read(Url(f"https://portal.test/sport/{page}"), 0.0, ())
+        queue.read(Url(f"https://portal.test/ships/{page}"), 0.95, ())
+    queue.reckon_all()
+    assert "/ships/" in queue.peek(HostKey("portal.test:443"))
+
+
+def test_a_page_behind_one_off_the_topic_keeps_some_credit():
+    """Tunnelling: what lies two clicks behind a relevant page comes before what lies behind nothing."""
+    seen = Seen()
+    seen.book(url("a", 1), 1.0, links(url("a", 2)))
+    seen.book(url("a", 2), 0.0, links(url("a", 3)))
+    seen.book(url("b", 2), 0.0, links(url("b", 3)))
+    near, far = seen.number_of[url("a", 3)], seen.number_of[url("b", 3)]
+    assert seen.credit[near] > seen.credit[far]
+    assert weighed(seen, np.array([near])) > weighed(seen, np.array([far]))
+
+
+def test_a_page_that_moved_keeps_what_speaks_for_it():
+    queue = PageQueue(weighed)
+    queue.start([url("a", 0)])
+    queue.read(queue.take(), 0.9, links(url("a", 1), promise=0.9))
+    old = queue.seen.number_of[url("a", 1)]
+    queue.moved(url("a", 1), url("b", 1))
+    new = queue.seen.number_of[url("b", 1)]
+    assert queue.seen.promise[new] == queue.seen.promise[old] == 0.9
+    assert drained(queue) == [url("b", 1)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_what_still_waits_in_the_store_is_kept(name):
+    queue = queue_named(name)
+    queue.start([url("a", 0)])
+    queue.add([url("a", 1), url("b", 1)])
+    queue.keep_only({url("b", 1)})
+    assert queue.peek(A) is None
+    assert queue.peek(B) == url("b", 1)
+
+
+def test_evidence_agrees_with_its_plain_twin():
+    seen = Seen()
+    rng = random.Random(3)
+    history = []
+    for page in range(30):
+        targets = [(url(f"h{rng.randrange(3)}", rng.randrange(40)), rng.random()) for _ in range(5)]
+        history.append((url("h0", page), rng.random(), targets))
+        seen.book(url("h0", page), history[-1][1], [Pointer(target, "", promise) for target, promise in targets])
+    wait = np.flatnonzero(seen.waits[: len(seen)])
+    table = evidence(seen, wait)
+    read = {source: worth for source, worth, _ in history}
+    prior = (sum(read.values()) + 0.2) / (len(read) + 2)
+    for row, number in zip(table, wait, strict=True):
+        at = seen.urls[number]
+        parents = list(dict.fromkeys(source for source, _, targets in history if at in [target for target, _ in targets]))
+        assert len(parents) <= MOST_PARENTS
+        shares = [(sum(read[one] for one in parents) + 0.5 * prior) / (len(parents) + 0.5), prior]
+        odds = [np.log(share / (1 - share)) for share in np.clip(shares, 0.003, 0.997)]
+        assert row[EVIDENCE.index("parents")] == pytest.approx(odds[0] - odds[1])
+        assert row[EVIDENCE.index("best parent")] == max(read[one] for one in parents)
+        assert row[EVIDENCE.index("links")] == pytest.approx(np.log1p(len(parents)))
+    assert len(WEIGHTS) == len(EVIDENCE) == table.shape[1]
+
+
+# the published order
+
+
+def test_published_a_site_becomes_active_at_the_threshold_of_links():
+    queue = SiteWaits(threshold=2)
+    queue.start([url("a", 0)])
+    queue.read(queue.take(), 1.0, links(url("b", 1), url("a", 1)))
+    assert queue.promise_of(B) == -np.inf
+    queue.read(queue.take(), 1.0, links(url("b", 2)))
+    assert queue.promise_of(B) > -np.inf
+
+
+def test_published_a_relevant_site_waits_less():
+    queue = SiteWaits()
+    queue.start([url("a", 0), url("b", 0)])
+    for page in range(1, 400):
+        for host in ("a", "b"):
+            queue.add([url(host, page)])
+    asked = []
+    for _ in range(200):
+        best = queue.take()
+        asked.append(best)
+        queue.read(best, float("//a." in best), ())
+    assert sum("//a." in best for best in asked) > 150
+    assert any("//b." in best for best in asked[100:]), "an irrelevant site is asked seldom, not never"
+
+
+def test_published_the_crawl_narrows_when_the_harvest_falls_and_widens_when_it_rises():
+    queue = SiteWaits()
+    before = queue.narrowness
+    for share in (0.5, 0.2):
+        for page in range(WINDOW):
+            queue.read(url("a", page), float(page < share * WINDOW), ())
+    narrow = queue.narrowness
+    assert narrow > before
+    for page in range(WINDOW):
+        queue.read(url("a", page), 1.0, ())
+    assert queue.narrowness < narrow
+
+
+def test_published_a_crawl_does_not_end_at_the_threshold():
+    queue = SiteWaits(threshold=9)
+    queue.start([url("a", 0)])
+    queue.read(queue.take(), 1.0, links(url("b", 1)))
+    assert queue.take() == url("b", 1)
+
+
+# the policy
+
+
+def ready(host, number, wait_s=0.0):
+    return ReadyHost(number, host, SiteKey(host), 1, 0, wait_s)
+
+
+def test_the_policy_takes_the_best_host_that_need_not_wait():
+    queue = PageQueue(ORDERS["best-first"])
+    queue.start([url("b", 0)])
+    queue.read(queue.take(), 0.9, links(url("b", 1)))
+    queue.add([url("a", 1)])
+    policy = BestPages(queue)
+    assert policy.choose([ready(A, 1), ready(B, 2)], 2) == [2, 1]
+    assert policy.choose([ready(A, 1), ready(B, 2, 0.5)], 2) == [1, 2]
+    policy.told(SiteKey("a.test"), None, 1.0)
+
+
+def test_the_policy_sends_errands_first_and_wakes_sites_when_no_active_one_is_left():
+    queue = SiteWaits(threshold=9)
+    queue.start([url("a", 0)])
+    queue.read(queue.take(), 1.0, links(url("b", 1)))
+    errand = HostKey("robots.test:443")
+    policy = BestPages(queue)
+    assert policy.choose([ready(B, 2), ready(errand, 3)], 2) == [3]
+    assert policy.choose([ready(B, 2)], 2) == [2]
+
+
+def test_an_unknown_order_is_refused_with_the_names_that_there_are():
+    with pytest.raises(UsageError, match="weighed"):
+        queue_named("depth")
