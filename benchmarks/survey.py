@@ -137,7 +137,7 @@ def manners(made: Outcome, server: Server, mark: int) -> None:
 
 
 def most_at_once(spans: list[tuple[float, float]]) -> int:
-    moves = sorted([(start, 1) for start, _ in spans] + [(end - CLOCK_S, -1) for _, end in spans])
+    moves = sorted([(start, 1) for start, _ in spans] + [(max(start, end - CLOCK_S) + 1e-9, -1) for start, end in spans])
     return max(itertools.accumulate(step for _, step in moves))
 
 

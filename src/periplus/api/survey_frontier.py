@@ -13,6 +13,7 @@ from periplus.model.web import Origin, Url
 from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
 from periplus.urls.canonical import url_id
 
+MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
 EVERY_HOST = 1_000_000  # a rule compares all that are ready, not those that wait longest
 
 
@@ -26,6 +27,8 @@ class CampaignFrontier:
     spent: int  # of it, pages asked for
     in_hand: int = 0  # pages given out that are not stored
     budget_spent: bool = False
+    most_held: int = MOST_HELD
+    _lean: bool = False
 
     def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
         """One page at a time: the budget is kept exactly."""
@@ -66,6 +69,15 @@ class CampaignFrontier:
         redirect = outcome.target if isinstance(outcome, Redirected) else Url("")
         orders.read(request.url, request.layer, seen(document) if document is not None else [], new, redirect)
 
+    def fair_share(self, now: float) -> int:
+        """All hosts with work. Where they are too many to be held, half as many in turn: so the worker gives some back, and leases those that
+        the rule likes best of all."""
+        hosts = self.store.fair_share(now)
+        if hosts <= self.most_held:
+            return hosts
+        self._lean = not self._lean
+        return self.most_held // 2 if self._lean else self.most_held
+
     # as the collection's frontier has it -----------------------------------------------------------------------------
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
@@ -88,9 +100,6 @@ class CampaignFrontier:
 
     def families(self, lease: Lease) -> Sequence[FamilyRecord]:
         return self.store.families(lease)
-
-    def fair_share(self, now: float) -> int:
-        return self.store.fair_share(now)
 
     def idle(self, now: float) -> bool:
         return self.store.idle(now)

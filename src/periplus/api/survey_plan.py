@@ -43,7 +43,7 @@ def campaign_of(folder: Path) -> Campaign:
 
 
 def campaign_in(connection: reading.Connection, folder: Path) -> Campaign:
-    return _from_text(survey_plan.plan(connection), folder)
+    return campaign_from(survey_plan.plan(connection), folder)
 
 
 def add_sites(folder: Path, units: Iterable[Unit]) -> Campaign:
@@ -68,8 +68,8 @@ def remove_sites(folder: Path, names: Iterable[str]) -> tuple[Campaign, tuple[Un
 
 def change(folder: Path, changed: Callable[[Campaign], Campaign]) -> Campaign:
     """The survey as `changed` makes it of what it was. A run that is at work takes it over within a second."""
-    text = survey_plan.change_plan(folder, lambda before: as_text(checked(changed(_from_text(before, folder)))))
-    return _from_text(text, folder)
+    text = survey_plan.change_plan(folder, lambda before: as_text(checked(changed(campaign_from(before, folder)))))
+    return campaign_from(text, folder)
 
 
 def stop(folder: Path) -> None:
@@ -105,7 +105,8 @@ def as_text(campaign: Campaign) -> str:
     return json.dumps(dataclasses.asdict(campaign), ensure_ascii=False)
 
 
-def _from_text(text: str, folder: Path) -> Campaign:
+def campaign_from(text: str, folder: Path) -> Campaign:
+    """The campaign that `as_text` wrote. Raises UsageError for an empty text: there is none."""
     if not text:
         raise UsageError(f"{folder} holds no survey: `periplus survey create -c {folder} --site ADDRESS ...` makes one of it")
     values = json.loads(text)

@@ -14,9 +14,9 @@ from periplus.acquire.crew import Crew
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.rules import apply_rules, rules_text
 from periplus.api.survey_choice import chooser_of
-from periplus.api.survey_frontier import CampaignFrontier
+from periplus.api.survey_frontier import MOST_HELD, CampaignFrontier
 from periplus.api.survey_live import standing
-from periplus.api.survey_plan import campaign_in, campaign_of, within_of
+from periplus.api.survey_plan import campaign_from, campaign_of, within_of
 from periplus.api.survey_scope import start_of
 from periplus.errors import UsageError
 from periplus.model.campaign import Campaign, CampaignStanding
@@ -71,24 +71,31 @@ def _order(folder: Path, campaign: Campaign, settings: Settings) -> CrawlOrder:
 
 def _run_alone(folder: Path, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
     clock, began = SystemClock(), time.monotonic()
-    campaign = campaign_of(folder)
+    text = _plan(folder)
+    campaign = campaign_from(text, folder)
     order = _order(folder, campaign, settings)
     apply_rules(folder, order.rules, clock.now())
     went_on = _asked_so_far(folder) > 0
     run_id = runs.begin_run(folder, SURVEY, order.starts, order.settings, clock.now(), _record(campaign))
     note, counts, waiting, first = "", None, False, ""
     while True:
-        leg = _Leg(folder, run_id, campaign, settings, watch, began)
+        leg = _Leg(folder, run_id, text, settings, watch, began)
         note, changed = leg.run()
         counts, waiting, first = leg.counts, leg.waiting, leg.first
         if not changed:
             break
-        campaign = campaign_of(folder)
+        text = _plan(folder)
+    pages = campaign_from(text, folder).pages
     state, said = judged(counts, waiting, note, first)
     if state == "stopped" and counts.fetched and not note:
-        said = f"{campaign.pages:,} pages are fetched" if campaign.pages else said
+        said = f"{pages:,} pages are fetched" if pages else said
     runs.end_run(folder, run_id, state, said, clock.now())
     return CrawlEnd(run_id, state, said, counts, time.monotonic() - began, went_on)
+
+
+def _plan(folder: Path) -> str:
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        return survey_plan.plan(connection)
 
 
 def _asked_so_far(folder: Path) -> int:
@@ -106,9 +113,10 @@ def _record(campaign: Campaign) -> dict[str, object]:
 class _Leg:
     """A part of a run in which the plan stays as it is."""
 
-    def __init__(self, folder: Path, run_id: int, campaign: Campaign, settings: Settings, watch: Callable[[Watched], bool], began: float) -> None:
-        self._folder, self._run_id, self._campaign, self._watch, self._began = folder, run_id, campaign, watch, began
-        self._order = _order(folder, campaign, _with_time_left(settings, began))
+    def __init__(self, folder: Path, run_id: int, plan: str, settings: Settings, watch: Callable[[Watched], bool], began: float) -> None:
+        self._folder, self._run_id, self._plan, self._watch, self._began = folder, run_id, plan, watch, began
+        self._campaign = campaign_from(plan, folder)
+        self._order = _order(folder, self._campaign, _with_time_left(settings, began))
         self._looked, self._why = 0.0, ""
 
     def run(self) -> tuple[str, bool]:
@@ -120,7 +128,8 @@ class _Leg:
             store = SqliteCrawlStore(self._folder, self._run_id, settings.budget, settings.keeping)
             try:
                 open_run(store, self._order, time.time(), self._chooser.territory)
-                self._frontier = CampaignFrontier(store, self._chooser, self._campaign.pages, _asked_so_far(self._folder))
+                most_held = max(MOST_HELD, 4 * settings.manners.concurrency)
+                self._frontier = CampaignFrontier(store, self._chooser, self._campaign.pages, _asked_so_far(self._folder), most_held=most_held)
                 note, _ = work(store, self._order, self._run_id, self._tick, self._refit)
                 self.counts, self.waiting = store.counts(), not store.idle(time.time())
                 reason, rule = store.standing(url_id(self._order.starts[0]))
@@ -142,7 +151,7 @@ class _Leg:
             self._looked = now
             if survey_plan.stop_is_wished(self._connection):
                 self._why = "stopped by `periplus survey stop`"
-            elif campaign_in(self._connection, self._folder) != self._campaign:
+            elif survey_plan.plan(self._connection) != self._plan:
                 self._why = "changed"
         return bool(self._why)
 

@@ -50,7 +50,8 @@ class SiteRule:
         sites = np.array([known[host.site] if host.site in known else self._place(host.site) for host in ready], np.int64)
         late = np.array([host.wait_s > self.patience_s for host in ready])
         fresh = self.yields.pages[0, sites] < self.rule.first
-        scores = np.where(fresh, 0.0, self._current()[sites])
+        enough = np.count_nonzero(fresh & ~late) >= most  # of those who were asked too little: scores decide nothing
+        scores = np.zeros(len(sites)) if enough else np.where(fresh, 0.0, self._current()[sites])
         rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))  # who is ready, then who was asked too little, then whose block it is
         order = np.lexsort((sites, -scores, rank))
         if len(order):
