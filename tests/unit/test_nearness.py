@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.nearness import BINS, SHINGLES_LEAST, jaccard, near_groups, shingles, sketch, sketches
+from periplus.analyse.nearness import BINS, FOUND_LEAST, SHINGLES_LEAST, band_bins, jaccard, near_groups, shingles, sketch, sketches
 
 WORDS = [f"word{number}" for number in range(3000)]
 
@@ -110,3 +110,17 @@ def test_groups_agree_with_comparing_every_pair(seed, edits, threshold):
 
 def test_no_pages_make_no_groups():
     assert near_groups(sketches([]), lambda page: np.zeros(0, np.uint64)) == []
+
+
+@pytest.mark.parametrize(("threshold", "bins"), [(0.3, 2), (0.5, 3), (0.8, 6), (0.95, 14)])
+def test_bands_are_as_wide_as_the_threshold_lets_them(threshold, bins):
+    assert band_bins(threshold) == bins
+    assert 1 - (1 - threshold**bins) ** (BINS // bins) >= FOUND_LEAST
+
+
+def test_less_alike_pages_are_found_too():
+    texts = [text for seed in range(60) for text in (essay(seed), edited(essay(seed), seed, 30))]
+    pairs = [jaccard(shingles(texts[place]), shingles(texts[place + 1])) for place in range(0, 120, 2)]
+    wanted = sum(value >= 0.4 for value in pairs)
+    assert wanted > 30
+    assert sum(len(group.members) for group in groups(texts, 0.4)) == wanted

@@ -22,11 +22,10 @@ Hashes = NDArray[np.uint64]
 SHINGLE_WORDS = 5
 SHINGLES_LEAST = 20  # distinct; of fewer words than a paragraph, half the words being alike says nothing
 BINS = 128
-BAND_BINS = 6  # 21 bands: of pairs at 0.8 these find 998 in 1,000, of pairs at 0.5 they look at 28 in 100 (by the binomial law)
-BANDS = BINS // BAND_BINS
+FOUND_LEAST = 0.995  # of the pairs just at the threshold, by the binomial law: at 0.8 bands of six bins find 998 in 1,000, and look at 28 in 100 at 0.5
 LEADERS_MOST = 16  # of one bucket: bounds the work where a template fills thousands of pages alike
 CONFIRMED_MOST = 8  # candidates of one page whose shingles are compared, best estimate first
-ESTIMATE_SLACK = 0.12  # three standard deviations of the estimate at 0.8 from 128 bins are 0.106
+ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, and 0.133 at most
 
 _EMPTY = np.uint64(2**64 - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: Knuth's multiplicative hashing
@@ -122,7 +121,7 @@ def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, thresh
     shingles_of: a page's shingles again, asked for candidates only; the last few hundred are remembered.
     """
     remembered = lru_cache(maxsize=512)(shingles_of)
-    page_rows, buckets = _shared_buckets(known)
+    page_rows, buckets = _shared_buckets(known, band_bins(threshold))
     leaders: dict[int, list[int]] = {}
     groups: dict[int, list[tuple[int, float]]] = {}
     for page, row in zip(page_rows.tolist(), buckets.tolist(), strict=True):
@@ -139,18 +138,25 @@ def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, thresh
     return sorted(made, key=lambda group: (-len(group.members), group.leader))
 
 
-def _shared_buckets(known: Sketches) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def band_bins(threshold: float) -> int:
+    """How many bins a band has: as many as still let pairs at the threshold be found, for fewer make more work."""
+    fit = [bins for bins in range(2, BINS) if 1 - (1 - threshold**bins) ** (BINS // bins) >= FOUND_LEAST]
+    return max(fit, default=1)
+
+
+def _shared_buckets(known: Sketches, bins: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(pages that share a bucket with another, their buckets: one column a band, -1 for a bucket of one page)."""
     pages = np.flatnonzero(known.shingles >= SHINGLES_LEAST)
-    buckets = np.full((len(pages), BANDS), -1, np.int64)
-    for band in range(BANDS):
+    bands = BINS // bins
+    buckets = np.full((len(pages), bands), -1, np.int64)
+    for band in range(bands):
         mixed = np.full(len(pages), np.uint64(band))
-        for place in range(band * BAND_BINS, (band + 1) * BAND_BINS):
+        for place in range(band * bins, (band + 1) * bins):
             mixed = (mixed * _ODD) ^ known.bins[pages, place]
             mixed ^= mixed >> np.uint64(29)
         _, inverse, counts = np.unique(mixed, return_inverse=True, return_counts=True)
         shared = counts[inverse] > 1
-        buckets[shared, band] = inverse[shared] * BANDS + band
+        buckets[shared, band] = inverse[shared] * bands + band
     some = (buckets >= 0).any(axis=1)
     return pages[some], buckets[some]
 

@@ -26,6 +26,7 @@ from periplus.store.sqlite.block_rows import PageBlocks
 from periplus.store.structure import pack_parts, unpack_parts
 
 NEAR = 0.8  # of the shingles that either page has
+LEAST_NEAR = 0.3  # below, most candidates are none, and what is found no copy
 AT_ONCE = 200
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
 
@@ -45,8 +46,8 @@ class DuplicateOrder(NamedTuple):
 
 def duplicates(connection: reading.Connection, order: DuplicateOrder, watch: Watch = _silent) -> Duplicates:
     """The groups of a collection or a site. Raises UsageError for a site that is not there."""
-    if not 0.0 < order.near <= 1.0:
-        raise UsageError(f"near is {order.near:g}: give a share above 0, and at most 1")
+    if not LEAST_NEAR <= order.near <= 1.0:
+        raise UsageError(f"near is {order.near:g}: give a share from {LEAST_NEAR:g} to 1")
     with reading.snapshot(connection):
         name, site_id = _site(connection, order.site)
         pages, unmarked = duplicate_rows.tally(connection, site_id)
@@ -92,7 +93,7 @@ def site_number(connection: reading.Connection, site: SiteKey) -> int:
 def duplicate_groups(connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent) -> list[DuplicateGroup]:
     """Pages that say the same, and from a similarity of near below 1.0 those that nearly do. Each in one group; largest first. Within a snapshot.
 
-    600 us a page of 4,000 characters for near ones, and 1 kB of memory; where content is not told yet, five times as long.
+    For near ones 0.3 ms a page of 950 characters, 2.5 ms a page of 21,000, and 1 kB of memory; where content is not told yet, 20 ms more.
     """
     same: list[Same] = [(best_first(pages), is_confirmed) for pages, is_confirmed in duplicate_rows.same_texts(connection, site_id)]
     if near >= 1.0:

@@ -15,7 +15,7 @@ FORMATS = ("text", "json", "csv")
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@click.option("--near", type=click.FloatRange(0, 1, min_open=True), default=0.8, show_default=True, help="Runs of five words that near pages share; 1: none.")
+@click.option("--near", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="Runs of five words that near pages share; 1: none.")
 @click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "format", flag_value="json", help="The same as -f json.")
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
