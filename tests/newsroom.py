@@ -9,6 +9,7 @@ from periplus.model.story import DateSource, Order, PageDate, Story, StoryPage
 from periplus.model.web import SiteKey, Url
 
 NOW = datetime(2026, 5, 13, 9, 0, tzinfo=UTC).timestamp()
+GAZETTE_FEED = Url("https://gazette.example/feed.xml")
 HOUR, DAY = 3_600.0, 86_400.0
 
 
@@ -51,7 +52,7 @@ def edition(*entries: Entry, **changes: object) -> Edition:
         "portal": Portal("coast", "The Seven Lights", NOW - 90 * DAY, "What the harbours of the coast tell one another", period_s=DAY),
         "made": NOW, "run": "crawl 3", "run_ended": NOW - HOUR, "pages": 214, "entries": given, "waiting": (), "hidden": (),
         "sites": (
-            PortalSite(SiteKey("gazette.example"), Url("https://gazette.example/"), "The Gazette", (Url("https://gazette.example/feed.xml"),), 3, 0.75, None, False),
+            PortalSite(SiteKey("gazette.example"), Url("https://gazette.example/"), "The Gazette", (GAZETTE_FEED,), 3, 0.75, None, False),
             PortalSite(SiteKey("north-pilot.example"), Url("https://north-pilot.example/"), "North Pilot", (), 2, 0.25, None, True),
         ),
         "covered": 1.0, "lacks": (),

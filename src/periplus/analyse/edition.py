@@ -15,6 +15,7 @@ from periplus.urls.canonical import url_id
 
 HALF_LIFE_S = 3 * 86_400.0  # a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
 RELEVANT = 0.5  # relevance models are calibrated: from here on a page is more likely of the topic than not
+LEAST_SITES = 2  # that tell a story, as those who find stories have it
 WEEK_MOST = 40  # stories of one week in the archive: more than an editor reads
 _KEY_BYTES = 5  # 40 bits: among 10,000 stories two meet once in 20,000 portals, and then the later one gets another key
 
@@ -29,7 +30,7 @@ class Selection:
 
 
 def without_sites(stories: Iterable[Story], banned: Collection[SiteKey]) -> list[Story]:
-    """The stories as they are without the pages of these sites; a story that only they tell is none."""
+    """The stories as they are without the pages of these sites; what one site is left to tell is none."""
     return [left for story in stories if (left := _without(story, banned)) is not None]
 
 
@@ -37,10 +38,12 @@ def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
     places = [place for place, page in enumerate(story.pages) if page.site not in banned]
     if len(places) == len(story.pages):
         return story
+    if len({story.pages[place].site for place in places}) < LEAST_SITES:
+        return None
     new = {place: number for number, place in enumerate(places)}
     links = tuple((new[one], new[other]) for one, other in story.links if one in new and other in new)
     near = tuple((new[one], new[other], share) for one, other, share in story.near if one in new and other in new)
-    return replace(story, pages=tuple(story.pages[place] for place in places), links=links, near=near) if places else None
+    return replace(story, pages=tuple(story.pages[place] for place in places), links=links, near=near)
 
 
 def entry_keys(stories: Sequence[Story], known: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:

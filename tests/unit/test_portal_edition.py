@@ -1,0 +1,120 @@
+"""What a portal chooses: weights, keys that stay, bans, pins, approval, topics, the archive's bounds."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newsroom import BUOY, DAY, DREDGE, FERRY, LIGHT, NOW, STORIES, story
+from periplus.analyse.edition import HALF_LIFE_S, RELEVANT, WEEK_MOST, entry_keys, selection, weight, without_sites
+from periplus.model.portal import Decisions, EntryKey, Portal, Verdict
+from periplus.model.web import SiteKey
+
+PORTAL = Portal("coast", "The coast", NOW)
+NOTHING = Decisions({}, {})
+KEYS = dict(zip(("buoy", "dredge", "light", "ferry"), entry_keys(STORIES, {}), strict=True))
+
+
+def titles(entries):
+    return [entry.story.title for entry in entries]
+
+
+def decided(**verdicts):
+    return Decisions({KEYS[name]: verdict for name, verdict in verdicts.items()}, {})
+
+
+def test_a_site_counts_once_and_half_as_much_every_three_days():
+    days = HALF_LIFE_S / DAY
+    assert weight(story("a", "A", ("x", 0), ("y", days), ("x", 0), ("z", 2 * days)), NOW) == pytest.approx(1 + 0.5 + 0.25)
+
+
+def test_what_is_dated_later_than_now_counts_as_now():
+    assert weight(story("a", "A", ("x", -5)), NOW) == 1.0
+
+
+def test_the_weightiest_stand_first():
+    chosen = selection(PORTAL, STORIES, NOTHING, {}, NOW)
+    assert titles(chosen.published) == [BUOY.title, FERRY.title, DREDGE.title, LIGHT.title]
+    weights = [entry.weight for entry in chosen.published]
+    assert weights == sorted(weights, reverse=True)
+    assert (chosen.waiting, chosen.hidden) == ((), ())
+
+
+def test_an_old_collection_is_as_it_was_when_it_was_new():
+    later = selection(PORTAL, STORIES, NOTHING, {}, NOW + 3_000 * DAY)
+    assert titles(later.published) == titles(selection(PORTAL, STORIES, NOTHING, {}, NOW).published)
+    assert later.published[0].weight > 1
+
+
+def test_pinned_stories_stand_first_and_hidden_ones_nowhere():
+    chosen = selection(PORTAL, STORIES, decided(light=Verdict.PINNED, buoy=Verdict.HIDDEN), {}, NOW)
+    assert titles(chosen.published) == [LIGHT.title, FERRY.title, DREDGE.title]
+    assert titles(chosen.hidden) == [BUOY.title]
+
+
+def test_nothing_unapproved_is_published_where_approval_is_asked_for():
+    portal = replace(PORTAL, approve=True)
+    assert selection(portal, STORIES, NOTHING, {}, NOW).published == ()
+    chosen = selection(portal, STORIES, decided(ferry=Verdict.APPROVED, light=Verdict.PINNED, buoy=Verdict.HIDDEN), {}, NOW)
+    assert titles(chosen.published) == [LIGHT.title, FERRY.title]
+    assert titles(chosen.waiting) == [DREDGE.title]
+
+
+def test_a_story_off_the_topic_is_left_out_unless_the_editor_wants_it():
+    relevance = {page.url: 0.9 if found is not FERRY else RELEVANT - 0.01 for found in STORIES for page in found.pages}
+    assert FERRY.title not in titles(selection(PORTAL, STORIES, NOTHING, {}, NOW, relevance).published)
+    chosen = selection(PORTAL, STORIES, decided(ferry=Verdict.APPROVED), {}, NOW, relevance)
+    assert FERRY.title in titles(chosen.published)
+    assert chosen.published[0].relevance == pytest.approx(0.9)
+
+
+def test_a_story_none_of_whose_pages_was_judged_is_off_the_topic():
+    assert selection(PORTAL, STORIES, NOTHING, {}, NOW, {}).published == ()
+
+
+def test_a_week_of_the_archive_is_bounded_but_for_what_was_decided():
+    many = [story(f"s{number}", f"S{number}", ("x.example", 0.5 + number / 1000), ("y.example", 0.5)) for number in range(WEEK_MOST + 30)]
+    last = entry_keys(many, {})[-1]
+    chosen = selection(PORTAL, many, Decisions({last: Verdict.APPROVED}, {}), {}, NOW)
+    assert len(chosen.published) == WEEK_MOST + 1
+    assert chosen.published[-1].key == last
+
+
+def test_without_a_banned_site_its_pages_tell_nothing():
+    (left,) = without_sites([BUOY], {SiteKey("gazette.example")})
+    assert [page.site for page in left.pages] == ["coastwatch.example", "tides.example", "north-pilot.example"]
+    assert left.links == ((2, 0),)  # the link to the banned page is gone, the other has new places
+    assert without_sites([LIGHT], {SiteKey("gazette.example")}) == []  # one site alone is no story
+    assert without_sites(STORIES, set()) == list(STORIES)
+
+
+def test_a_story_keeps_its_key_while_it_grows_and_when_an_earlier_page_turns_up():
+    (key,) = entry_keys([DREDGE], {})
+    known = {page.url: key for page in DREDGE.pages}
+    earlier = story("dredging", "Mud", ("new.example", 4), *[(page.site, (NOW - page.date.when) / DAY) for page in DREDGE.pages])
+    assert entry_keys([earlier], known) == (key,)
+    assert entry_keys([earlier], {}) != (key,)
+
+
+def test_of_a_story_that_fell_apart_the_larger_part_keeps_the_key():
+    key = EntryKey("aaaaaaaa")
+    known = {page.url: key for page in BUOY.pages}
+    one, three = replace(BUOY, pages=BUOY.pages[:1]), replace(BUOY, pages=BUOY.pages[1:])
+    keys = entry_keys([one, three], known)
+    assert keys[1] == key
+    assert keys[0] != key
+
+
+@given(st.lists(st.sampled_from(range(6)), min_size=1, max_size=6), st.lists(st.sampled_from(["k1", "k2"]), max_size=6))
+@settings(max_examples=30)
+def test_keys_are_all_different(slugs, known_keys):
+    stories = [story(f"s{slug}-{place}", "T", (f"x{slug}", 1), ("y", 1)) for place, slug in enumerate(slugs)]
+    known = {found.pages[0].url: EntryKey(key) for found, key in zip(stories, known_keys, strict=False)}
+    assert len(set(entry_keys(stories, known))) == len(stories)
+
+
+def test_the_week_is_that_of_iso_8601():
+    chosen = selection(PORTAL, STORIES, NOTHING, {}, NOW)
+    assert {entry.story.title: entry.week for entry in chosen.published}[LIGHT.title] == "2026-W19"
+    assert chosen.published[0].week == "2026-W20"
