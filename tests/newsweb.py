@@ -18,14 +18,74 @@ from dataclasses import dataclass, field
 
 START = 1_704_067_200.0  # 2024-01-01
 DAY = 86_400.0
-_COMMON = (
-    "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which one you were all her"
-    " she there would their we him been has when who will no more if out so said what up its about into than them can only other"
-).split()
+_COMMON = [
+    "the",
+    "of",
+    "and",
+    "to",
+    "in",
+    "a",
+    "is",
+    "that",
+    "for",
+    "it",
+    "as",
+    "was",
+    "with",
+    "be",
+    "by",
+    "on",
+    "not",
+    "he",
+    "his",
+    "but",
+    "at",
+    "are",
+    "this",
+    "have",
+    "from",
+    "or",
+    "had",
+    "an",
+    "they",
+    "which",
+    "one",
+    "you",
+    "were",
+    "all",
+    "her",
+    "she",
+    "there",
+    "would",
+    "their",
+    "we",
+    "him",
+    "been",
+    "has",
+    "when",
+    "who",
+    "will",
+    "no",
+    "more",
+    "if",
+    "out",
+    "so",
+    "said",
+    "what",
+    "up",
+    "its",
+    "about",
+    "into",
+    "than",
+    "them",
+    "can",
+    "only",
+    "other",
+]
 _MONTHS = {
-    "en": "January February March April May June July August September October November December".split(),
-    "cs": "ledna února března dubna května června července srpna září října listopadu prosince".split(),
-    "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря".split(),
+    "en": ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"],
+    "cs": ["ledna", "února", "března", "dubna", "května", "června", "července", "srpna", "září", "října", "listopadu", "prosince"],
+    "ru": ["января", "февраля", "марта", "апреля", "мая", "июня", "июля", "августа", "сентября", "октября", "ноября", "декабря"],
 }
 DATED = ("json-ld", "meta", "time", "url", "text-en", "text-cs", "text-ru", "none")
 
@@ -147,14 +207,16 @@ class _Maker:
         for story in told:
             by_week.setdefault(int((self.web.published[story[1]] - START) // (7 * DAY)), []).append(story)
         for week, stories in sorted(by_week.items()):
+            if len(stories) == 1:
+                continue  # a page on one story would be part of it
             when = START + (week + 1) * 7 * DAY
             excerpts = [
                 f'<h2>{title}</h2><p>{" ".join(first)} {self.sentence(self.topics[0], [])} <a href="{url}">{title}</a></p>' for _, url, first, title in stories
             ]
-            listed = [f'<ul>{"".join(f"<li><a href={url!r}>{title}</a> {self.sentence(self.topics[1], [], 6)}</li>" for _, url, _, title in stories)}</ul>']
+            listed = [f"<ul>{''.join(f'<li><a href={url!r}>{title}</a> {self.sentence(self.topics[1], [], 6)}</li>' for _, url, _, title in stories)}</ul>"]
             for site, body in ((self.recipe.sites, excerpts), (self.recipe.sites + 1, listed)):
                 url = self.add(_Post(site, f"week-{week}", f"The week {week}", body, when), None)
-                if len(stories) > 2:
+                if len(stories) > 2:  # of two it may be mostly about one
                     self.web.digests.add(url)
 
     def singles(self) -> None:

@@ -23,6 +23,7 @@ PATIENCE = 8  # rounds without a smaller bound before steps become shorter
 SHORTER = 0.7
 NEAR_ENOUGH = 1e-4  # of the value: no bound is worth more work
 FLAT_ENTRIES, STEPPED_ENTRIES = 300_000, 40_000  # of linear programmes that HiGHS solves in some seconds
+EXACT_ENTRIES, NODES_MOST = 2_000, 2_000  # of a programme in whole sites, solved within a second or two; by nodes, since time is no argument
 
 
 def bound_at(cover: Coverage, prices: Floats, budget: float) -> tuple[float, Floats, Floats]:
@@ -78,7 +79,7 @@ def in_question(cover: Coverage, prices: Floats, budget: float, value: float) ->
     rate = worth / cover.costs
     marginal = float(rate[share > 0].min(initial=np.inf))
     missing = (marginal - rate) * cover.costs  # what having the site takes off the bound
-    return np.flatnonzero((cover.site_count == 0) | (missing <= bound - value + 1e-9 * max(bound, 1.0)))
+    return np.flatnonzero(missing <= bound - value + 1e-9 * max(bound, 1.0))
 
 
 def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats) -> float | None:
@@ -109,27 +110,52 @@ def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
 
 
 def _stepped_bound(cover: Coverage, budget: float, some: Ints) -> float | None:
-    """Variables: how much of each site; by entry, how much of the story is taken there. Rows: the budget; taken <= had; a story is taken once."""
+    """Of stories of which sites have more or less."""
+    held = _entries_of(cover, some)
+    if not len(held) or len(held) > STEPPED_ENTRIES:
+        return None
+    reduced, aim, matrix, limits = _stepped(cover, budget, some, held)
+    duals = _solved(aim, matrix, limits)
+    return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
+
+
+def _entries_of(cover: Coverage, some: Ints) -> Ints:
+    return np.flatnonzero(np.isin(cover.sites, some))
+
+
+def _stepped(cover: Coverage, budget: float, some: Ints, held: Ints) -> tuple[Coverage, Floats, csr_array, Floats]:
+    """(some sites alone; the programme: aim, factors, limits). held: their entries.
+
+    Variables: how much of each site; by entry, how much of the story is taken there. Rows: the budget; taken <= had; a story is taken once.
+    """
     from scipy.sparse import coo_array
 
-    place = np.full(cover.site_count, -1)
-    place[some] = np.arange(len(some))
-    kept = np.flatnonzero(place[cover.sites] >= 0)
-    if not len(kept) or len(kept) > STEPPED_ENTRIES:
-        return None
-    used, story = np.unique(cover.stories[kept], return_inverse=True)
-    site, size = place[cover.sites[kept]], len(kept)
+    site = np.searchsorted(some, cover.sites[held])
+    used, story = np.unique(cover.stories[held], return_inverse=True)
+    size = len(held)
     entry = np.arange(size)
     rows = np.concatenate([np.zeros(len(some), np.int64), 1 + entry, 1 + entry, 1 + size + story])
     columns = np.concatenate([np.arange(len(some)), len(some) + entry, site, len(some) + entry])
     factors = np.concatenate([cover.costs[some], np.ones(size), -np.ones(size), np.ones(size)])
     limits = np.concatenate([[budget], np.zeros(size), np.ones(len(used))])
     matrix = coo_array((factors, (rows, columns)), shape=(len(limits), len(some) + size)).tocsr()
-    duals = _solved(np.concatenate([np.zeros(len(some)), -cover.values[kept]]), matrix, limits)
-    if duals is None:
+    aim = np.concatenate([np.zeros(len(some)), -cover.values[held]])
+    reduced = Coverage(np.searchsorted(site, np.arange(len(some) + 1)), story, site, cover.values[held], 0.0, cover.costs[some], len(used))
+    return reduced, aim, matrix, limits
+
+
+def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) -> tuple[tuple[int, ...], bool] | None:
+    """(a choice among the sites in question, whether none is better), by branch and bound; None: they are too many for that."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    some = in_question(cover, prices, budget, value)
+    held = _entries_of(cover, some)
+    if not len(held) or len(held) > EXACT_ENTRIES:
         return None
-    reduced = Coverage(np.searchsorted(site, np.arange(len(some) + 1)), story, site, cover.values[kept], 0.0, cover.costs[some], len(used))
-    return bound_at(reduced, np.maximum(duals[1 + size :], 0.0), budget)[0]
+    _, aim, matrix, limits = _stepped(cover, budget, some, held)
+    whole = np.concatenate([np.ones(len(some)), np.zeros(len(held))])
+    done = milp(aim, integrality=whole, bounds=Bounds(0, 1), constraints=LinearConstraint(matrix, -np.inf, limits), options={"node_limit": NODES_MOST})
+    return (tuple(some[done.x[: len(some)] > 0.5].tolist()), done.status == 0) if done.x is not None else None
 
 
 def _solved(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from periplus.analyse.influence import Coverage, Floats, Ints, best_of, gains, lazy_greedy, value_of, values_of
-from periplus.analyse.influence_bounds import bound_at, programme_bound, tightened
+from periplus.analyse.influence_bounds import NEAR_ENOUGH, best_of_few, bound_at, programme_bound, tightened
 from periplus.model.story import Cascades, Chosen, Influence
 
 SWAPS_MOST = 500  # a guard; on 6,331 stories and 100 sites a handful is made
@@ -27,12 +27,9 @@ def influence_of(cascades: Cascades, cover: Coverage, budget: float, rng: random
     rule = max(by_rule, key=lambda name: by_rule[name].value)
     sites, swaps = swapped(cover, by_rule[rule].sites, budget)
     sites = kicked(cover, sites, budget, rng)
-    had = best_of(cover, sites)
-    value = float(had.sum())
-    online = bound_at(cover, had, budget)[0]
-    bound, prices = tightened(cover, had, budget, value)
-    if value < PROVED * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
-        bound = min(bound, max(solved, value))
+    online, _, _ = bound_at(cover, best_of(cover, sites), budget)
+    sites, bound = _proved(cover, sites, budget)
+    value = value_of(cover, sites)
     if bool((cover.values == np.floor(cover.values)).all()):  # then so is the value of every choice
         online, bound = (max(float(np.floor(part + WHOLE)), value) for part in (online, bound))
     total = cover.total or 1.0
@@ -48,6 +45,22 @@ def influence_of(cascades: Cascades, cover: Coverage, budget: float, rng: random
         most_posts=tuple(part / total for part in values_of(cover, most_posts(cascades, cover, budget))),
         missed=_largest(cascades, np.flatnonzero(~np.isin(np.arange(cover.story_count), _stories_of(cover, sites)))),
     )
+
+
+def _proved(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tuple[int, ...], float]:
+    """(the sites, or better ones where few are in question; a bound on every choice)."""
+    had = best_of(cover, sites)
+    value = float(had.sum())
+    bound, prices = tightened(cover, had, budget, value)
+    if bound - value > NEAR_ENOUGH * value and (few := best_of_few(cover, budget, value, prices)) is not None:
+        tried, is_best = few
+        if (reached := value_of(cover, tried)) > value:
+            sites, value = tried, reached
+        if is_best:
+            return sites, value
+    if value < PROVED * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
+        bound = min(bound, max(solved, value))
+    return sites, bound
 
 
 def most_posts(cascades: Cascades, cover: Coverage, budget: float) -> list[int]:

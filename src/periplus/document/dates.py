@@ -185,7 +185,7 @@ _MONTH_FIRST = re.compile(rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}"
 _YEAR_FIRST = re.compile(rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)")
 _SIGNS = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)")
 _YEAR_DOTS = re.compile(r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(?!\d)")
-_DAY_DOTS = re.compile(rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}")
+_DAY_DOTS = re.compile(rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}(?!\.\d)")
 _SLASHES = re.compile(rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}")
 
 

@@ -1,0 +1,150 @@
+"""analyse.stories and its parts: what is a copy, what a citation joins, what a digest is, and in which order a story's pages stand."""
+
+import random
+
+from periplus.analyse.stories import find_stories
+from periplus.analyse.story_order import ordered_story
+from periplus.analyse.story_pages import Article, own_texts, own_titles, shingles_of, words_of
+from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.story import DateSource, Order, PageDate, Story
+from periplus.model.web import SiteKey, Url
+
+DAY = 86_400.0
+NOON = 1_710_000_000.0 // DAY * DAY + DAY / 2
+RNG = random.Random(4)
+VOCABULARY = ["".join(RNG.choice("bcdfgklmnprst") + RNG.choice("aeiou") for _ in range(3)) for _ in range(900)]
+
+
+def telling(seed: int, words: int = 200) -> str:
+    rng = random.Random(seed)
+    own = rng.sample(VOCABULARY, 60)
+    return " ".join(rng.choice(own) for _ in range(words))
+
+
+def article(site: str, text: str, when: float = NOON, *, source: DateSource = DateSource.META, title: str = "", path: str = "/a", day: bool = False) -> Article:
+    words, counts = words_of(title, [text])
+    date = PageDate(when // DAY * DAY if day else when, source, day)
+    return Article(Url(f"https://{site}{path}"), SiteKey(site), title or text[:20], "en", date, NOON + 90 * DAY, shingles_of([text]), words, counts)
+
+
+def noise(count: int = 12) -> list[Article]:
+    """Pages of their own, so that words have a rarity."""
+    return [article(f"n{place}.org", telling(100 + place)) for place in range(count)]
+
+
+def urls(story: Story) -> set[str]:
+    return {str(page.site) for page in story.pages}
+
+
+def test_reprints_that_were_cut_and_edited_are_one_story() -> None:
+    text = telling(1)
+    half = " ".join(text.split()[:100]) + " " + telling(2, 40)
+    rng = random.Random(3)
+    edited = " ".join(rng.choice(VOCABULARY) if rng.random() < 0.1 else word for word in text.split())
+    found = find_stories([*noise(), article("a.org", text), article("b.org", half, NOON + DAY), article("c.org", edited, NOON + 2 * DAY)], [])
+    assert [urls(story) for story in found.stories] == [{"a.org", "b.org", "c.org"}]
+    assert [page.site for page in found.stories[0].pages] == ["a.org", "b.org", "c.org"]
+    assert {(later, earlier) for later, earlier, _ in found.stories[0].near} >= {(1, 0), (2, 0)}
+
+
+def test_the_same_words_a_year_later_are_another_story_unless_the_title_agrees() -> None:
+    text = telling(1)
+    pages = [*noise(), article("a.org", text, title="Bridge opened in town"), article("b.org", text, NOON + 365 * DAY, title="Quite something else")]
+    assert find_stories(pages, []).stories == ()
+    pages[-1] = article("b.org", text, NOON + 365 * DAY, title="Bridge opened in the town")
+    assert len(find_stories(pages, []).stories) == 1
+
+
+def test_a_licence_on_many_pages_makes_no_story() -> None:
+    note = telling(9, 30)
+    pages = [article(f"n{place}.org", telling(100 + place, 120) + " " + note) for place in range(30)]
+    assert find_stories(pages, []).stories == ()
+
+
+def test_a_page_that_cites_joins_the_story_it_cites() -> None:
+    text = telling(1)
+    comment = " ".join(text.split()[::4]) + " " + telling(5, 40)
+    found = find_stories([*noise(12), article("a.org", text), article("b.org", comment, NOON + DAY)], [(13, 12)])
+    assert urls(found.stories[0]) == {"a.org", "b.org"}
+    assert found.stories[0].links == ((1, 0),)
+
+
+def test_a_link_to_what_is_dated_later_or_to_unrelated_pages_joins_nothing() -> None:
+    text = telling(1)
+    comment = " ".join(text.split()[::4]) + " " + telling(5, 40)
+    assert find_stories([*noise(12), article("a.org", text, NOON + 9 * DAY), article("b.org", comment)], [(13, 12)]).stories == ()
+    rng = random.Random(6)
+    strange = " ".join("".join(rng.choice("xyzqw") for _ in range(5)) for _ in range(80))
+    assert find_stories([*noise(12), article("a.org", text), article("b.org", strange, NOON + DAY)], [(13, 12)]).stories == ()
+
+
+def test_a_follow_up_that_links_to_the_story_before_stays_apart() -> None:
+    first, second = telling(1), telling(2)
+    pages = [*noise(12), article("a.org", first), article("b.org", first), article("c.org", second, NOON + DAY), article("d.org", second, NOON + DAY)]
+    found = find_stories(pages, [(14, 12)])
+    assert sorted(map(sorted, map(urls, found.stories))) == [["a.org", "b.org"], ["c.org", "d.org"]]
+
+
+def test_digests_glue_no_stories_by_text_or_by_links() -> None:
+    texts = [telling(seed) for seed in range(1, 6)]
+    pages = [*noise(10), *(article(f"{name}{place}.org", text) for place, text in enumerate(texts) for name in "ab")]
+    weekly = " ".join(" ".join(text.split()[:40]) for text in texts)
+    pages += [article("digest.org", weekly, NOON + DAY), article("list.org", telling(77, 60), NOON + DAY)]
+    links = [(len(pages) - 1, place) for place in range(10, 20, 2)]
+    found = find_stories(pages, links)
+    assert sorted(map(sorted, map(urls, found.stories))) == [[f"a{place}.org", f"b{place}.org"] for place in range(5)]
+    assert found.digests == ("https://digest.org/a", "https://list.org/a")
+
+
+def test_one_site_alone_spreads_nothing() -> None:
+    text = telling(1)
+    assert find_stories([*noise(), article("a.org", text), article("a.org", text, path="/print")], []).stories == ()
+
+
+def test_the_outcome_does_not_depend_on_the_order_of_the_pages() -> None:
+    texts = [telling(seed) for seed in range(1, 4)]
+    pages = [*noise(6), *(article(f"{name}{place}.org", text, NOON + shift) for place, text in enumerate(texts) for shift, name in enumerate("abc"))]
+    first = find_stories(pages, [])
+    shuffled = list(pages)
+    random.Random(2).shuffle(shuffled)
+    assert find_stories(shuffled, []).stories == first.stories
+
+
+def test_no_pages_no_stories() -> None:
+    assert find_stories([], []).stories == ()
+
+
+def order_of(pages: list[Article], links: list[tuple[int, int]]) -> list[tuple[str, Order]]:
+    return [(str(page.site), page.order) for page in ordered_story(pages, links, {}).pages]
+
+
+def test_dates_come_first_then_links_then_when_a_page_was_seen() -> None:
+    a, b = article("a", telling(1), NOON + 60), article("b", telling(1))
+    assert order_of([a, b], [(1, 0)]) == [("b", Order.DATES), ("a", Order.DATES)]  # the link contradicts the dates
+    assert ordered_story([a, b], [(1, 0)], {}).disordered == 1
+    day = [article("a", telling(1), day=True), article("b", telling(1), day=True)]
+    assert order_of(day, [(0, 1)]) == [("b", Order.LINKS), ("a", Order.LINKS)]
+    unknown = article("u", telling(1), NOON + 90 * DAY, source=DateSource.FIRST_SEEN)
+    assert order_of([a, unknown], [(0, 1)]) == [("u", Order.LINKS), ("a", Order.DATES)]
+    assert order_of([a, unknown], []) == [("a", Order.DATES), ("u", Order.FIRST_SEEN)]
+    assert ordered_story([a, unknown], [], {}).order is Order.FIRST_SEEN
+
+
+def test_links_in_a_circle_end() -> None:
+    pages = [article(name, telling(1), day=True) for name in "abc"]
+    assert [site for site, _ in order_of(pages, [(0, 1), (1, 2), (2, 0)])] == ["a", "c", "b"]
+
+
+def test_titles_lose_the_name_of_their_site() -> None:
+    assert own_titles(["Bridge opened | Town News", "Mayor speaks | Town News", "Alone"]) == ["Bridge opened", "Mayor speaks", "Alone"]
+    assert own_titles(["Daily: a - Bridge", "Daily - Mayor", "Daily - Bridge - new"])[1:] == ["Mayor", "Bridge - new"]
+    assert own_titles(["A - B", "C - D"]) == ["A - B", "C - D"]
+
+
+def test_own_text_leaves_menus_and_what_the_site_repeats() -> None:
+    menu = Block(BlockKind.ITEM, "Home", "nav", position=Position.NAV)
+    pages = [((menu, Block(BlockKind.PARAGRAPH, "About us", "p"), Block(BlockKind.PARAGRAPH, f"Text {place}", "p")), None) for place in range(10)]
+    assert own_texts(pages)[3] == ("Text 3",)
+    assert own_texts(pages[:3])[0] == ("About us", "Text 0")
+    marked = ((Block(BlockKind.PARAGRAPH, "x", "p"), Block(BlockKind.PARAGRAPH, "y", "p")), (Part.NAVIGATION, Part.CONTENT))
+    assert own_texts([marked]) == [("y",)]
