@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, links, quick, ran, text, web
-from voyage import command, environment, flags_for, plain, told, until
+from voyage import PATIENCE_S, command, environment, flags_for, plain, told, until
 
 from periplus.analyse.units import unit_of
 from periplus.api import survey_links, survey_plan, survey_run
@@ -271,3 +273,11 @@ def test_what_is_shown_fits_terminals_without_block_signs(tmp_path, server):
     with reading.reading():
         lines = list(standing_lines(standing_of(tmp_path / "c"), most=1, boxes=False))
     assert all(line.isascii() for line in lines) and lines[1].split()[:3] == ["rich", "26", "79"] and lines[2] == "  and 2 more sites"
+
+
+def test_the_example_finds_the_site_that_links(tmp_path):
+    program = Path(__file__).parents[2] / "examples" / "survey" / "campaign.py"
+    ended = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "stopped 40 pages are fetched" and lines[2].split()[:3] == ["links", "30", "120"]

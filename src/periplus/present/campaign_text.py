@@ -69,8 +69,8 @@ def _completeness(harvest: Harvest) -> str:
     if rich.estimate <= rich.observed:
         return f"{number(rich.observed)} {harvest.item}s; by this measure none is missing"
     share = rich.observed / rich.estimate
-    between = f"{number(round(rich.low))} to {number(round(rich.high))}"
-    return f"about {share:.0%}: {number(round(rich.estimate))} {harvest.item}s estimated in all, at least ({between}, 95 %)"
+    between = f"95 %: {number(round(rich.low))} to {number(round(rich.high))}"
+    return f"about {share:.0%} at most: there are at least {number(round(rich.estimate))} {harvest.item}s by estimate ({between})"
 
 
 def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:

@@ -1,0 +1,72 @@
+"""A campaign over five small sites on this machine: python examples/survey/campaign.py
+
+Four of the sites hardly link to others, one does on each page. Forty pages are to be spent; the rule finds out on which site.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from periplus.analyse.units import unit_of
+from periplus.api import survey_live, survey_plan, survey_run
+from periplus.api.survey_links import LinkChoice, links
+from periplus.model.campaign import Campaign
+from periplus.present.campaign_text import standing_lines
+from periplus.settings import settings_from
+
+LOOPBACK, PAGES = "127.0.0.1", 30
+SITES = {"almanac.example": 0, "chandlers.example": 0, "links.example": 4, "pilots.example": 1, "tides.example": 0}  # external links on each page
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Any of the sites, by the name in the request: a start that leads to all of its pages, and pages with links elsewhere."""
+
+    def do_GET(self) -> None:
+        host = self.headers.get("Host", "").partition(":")[0]
+        inner = "".join(f'<li><a href="/{page}">Page {page}</a>' for page in range(1, PAGES)) if self.path == "/" else ""
+        outer = "".join(f'<li><a href="http://{page_word(self.path, host, number)}.example/">Elsewhere</a>' for number in range(SITES.get(host, 0)))
+        words = " ".join(page_word(self.path, host, number) for number in range(100, 140))  # pages that say the same are taken for a trap
+        body = f"<!DOCTYPE html><title>{host}{self.path}</title><ul>{inner}{outer}</ul><p>{words}</p>".encode()
+        found = self.path != "/robots.txt"
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def page_word(path: str, host: str, number: int) -> str:
+    """A word of its own for each page and number."""
+    return f"w{abs(hash((path, host, number))):x}"
+
+
+def main() -> None:
+    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+    units = tuple(unit_of(f"http://{host}:{port}/", name=host, short=host.partition(".")[0]) for host in SITES)
+    settings = settings_from(
+        {"allow_private": True, "resolve": [f"*:{port}:{LOOPBACK}"], "mine": list(SITES), "delay_s": 0.01},
+        survey_run.DEFAULTS,
+    )
+    with tempfile.TemporaryDirectory() as temp:
+        folder = Path(temp) / "example.periplus"
+        survey_plan.create(folder, Campaign("Five sites", units, rule="kl-ucb", pages=40))
+        end = survey_run.run(folder, settings, lambda watched: False)
+        print(end.state, end.note)
+        sys.stdout.writelines(line + "\n" for line in standing_lines(survey_live.standing_of(folder), boxes=False))
+        print("some links:")
+        for link in links(folder, LinkChoice("external", site="links", limit=3)):
+            print(" ", link.page, "->", link.target)
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main()
