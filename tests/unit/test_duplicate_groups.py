@@ -120,7 +120,12 @@ def test_lines_rows_and_json_name_every_page():
     lines = list(duplicate_lines(found, most=1))
     assert lines[0] == "2 of 9 pages of h repeat what 1 other says: 2 the same but for diacritics and case."
     assert lines[1] == "Note: a note"
-    assert lines[3:] == ["https://h/a", "  stands for 2 others: it has most diacritics", "  same letters    https://h/b", "  and 1 more; --most -1 names all"]
+    assert lines[3:] == [
+        "https://h/a",
+        "  stands for 2 others: it has most diacritics",
+        "  same letters    https://h/b",
+        "  and 1 more: 1 same letters; --most -1 names all",
+    ]
     assert [(row[1], row[2]) for row in duplicate_rows(found)] == [("https://h/a", True), ("https://h/b", False), ("https://h/c", False)]
     out = StringIO()
     write_duplicate_json(found, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TextIO
 
@@ -55,7 +55,8 @@ def duplicate_lines(found: Duplicates, *, width: int = 100, most: int = 10) -> I
         for page in shown:
             yield f"  {fit(like_of(page), _LIKE_CELLS)} {visible(page.url)}{_charset(page.charset)}"
         if len(shown) < len(group.pages):
-            yield f"  and {number(len(group.pages) - len(shown))} more; --most -1 names all"
+            rest = group.pages[len(shown) :]
+            yield f"  and {number(len(rest))} more: {_counted(rest, LIKE_WORDS)}; --most -1 names all"
     if len(groups) < len(found.groups):
         yield ""
         yield f"And {count_of(len(found.groups) - len(groups), 'more group', 'more groups')}; --most -1 shows all."
@@ -65,11 +66,16 @@ def _summary(found: Duplicates) -> str:
     where = f" of {visible(found.site)}" if found.site else ""
     if not found.groups:
         return f"No two of {count_of(found.pages, 'page')}{where} say the same."
-    counts = Counter(page.like for group in found.groups for page in group.pages)
-    kinds = ", ".join(f"{number(counts[like])} {words}" for like, words in _IN_FULL.items() if counts[like])
-    total = sum(counts.values())
+    pages = [page for group in found.groups for page in group.pages]
+    kinds, total = _counted(pages, _IN_FULL), len(pages)
     others = count_of(len(found.groups), "other says", "others say")
     return f"{number(total)} of {count_of(found.pages, 'page')}{where} {'repeats' if total == 1 else 'repeat'} what {others}: {kinds}."
+
+
+def _counted(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
+    """How many are how like the page that stands for them."""
+    counts = Counter(page.like for page in pages)
+    return ", ".join(f"{number(counts[like])} {said}" for like, said in words.items() if counts[like])
 
 
 def _charset(charset: str) -> str:
@@ -85,6 +91,10 @@ def duplicate_rows(found: Duplicates) -> Iterator[tuple[object, ...]]:
 
 
 def write_duplicate_json(found: Duplicates, out: TextIO) -> None:
-    """Everything."""
-    json.dump(asdict(found), out, ensure_ascii=False, indent=1)
+    """Everything but ids, which are the collection's own business."""
+    value = asdict(found)
+    for item in value["groups"]:
+        for part in (item, *item["pages"]):
+            del part["url_id"]
+    json.dump(value, out, ensure_ascii=False, indent=1)
     out.write("\n")

@@ -257,7 +257,7 @@ def _duplicates(data: ReportData) -> Html:
 
 
 def _pages_like(group: DuplicateGroup) -> Html:
-    most = 20  # of one group: a text that a hundred URLs share is told by some of them
+    most = 10  # of one group: a text that a hundred URLs share is told by some of them
     lines = [f"{link(page.url)} <small>{text(', '.join(filter(None, (like_of(page), page.charset))))}</small>" for page in group.pages[:most]]
     return "<br>".join(lines) + left_out(len(group.pages), most, "page")
 
