@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from periplus.cli import topic_crawl
 from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
 from periplus.errors import UsageError
 from periplus.present.lines import visible
@@ -34,6 +35,7 @@ def topic() -> None:
     periplus topic train ships --positive words:"harbour ship sailor"  begin with a few words; all other pages are the rest
     periplus topic label ships                                         say yes or no to the pages that it is least sure of
     periplus topic judge ships                                         the pages that belong to it, best first
+    periplus topic crawl ships https://example.org/                    fetch more of them, wherever they are
     """
 
 
@@ -219,3 +221,6 @@ class _Watch:
         if now - self._said >= SAID_EVERY_S:
             self._said = now
             click.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what, err=True)
+
+
+topic.add_command(topic_crawl.crawl)

@@ -1,0 +1,138 @@
+"""`periplus topic crawl`: fetch what is about a topic, wherever it is, starting from a few pages."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from periplus.cli.options import SETTINGS_FILE, collection_option, found_collection, setting_options
+from periplus.cli.progress import amount, duration, say, troubles
+from periplus.errors import UsageError
+
+if TYPE_CHECKING:
+    from periplus.api.topical_run import Standing, TopicalEnd
+    from periplus.settings import Settings
+
+SAID_EVERY_S = 5.0
+ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.names`
+
+
+@click.command()
+@click.argument("name")
+@click.argument("seeds", nargs=-1, metavar="[URL]...")
+@click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of seeds, one a line, # comments; - for stdin.")
+@collection_option
+@click.option("--topic-from", type=click.Path(path_type=Path, file_okay=False), help="Collection that knows the topic, where this one does not.")
+@click.option("--order", type=click.Choice(ORDERS), default="weighed", show_default=True, help="Which page is next; waits: site by site, as published.")
+@click.option("--least-harvest", type=click.FloatRange(0, 1), default=0.0, help="Stop when fewer of the last 500 pages are relevant. [0: never]")
+@click.option("--known", type=click.File("r", encoding="utf-8"), help="File of relevant pages known from elsewhere: how many were found is told.")
+@click.option("--json", "as_json", is_flag=True, help="Write the end as JSON to stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
+@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@setting_options
+def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collection: Path | None, known: TextIO | None, as_json: bool, **flags: Any) -> None:
+    """Fetch what is about a topic, wherever it is, starting from a few pages.
+
+    Each page is judged as it comes; which page is next is learned from that: by the pages that link to it, their words, its site, its directory.
+    Politeness is that of any crawl: one request at a time to a host, robots.txt obeyed. Kill it whenever you like: the same command goes on.
+    What a page was worth shows in `periplus topic judge NAME`.
+
+    \b
+    periplus topic train ships -p words:"harbour ship sailor" -c ships.periplus
+    periplus topic crawl ships https://example.org/ -c ships.periplus --max-pages 5000 --least-harvest 0.1
+    """
+    from periplus.api.topical_run import TopicalOrder, crawl_topic
+    from periplus.api.topics import judge_of
+    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice, start_urls
+
+    starts = start_urls([*seeds, *(line for file in lists for line in _lines(file))])
+    if not starts:
+        raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
+    folder = found_collection(collection)
+    judge = judge_of(flags["topic_from"] or folder, name)
+    settings = _settings(flags, folder)
+    configure_logs(flags["verbose"])
+    notice(settings)
+    stopping, display = StopOnSignal(), _Lines(flags["quiet"])
+
+    def watch(standing: Standing) -> bool:
+        display.show(standing)
+        return stopping.asked
+
+    listed = tuple(start_urls(_lines(known))) if known else ()
+    order = TopicalOrder(folder, tuple(starts), name, judge.judge, settings, flags["order"], flags["least_harvest"], listed)
+    end = crawl_topic(order, watch)
+    _tell(end, folder, name)
+    if as_json:
+        click.echo(json.dumps(_as_json(end)))
+    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
+
+
+def _settings(flags: dict[str, Any], folder: Path) -> Settings:
+    """A topical crawl's defaults, then the collection's periplus.toml, then the flags."""
+    from periplus.api.topical_run import DEFAULTS
+    from periplus.settings import read_settings, rows, settings_from
+
+    given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
+    return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
+
+
+def _lines(file: TextIO) -> list[str]:
+    return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
+
+
+class _Lines:
+    """A line now and then on stderr, and what a runner of jobs is told."""
+
+    def __init__(self, quiet: bool) -> None:
+        from periplus.cli.runner_link import RunnerLink
+
+        self._quiet, self._runner = quiet, RunnerLink()
+        self._said_at = time.monotonic()
+
+    def show(self, standing: Standing) -> None:
+        from periplus.model.job import JobProgress
+
+        counts, gathered = standing.progress.counts, standing.gathered
+        harvest = f"{gathered.lately:.0%} of the last {len(gathered.last):,} relevant"
+        self._runner.tell(JobProgress(counts.fetched, counts.fetched + counts.waiting, harvest))
+        if self._quiet or time.monotonic() - self._said_at < SAID_EVERY_S:
+            return
+        self._said_at = time.monotonic()
+        parts = [duration(standing.progress.elapsed_s), f"{counts.fetched:,} fetched", f"{gathered.relevant:,} relevant", harvest]
+        say(" · ".join([*parts, f"{counts.waiting:,} waiting", amount(counts.wire_bytes), *troubles(standing.progress)]))
+
+
+def _tell(end: TopicalEnd, folder: Path, name: str) -> None:
+    gathered, counts = end.gathered, end.end.counts
+    say(f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}", "green" if end.end.state == "done" else "yellow")
+    say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}), {counts.waiting:,} waiting.")
+    say(f"Of {gathered.pages:,} pages in all runs {gathered.relevant:,} are relevant ({gathered.harvest:.1%}), of the last {len(gathered.last):,} "
+        f"{gathered.lately:.1%}.")  # fmt: skip
+    if end.recall is not None:
+        say(f"Of the known relevant pages {end.recall:.1%} were found.")
+    if counts.waiting:
+        say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
+    say(f"Kept in {folder}/ — next: periplus topic judge {shlex.quote(name)} -c {shlex.quote(str(folder))}")
+
+
+def _as_json(end: TopicalEnd) -> dict[str, object]:
+    gathered, counts = end.gathered, end.end.counts
+    return {
+        "state": end.end.state,
+        "stopped_because": end.end.note,
+        "fetched": counts.fetched,
+        "waiting": counts.waiting,
+        "pages": gathered.pages,
+        "relevant": gathered.relevant,
+        "harvest": round(gathered.harvest, 4),
+        "harvest_of_the_last": {"pages": len(gathered.last), "share": round(gathered.lately, 4)},
+        "recall": end.recall,
+        "elapsed_s": round(end.end.elapsed_s, 2),
+    }

@@ -1,0 +1,180 @@
+"""Topical crawls over a small web: what is found first, kills, limits, why it stopped, the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+from voyage import QUICK, Collection, command, environment, flags_for, told, until
+
+from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
+from periplus.errors import UsageError
+from periplus.model.web import Url
+from periplus.schedule.topical.names import queue_named
+from periplus.settings import settings_from
+from testweb import Page, Site, Web, serve
+
+SHIP, MORE, PORTAL, OFF, HIDDEN, LIST = "ship.test", "more.test", "portal.test", "off.test", "hidden.test", "list.test"
+
+
+def prose(relevant: bool, number: str) -> str:
+    """Different on each page: pages that say the same would be taken for a trap."""
+    rng = random.Random(number)
+    words = ["harbour", "sailor", "anchor", "cargo"] if relevant else ["football", "recipe", "garden", "season"]
+    return " ".join(rng.choice(words) if rng.random() < 0.5 else "".join(rng.choices("abcdefghij", k=6)) for _ in range(80))
+
+
+def page(site: Site, path: str, relevant: bool, *links: tuple[str, str]) -> None:
+    body = "".join(f'<p><a href="{target}">{said}</a></p>' for target, said in links)
+    title = "harbour" if relevant else "garden"
+    html = f"<!DOCTYPE html><title>{title} {path}</title><p>{prose(relevant, site.host + path)}</p>{body}"
+    site.add(Page(path, f"{title} {path}", html=html))
+
+
+def web() -> Web:
+    """50 relevant pages of 230: on two sites, in one directory of a portal, and on a site that only a list off the topic links to."""
+    sites = {host: Site(host) for host in (SHIP, MORE, PORTAL, OFF, HIDDEN, LIST)}
+    start = [(f"/p{n}", f"cargo {n}") for n in range(1, 16)] + [(sites[other].url("/"), "more") for other in (MORE, PORTAL, OFF, LIST)]
+    page(sites[SHIP], "/", True, *start)
+    for n in range(1, 16):
+        page(sites[SHIP], f"/p{n}", True, (sites[MORE].url(f"/p{n}"), "sailor"), (sites[OFF].url(f"/p{n}"), "elsewhere"))
+    page(sites[MORE], "/", True, *((f"/p{n}", "anchor") for n in range(1, 13)))
+    for n in range(1, 16):
+        page(sites[MORE], f"/p{n}", True, (sites[SHIP].url("/"), "back"))
+    directories = ("ships", "sport", "food", "news")
+    page(sites[PORTAL], "/", False, *((f"/{part}/0", part) for part in directories))
+    for part in directories:
+        for n in range(11):
+            page(sites[PORTAL], f"/{part}/{n}", part == "ships", *((f"/{part}/{m}", "next") for m in (n + 1, n + 2) if m < 11))
+    page(sites[OFF], "/", False, *((f"/p{n}", "garden") for n in range(1, 120)))
+    for n in range(1, 120):
+        page(sites[OFF], f"/p{n}", False, (f"/p{(n * 7) % 119 + 1}", "recipe"))
+    page(sites[LIST], "/", False, (sites[HIDDEN].url("/"), "their harbour"), *((sites[OFF].url(f"/p{n}"), "garden") for n in range(9)))
+    page(sites[HIDDEN], "/", True, *((f"/p{n}", "sailor") for n in range(1, 8)))
+    for n in range(1, 8):
+        page(sites[HIDDEN], f"/p{n}", True)
+    return Web(list(sites.values()))
+
+
+def judge(texts):
+    """By the share of the topic's words."""
+    counts = [(sum(text.lower().count(word) for word in ("harbour", "sailor", "anchor", "cargo")), len(text.split())) for text in texts]
+    return np.array([min(1.0, 4 * own / max(words, 1)) for own, words in counts])
+
+
+def is_relevant(target: str) -> bool:
+    host, _, path = target.partition("/")
+    return host in (SHIP, MORE, HIDDEN) or (host == PORTAL and path.startswith("ships/"))
+
+
+@pytest.fixture
+def server():
+    with serve(web()) as serving:
+        yield serving
+
+
+def order_of(server, folder, **more):
+    fields = {name: more.pop(name) for name in ("order", "least_harvest", "known") if name in more}
+    base = {**QUICK, "mine": tuple(server.web.sites), "resolve": tuple(server.resolve), "delay_s": 0.01, "concurrency": 1, "commit_pages": 1}
+    settings = settings_from(base | more, DEFAULTS)
+    return TopicalOrder(folder, (Url(server.url(SHIP)),), "ships", judge, settings, **fields)
+
+
+def ran(server, folder, watch=lambda standing: False, **more):
+    return crawl_topic(order_of(server, folder, **more), watch)
+
+
+def asked(server):
+    return [f"{entry.host}{entry.target}" for entry in server.log.entries if entry.target != "/robots.txt"]
+
+
+def test_what_is_on_the_topic_is_fetched_first(tmp_path, server):
+    end = ran(server, tmp_path / "c", max_pages=70)
+    targets = asked(server)
+    found = [target for target in targets if is_relevant(target)]
+    assert len(targets) == len(set(targets)) == 70
+    assert len(found) >= 46, "of 50; the others lie behind pages off the topic"
+    assert any(target.startswith(HIDDEN) for target in found), "through a list that is off the topic"
+    assert sum(target.startswith(f"{PORTAL}/ships") for target in targets) > 2 * sum(target.startswith(f"{PORTAL}/sport") for target in targets)
+    assert end.end.state == "stopped" and end.end.note == "max-pages 70 are fetched"
+    assert end.gathered.pages == 70 and end.gathered.relevant == len(found)
+    assert Collection(tmp_path / "c").sane() == []
+
+
+def test_it_finds_sooner_than_breadth_first_does(tmp_path, server):
+    ran(server, tmp_path / "a", max_pages=60)
+    ran(server, tmp_path / "b", max_pages=60, order="breadth")
+    by_promise, by_breadth = asked(server)[:60], asked(server)[60:]
+    assert sum(map(is_relevant, by_promise)) > sum(map(is_relevant, by_breadth)) + 5
+
+
+def test_the_published_order_runs_on_the_same_engine(tmp_path, server):
+    end = ran(server, tmp_path / "c", order="waits", max_pages=40)
+    assert end.end.counts.fetched == 40 and len(set(asked(server))) == 40
+
+
+def test_all_that_can_be_reached_is_fetched_at_last(tmp_path, server):
+    end = ran(server, tmp_path / "c", known=(Url(server.url(HIDDEN, "/p3")), Url(server.url(HIDDEN, "/nowhere"))))
+    assert end.end.note == "nothing is left to fetch" and end.end.counts.waiting == 0
+    assert end.recall == 0.5
+    assert {target.partition("/")[0] for target in asked(server)} == set(server.web.sites)
+
+
+def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
+    monkeypatch.setattr("periplus.api.topical_run.WINDOW", 30)
+    end = ran(server, tmp_path / "c", least_harvest=0.9)
+    assert end.end.state == "stopped" and "were relevant, fewer than 90.0%" in end.end.note
+    assert end.end.counts.waiting > 0
+
+
+def test_whoever_goes_on_knows_what_was_known(tmp_path, server, monkeypatch):
+    """Which of equally known pages is next may differ: promises are reckoned anew at a start, and hosts rest meanwhile."""
+    made = []
+    monkeypatch.setattr("periplus.api.topical_run.queue_named", lambda name: made.append(queue_named(name)) or made[-1])
+    ran(server, tmp_path / "c", max_pages=40)
+    ran(server, tmp_path / "c", max_pages=1, watch=lambda standing: True)
+    before, after = (queue.seen for queue in made if len(queue.seen))
+    assert (before.urls, before.read) == (after.urls, after.read)
+    for name in ("waits", "links", "worth_sum", "promise", "credit", "worth", "parents", "words"):
+        np.testing.assert_allclose(getattr(before, name), getattr(after, name), err_msg=name)
+
+
+def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
+    folder = tmp_path / "c"
+    (tmp_path / "good").mkdir()
+    (tmp_path / "bad").mkdir()
+    for n in range(12):
+        (tmp_path / "good" / f"{n}.txt").write_text(prose(True, f"good {n}"))
+        (tmp_path / "bad" / f"{n}.txt").write_text(prose(False, f"bad {n}"))
+    ran(server, folder, max_pages=1)
+    assert told("topic", "train", "ships", "-p", tmp_path / "good", "-n", tmp_path / "bad", "-c", folder, cwd=tmp_path).returncode == 0
+    words = command("topic", "crawl", "ships", server.url(SHIP), "-q", "--json", "--max-pages", "60", "-c", folder)
+    words += flags_for(server.resolve, server.web.sites, delay_s=0.02)
+    child = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: len(asked(server)) >= 20 or child.poll() is not None, "the crawl does not get so far")
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    before = set(asked(server))
+    ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout)
+    assert said["stopped_because"] == "max-pages 60 are fetched" and said["pages"] >= 75
+    assert said["relevant"] >= 44 and said["harvest_of_the_last"]["share"] > 0.4
+    twice = len(asked(server)) - len(set(asked(server)))
+    assert twice <= 6 and len(before) >= 20, "only what was under way when it was killed"
+    assert "To go on: periplus topic crawl ships" in ended.stderr
+
+
+def test_a_crawl_without_seeds_or_topic_is_refused(tmp_path, server):
+    ran(server, tmp_path / "c", max_pages=1)
+    refused = told("topic", "crawl", "ships", "-c", tmp_path / "c", cwd=tmp_path)
+    assert refused.returncode == 2 and "no seed" in refused.stderr
+    refused = told("topic", "crawl", "ships", "a.test", "-c", tmp_path / "c", cwd=tmp_path)
+    assert refused.returncode == 2 and "no topic 'ships'" in refused.stderr
+    with pytest.raises(UsageError):
+        ran(server, tmp_path / "c", order="depth")
