@@ -24,6 +24,7 @@ _COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--h
     "search": ("periplus.cli.search", "Find pages by their words."),
     "index": ("periplus.cli.search", "Bring the search index up to date, or make it anew."),
     "duplicates": ("periplus.cli.duplicates", "List pages that say the same, or nearly the same."),
+    "keywords": ("periplus.cli.keywords", "Say what a page, a story or a site is about, in a few words."),
     "diff": ("periplus.cli.diff", "Compare two runs: pages, links, the map, issues."),
     "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
     "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),

@@ -1,0 +1,1 @@
+"""Which words and phrases say what a text is about?"""

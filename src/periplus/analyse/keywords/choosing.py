@@ -1,0 +1,140 @@
+"""Which candidates are a text's keywords, and how are they written? By any of METHODS, for one text, for several, and for some against others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from periplus.analyse.keywords.candidates import Candidates, candidates
+from periplus.analyse.keywords.counts import NOTHING, Counts
+from periplus.analyse.keywords.graphs import positionrank, singlerank, textrank
+from periplus.analyse.keywords.learnt import likelihoods
+from periplus.analyse.keywords.measures import idf
+from periplus.analyse.keywords.reading import Reading
+from periplus.analyse.keywords.topics import multipartiterank, topicrank
+from periplus.model.keywords import Keyword
+
+Floats = npt.NDArray[np.float64]
+Method = Callable[[Reading, Candidates, Counts], Floats]
+
+TFIDF_WORDS = 3  # the longest phrase
+KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0  # as published, but that of short texts no repetition is asked
+OF_EACH = 50  # candidates of each text of a group
+RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
+
+
+def tfidf(text: Reading, found: Candidates, counts: Counts) -> Floats:
+    """How often, times how rare in the collection."""
+    return np.where(found.sizes <= TFIDF_WORDS, found.times * idf(counts, found.keys), -np.inf)
+
+
+def kpminer(text: Reading, found: Candidates, counts: Counts) -> Floats:
+    """The same with longer phrases preferred, and only what is said early. Source: El-Beltagy and Rafea 2009."""
+    within = ~_crossed(text, found) & (found.places[found.first] < KP_LAST_WORD)
+    least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)
+    within &= (found.times >= least) & (found.sizes <= TFIDF_WORDS)
+    many = int((found.sizes[within] > 1).sum())
+    boost = min(KP_MOST_BOOST, float(within.sum()) / (many * KP_BOOST)) if many else 1.0
+    rarity = np.where(found.sizes > 1, np.log(max(2, counts.texts)), idf(counts, found.keys))
+    return np.where(within, found.times * rarity * np.where(found.sizes > 1, boost, 1.0), -np.inf)
+
+
+def _crossed(text: Reading, found: Candidates) -> npt.NDArray[np.bool_]:
+    """Which have a function word within."""
+    stops: npt.NDArray[np.intp] = np.concatenate(([0], np.cumsum(text.stops)))
+    begins = found.places[found.first]
+    crossed: npt.NDArray[np.bool_] = stops[begins + found.sizes] > stops[begins]
+    return crossed
+
+
+METHODS: dict[str, Method] = {
+    "learnt": likelihoods,
+    "tfidf": tfidf,
+    "kpminer": kpminer,
+    "textrank": textrank,
+    "singlerank": singlerank,
+    "positionrank": positionrank,
+    "topicrank": topicrank,
+    "multipartiterank": multipartiterank,
+}  # fmt: skip
+
+
+class Scored(NamedTuple):
+    """Candidates of one text with their scores."""
+
+    text: Reading
+    found: Candidates
+    scores: Floats
+
+    def best(self, most: int) -> list[int]:
+        """The candidates with the highest scores, ties in the order of the text; those without a score are left out."""
+        first = self.found.places[self.found.first] if len(self.scores) else np.zeros(0)
+        order = np.lexsort((self.found.sizes, first, -self.scores))[:most]
+        return [int(at) for at in order if np.isfinite(self.scores[at])]
+
+    def spellings(self, at: int) -> Counter[str]:
+        """How the candidate is written, in the order of the text."""
+        places = self.found.places[self.found.owner == at]
+        return Counter(self.text.written(int(place), int(self.found.sizes[at])) for place in places)
+
+
+def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
+    """All candidates of a text. method: of METHODS."""
+    found = candidates(text)
+    return Scored(text, found, METHODS[method](text, found, counts))
+
+
+def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
+    """The keywords of one text, best first, each stem once."""
+    result = scored(text, counts, method)
+    return [Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.found.times[at]), 1) for at in result.best(most)]
+
+
+def keywords_of_all(texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", *, rest: Counts = NOTHING) -> list[Keyword]:
+    """The keywords of several texts: what is a keyword of many. counts: of a collection that they belong to.
+
+    rest: of other texts, from which they are to be told: what stands there as often falls away.
+    """
+    total: Counter[int] = Counter()
+    pages: Counter[int] = Counter()
+    times: Counter[int] = Counter()
+    written: dict[int, Counter[str]] = {}
+    number = 0
+    for text in texts:
+        number += 1
+        result = scored(text, counts, method)
+        keys, shares = result.found.keys, _shares(result.scores)
+        for key, count in zip(keys.tolist(), result.found.times.tolist(), strict=True):
+            pages[key] += 1
+            times[key] += count
+        for at in result.best(OF_EACH):
+            total[int(keys[at])] += shares[at]
+            written.setdefault(int(keys[at]), Counter()).update(result.spellings(at))
+    kept = np.array(list(total), np.uint64)
+    scores = np.array(list(total.values())) / max(1, number)
+    if rest.texts:
+        scores = scores * _telling(kept, np.array([pages[key] for key in total], np.float64), number, rest)
+    best = [(int(kept[at]), float(scores[at])) for at in np.argsort(-scores, kind="stable")[:most] if scores[at] > 0]
+    return [Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best]
+
+
+def _shares(scores: Floats) -> Floats:
+    """Scores as shares of the best, so that texts can be added up."""
+    finite = np.where(np.isfinite(scores), scores, 0.0)
+    return finite / max(float(finite.max(initial=0.0)), 1e-12)
+
+
+def _telling(keys: npt.NDArray[np.uint64], pages: Floats, number: int, rest: Counts) -> Floats:
+    """How many times as often here as there, as a logarithm; 0: no oftener."""
+    there = rest.of(keys) - 1  # what stands in one text there is not told from what stands in none
+    told: Floats = np.maximum(np.log((pages + RARE) / (number + 1)) - np.log((there + RARE) / (rest.texts + 1)), 0.0)
+    return told
+
+
+def _spelling(spellings: Counter[str]) -> str:
+    """The most frequent one, the first of several."""
+    return max(spellings, key=lambda spelling: spellings[spelling])

@@ -1,0 +1,131 @@
+"""What are pages, a site, the answers to a query about? Keywords by the words of the pages and those of the whole collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from periplus.analyse.keywords.choosing import METHODS, keywords_of, keywords_of_all
+from periplus.analyse.keywords.counts import NOTHING, Counts, counted, together
+from periplus.analyse.keywords.reading import Reading, read
+from periplus.errors import UsageError
+from periplus.model.keywords import KeywordList
+from periplus.model.page import BlockKind, Part
+from periplus.model.web import Url
+from periplus.store.sqlite import block_rows, graph_rows, reading
+from periplus.store.sqlite.block_rows import PageBlocks
+from periplus.urls.canonical import canonical, url_id
+
+PAGES_COUNTED = 1_000  # of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
+PAGES_OF_SUBJECT = 1_000  # of a site
+LEAST_OF_SITE = 5  # pages, however many sites there are
+_NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
+Watch = Callable[[int], None]  # pages read so far
+
+
+class KeywordOrder(NamedTuple):
+    """How many keywords, how they are found, and who is told how many pages were read."""
+
+    most: int = 10
+    method: str = "learnt"
+    watch: Watch = lambda pages: None
+    answers: int = 200  # pages that stand for a query
+
+
+def keywords_of_targets(connection: reading.Connection, targets: Sequence[str], order: KeywordOrder) -> KeywordList:
+    """Of a site, of a page, of several pages as one subject, or, without a target, of the only site or the whole collection.
+
+    Raises InvalidUrl, and UsageError for what the collection does not know.
+    """
+    finder = _Finder(connection, order)
+    if not targets:
+        return finder.of_all()
+    sites = {str(name): number for number, name in graph_rows.site_names(connection).items()}
+    if len(targets) == 1 and targets[0] in sites:
+        return finder.of_site(targets[0], sites[targets[0]])
+    return finder.of_pages([canonical(text if "://" in text else f"https://{text}") for text in targets])
+
+
+def keywords_of_urls(connection: reading.Connection, subject: str, urls: Sequence[Url], order: KeywordOrder) -> KeywordList:
+    """What tells these pages of the collection from the others. Raises UsageError where there are none."""
+    return _Finder(connection, order).of_some(subject, urls)
+
+
+class _Finder:
+    """The way to one answer."""
+
+    def __init__(self, connection: reading.Connection, order: KeywordOrder) -> None:
+        if order.method not in METHODS:
+            raise UsageError(f"there is no method {order.method}: choose among {', '.join(METHODS)}")
+        self._connection, self._order = connection, order
+        self._read = 0
+
+    def of_pages(self, urls: Sequence[Url]) -> KeywordList:
+        pages = [(url, next(block_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
+        for url, page in pages:
+            if page is None or not page.blocks:
+                raise UsageError(f"the collection has no text of {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
+        subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
+        texts = list(self._texts(page for _, page in pages if page is not None))
+        return self._answered(subject, texts, counted(self._texts(self._spread())), NOTHING)
+
+    def of_site(self, site: str, number: int) -> KeywordList:
+        return self._group(site, block_rows.pages_of_site(self._connection, number, PAGES_OF_SUBJECT))
+
+    def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
+        return self._group(subject, block_rows.pages_of(self._connection, map(url_id, urls)))
+
+    def of_all(self) -> KeywordList:
+        texts = list(self._texts(self._spread()))
+        return self._answered("the whole collection", texts, counted(texts), NOTHING)
+
+    def _group(self, subject: str, pages: Iterable[PageBlocks]) -> KeywordList:
+        """Keywords that tell these pages from the other ones, where there are any."""
+        kept = list(pages)
+        own = {page.url_id for page in kept}
+        texts = list(self._texts(kept))
+        rest = counted(self._texts(page for page in self._spread() if page.url_id not in own))
+        return self._answered(subject, texts, together(rest, counted(texts)), rest)
+
+    def _answered(self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts) -> KeywordList:
+        if not texts:
+            raise UsageError(f"there is no text of {subject}: nothing was found or fetched, or keep_text is off")
+        order = self._order
+        if len(texts) == 1 and not rest.texts:
+            found = keywords_of(texts[0], counts, order.most, order.method)
+        else:
+            found = keywords_of_all(texts, counts, order.most, order.method, rest=rest)
+        language, _ = Counter(text.language for text in texts).most_common(1)[0]
+        return KeywordList(subject, order.method, language, len(texts), counts.texts, tuple(found))
+
+    def _spread(self) -> Iterator[PageBlocks]:
+        """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""
+        sites = list(graph_rows.site_names(self._connection))
+        left = PAGES_COUNTED
+        for place, site in enumerate(sites):
+            for page in block_rows.pages_of_site(self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):
+                left -= 1
+                yield page
+            if left <= 0:
+                return
+
+    def _texts(self, pages: Iterable[PageBlocks]) -> Iterator[Reading]:
+        """The pages' contents, those with the same text once."""
+        seen: set[bytes] = set()
+        for page in pages:
+            if page.text_md5 not in seen:
+                seen.add(page.text_md5)
+                self._read += 1
+                self._order.watch(self._read)
+                text = read(content_text(page), page.language_found or page.language.partition("-")[0])
+                if text.words:
+                    yield text
+
+
+def content_text(page: PageBlocks) -> str:
+    """Title and content of a page, its paragraphs parted by empty lines: without navigation where that is known, and without code and bare links."""
+    parts = page.parts if page.parts and Part.CONTENT in page.parts else (Part.CONTENT,) * len(page.blocks)
+    kept = [block.text for block, part in zip(page.blocks, parts, strict=True) if part is Part.CONTENT and block.kind not in _NO_PROSE]
+    title = [page.title] if page.title and page.title not in kept[:3] else []
+    return "\n\n".join([*title, *(kept or [block.text for block in page.blocks])])

@@ -1,0 +1,154 @@
+"""Keywords: words and pauses of a text, candidates, methods as published, lists for texts and groups."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.analyse.keywords.candidates import LONG, MOST, candidates
+from periplus.analyse.keywords.choosing import METHODS, keywords_of, keywords_of_all, scored
+from periplus.analyse.keywords.counts import NOTHING, counted, together
+from periplus.analyse.keywords.graphs import DAMPING, WINDOW, ranked, word_graph
+from periplus.analyse.keywords.learnt import is_passage
+from periplus.analyse.keywords.measures import NAMES, measures
+from periplus.analyse.keywords.reading import read
+
+HARBOUR = (
+    "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the harbour museum shows the lens.\n\n"
+    "In winter the harbour museum is closed, and nobody climbs."
+)
+OTHERS = ["The museum of bees shows hives.", "Visitors of the town hall climb in summer.", "A lens of glass."]
+
+
+def phrases(text, language="en"):
+    kept = read(text, language)
+    found = candidates(kept)
+    return {kept.written(int(place), int(size)) for place, size in zip(found.places[found.first], found.sizes, strict=True)}
+
+
+def plain_phrases(words, stops):
+    """The slow twin: every run of at most MOST words of one stretch that neither begins nor ends with a function word."""
+    runs = {tuple(words[at : at + size]) for at in range(len(words)) for size in range(1, MOST + 1) if at + size <= len(words)}
+    return {" ".join(run) for run in runs if run[0] not in stops and run[-1] not in stops}
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("fast red cars, blue boats", "fast red cars", "cars, blue"),
+        ("a state-of-the-art engine", "state-of-the-art engine", "a state"),
+        ("He left. Boats came", "Boats", "left. Boats"),
+        ("supplying\n web platforms", "supplying web platforms", "supplying\n web platforms"),
+        ("The title\nBoats came", "title", "title Boats"),
+        ("museum of bees", "museum of bees", "museum of"),
+        ("in 1884 ships", "ships", "1884"),
+    ],
+)
+def test_phrases_end_where_a_pause_or_a_function_word_is(text, inside, outside):
+    assert inside in phrases(text)
+    assert outside not in phrases(text)
+
+
+@given(st.lists(st.sampled_from(["ship", "light", "of", "the", "coast", "storm", "and", "lens"]), max_size=12))
+@settings(max_examples=40)
+def test_candidates_are_those_of_the_slow_twin(words):
+    assert phrases(" ".join(words)) == plain_phrases(words, {"of", "the", "and"})
+
+
+def test_a_stem_is_counted_in_all_its_forms():
+    found = keywords_of(read("Hrad stojí. Hradu chybí střecha. K hradu vede cesta.", "cs"), NOTHING, 10, "tfidf")
+    assert next(keyword.times for keyword in found if keyword.text.lower().startswith("hrad")) == 3
+
+
+def test_long_phrases_of_long_texts_count_when_repeated():
+    filler = " ".join(f"word{number}, " for number in range(LONG))
+    assert "huge old stone bridge" not in phrases(filler + "huge old stone bridge")
+    assert "huge old stone bridge" in phrases(filler + "huge old stone bridge. The huge old stone bridge")
+
+
+def test_ideographs_are_words():
+    assert "東京" in phrases("東京は大きい都市です。東京", "ja")
+
+
+@given(st.text(max_size=200), st.sampled_from(["", "en", "cs", "ru", "ja", "xx"]))
+@settings(max_examples=60)
+def test_any_text_has_keywords_by_any_method(text, language):
+    kept = read(text, language)
+    for method in METHODS:
+        for keyword in keywords_of(kept, NOTHING, 5, method):
+            assert keyword.text and keyword.times >= 1 and math.isfinite(keyword.score)
+
+
+@given(st.text(alphabet="ab ,.\n-é1", max_size=120))
+@settings(max_examples=40)
+def test_measures_are_numbers(text):
+    kept = read(text, "en")
+    found = candidates(kept)
+    matrix = measures(kept, found, counted([kept, kept]))
+    assert matrix.shape == (len(NAMES), len(found.keys))
+    assert np.isfinite(matrix).all()
+
+
+def test_counts_are_of_texts_and_leave_out_what_stands_in_one():
+    texts = [read(text, "en") for text in (HARBOUR, *OTHERS)]
+    counts = counted(texts)
+    museum, bees = (candidates(read(word, "en")).keys for word in ("museum", "hives"))
+    assert counts.texts == 4
+    assert counts.of(museum).tolist() == [2]
+    assert counts.of(bees).tolist() == [1]
+    assert bees[0] not in counts.keys
+
+
+def test_counts_add_up():
+    texts = [read(text, "en") for text in (HARBOUR, *OTHERS, HARBOUR)]
+    museum = candidates(read("visitors", "en")).keys
+    both = together(counted(texts[:3] + texts[4:]), counted(texts[2:3] + texts[2:3]))
+    assert both.texts == 6
+    assert both.of(museum).tolist() == [5]
+
+
+def test_what_stands_everywhere_is_no_keyword_by_tfidf():
+    texts = [read(f"site menu {word} {word}", "en") for word in ("bees", "ships", "bread")]
+    assert keywords_of(texts[0], counted(texts), 1, "tfidf")[0].text in ("bees", "bees bees")
+
+
+def test_ranks_of_words_are_those_of_the_plain_formula():
+    graph = word_graph(read(HARBOUR, "en"), WINDOW)
+    n = graph.weights.shape[0]
+    score = dict.fromkeys(range(n), 1 / n)
+    table = graph.weights.toarray()
+    for _ in range(200):
+        score = {to: (1 - DAMPING) / n + DAMPING * sum(score[at] * table[at, to] / table[at].sum() for at in range(n) if table[at, to]) for to in range(n)}
+    assert ranked(graph.weights, np.full(n, 1 / n)) == pytest.approx([score[at] for at in range(n)], abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["singlerank", "positionrank", "multipartiterank", "topicrank"])
+def test_graphs_find_the_phrase_that_comes_again_and_again(method):
+    assert "harbour museum" in [keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), NOTHING, 3, method)]
+
+
+def test_topicrank_gives_one_phrase_a_topic():
+    found = scored(read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank")
+    written = {found.text.written(int(found.found.places[found.found.first[at]]), int(found.found.sizes[at])) for at in found.best(10)}
+    assert len([phrase for phrase in written if "lighthouse" in phrase.lower()]) == 1
+
+
+def test_a_group_is_told_from_the_rest():
+    harbours = [read(f"News of the town. The harbour museum opened hall {number}.", "en") for number in "abc"]
+    rest = [read(f"News of the town. The bakery sold {bread} bread.", "en") for bread in ("rye", "white", "brown")]
+    found = keywords_of_all(harbours, counted(harbours + rest), 3, "tfidf", rest=counted(rest))
+    assert found[0].pages == 3
+    assert "museum" in found[0].text or "harbour" in found[0].text
+    assert not {"news", "town"} & {keyword.text.lower() for keyword in found}
+
+
+def test_the_usual_method_names_what_a_text_is_about():
+    found = [keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), counted(read(text, "en") for text in (HARBOUR, *OTHERS)), 5)]
+    assert {"harbour museum", "lighthouse", "old lighthouse"} & set(found)
+
+
+def test_an_abstract_is_a_passage_and_a_page_is_none():
+    assert is_passage(read("One paragraph of words. " * 20, "en"))
+    assert not is_passage(read("Heading\n\nA few words.\n\n" * 20, "en"))
