@@ -44,6 +44,29 @@ def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, ser
     assert kept.sane() == []
 
 
+@pytest.mark.parametrize("within", ["breadth", "learned"])
+def test_several_pages_at_once_keep_the_budget_and_the_manners(tmp_path, server, within):
+    kept, end = ran(tmp_path / "c", server, campaign(server, rule="raw-ucb", within=within, at_once=3, pages=50))
+    assert end.counts.fetched == len(asked(server)) == 50 and kept.sane() == []
+    assert max(server.log.max_at_once(host) for host in (POOR, RICH, DRY)) == 1
+
+
+def test_a_time_may_be_the_budget(tmp_path, server):
+    _, end = ran(tmp_path / "c", server, campaign(server, pages=0), delay_s=0.1, max_time_s=0.6)
+    assert (end.state, end.note) == ("stopped", "max-time 0.6 s is over") and 3 <= end.counts.fetched < 3 * PAGES
+
+
+@pytest.mark.parametrize(("item", "of_rich"), [("page", 8), ("host", 8), ("domain", 4)])
+def test_links_are_counted_as_pages_hosts_or_domains(tmp_path, item, of_rich):
+    made = Site("rich.test")
+    outer = [f"http://{'ab'[place % 2]}.t{number}.example/{place}" for number in range(4) for place in range(2)]
+    made.add(Page("/", "R", html=links(*outer)))
+    with serve(Web([made])) as server:
+        ran(tmp_path / "c", server, campaign(server, "rich.test", item=item))
+    (row,) = standing_of(tmp_path / "c").sites
+    assert row.links == of_rich
+
+
 def test_r2_as_printed_stays_with_the_best_site(tmp_path, server):
     """Two pages of each, then blocks of two on the greatest mean: rich has 3 new links a page and never dries up."""
     ran(tmp_path / "c", server, campaign(server))
@@ -249,6 +272,8 @@ def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
     assert all(text in report for text in ("Site rich.test", "survey_rule", "r3", "Method"))
     assert told("survey", "export", "sites", cwd=tmp_path).stdout.count("\n") == 4
     assert "<svg" in told("survey", "export", "yield", cwd=tmp_path).stdout
+    assert told("survey", "mark", "all.example", "--status", "in", "--tag", "hub", cwd=tmp_path).returncode == 0
+    assert [unit.start for unit in survey_plan.campaign_of(folder).units][3:] == ["https://all.example/"]
     assert told("survey", "run", "--max-pages", "5", *flags, cwd=tmp_path).returncode == 2
 
 

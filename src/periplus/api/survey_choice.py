@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from array import array
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
@@ -79,7 +80,10 @@ class Chooser:
         return self.rule.patience_s
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        return self.rule.choose(ready, most)
+        """Whoever was never read is not waited for: a host that does not answer would hold up all others."""
+        read = self.record.sites
+        hosts = [host if not host.wait_s or host.site in read else dataclasses.replace(host, wait_s=math.inf) for host in ready]
+        return self.rule.choose(hosts, most)
 
     def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
         ends = () if document is None else [link.target for link in document.links if link.kind in CLICKED]

@@ -116,7 +116,9 @@ class _Leg:
     def __init__(self, folder: Path, run_id: int, plan: str, settings: Settings, watch: Callable[[Watched], bool], began: float) -> None:
         self._folder, self._run_id, self._plan, self._watch, self._began = folder, run_id, plan, watch, began
         self._campaign = campaign_from(plan, folder)
-        self._order = _order(folder, self._campaign, _with_time_left(settings, began))
+        self._limit_s = settings.budget.max_time_s  # of the run, not of its parts
+        timeless = dataclasses.replace(settings, budget=dataclasses.replace(settings.budget, max_time_s=0.0))
+        self._order = _order(folder, self._campaign, timeless)
         self._looked, self._why = 0.0, ""
 
     def run(self) -> tuple[str, bool]:
@@ -146,6 +148,9 @@ class _Leg:
         progress = dataclasses.replace(progress, elapsed_s=time.monotonic() - self._began)
         if self._watch(Watched(progress, self._frontier.spent, lambda: self._standing(progress.elapsed_s))):
             return True
+        if self._limit_s and progress.elapsed_s >= self._limit_s:
+            self._why = f"max-time {self._limit_s:g} s is over"
+            return True
         now = time.monotonic()
         if now - self._looked >= LOOK_S:
             self._looked = now
@@ -163,11 +168,3 @@ class _Leg:
 def _reading(folder: Path) -> Iterator[reading.Connection]:
     with contextlib.closing(schema.connect(folder, read_only=True)) as connection, reading.reading():
         yield connection
-
-
-def _with_time_left(settings: Settings, began: float) -> Settings:
-    limit = settings.budget.max_time_s
-    if not limit:
-        return settings
-    left = max(0.01, limit - (time.monotonic() - began))
-    return dataclasses.replace(settings, budget=dataclasses.replace(settings.budget, max_time_s=left))

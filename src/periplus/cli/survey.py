@@ -211,5 +211,5 @@ def _settings(flags: dict[str, Any], folder: Path) -> Settings:
     return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
 
 
-for _command in (survey_results.links, survey_results.report, survey_results.export):
+for _command in (survey_results.links, survey_results.mark, survey_results.report, survey_results.export):
     survey.add_command(_command)

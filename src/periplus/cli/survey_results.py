@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,15 +54,29 @@ def links(collection: Path | None, format: str, output: Path | None, limit: int 
         click.echo(f"Deleted {count_of(survey_links.delete(folder, wanted), 'link')}", err=True)
 
 
+def _counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How is counted; another choice needs no new reading of the sites."""
+    for option in (
+        click.option("--model", type=click.Choice(("page", "directory", "host", "site")), default="page", show_default=True, help="What is one document."),
+        click.option("--met-by", type=click.Choice(("host", "domain")), default="host", show_default=True, help="How sites outside are told apart."),
+        click.option("--strong-least", type=click.IntRange(1), default=3, show_default=True, help="Sites of the survey that link to a strong companion."),
+        click.option("--strong-share", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="The same as a share of the survey's sites."),
+        click.option("--back-least", type=click.IntRange(1), default=2, show_default=True, help="Sites that a communicator links back to."),
+        click.option("--global", "global_list", type=click.File("r", encoding="utf-8"), help="Domains that everybody links to, one a line; instead of ours."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @output_option
-@click.option("--model", type=click.Choice(("page", "directory", "host", "site")), default="page", show_default=True, help="What counts as one document.")
+@_counting_options
 @collection_option
-def report(collection: Path | None, output: Path | None, model: str) -> None:
+def report(collection: Path | None, output: Path | None, **counting: Any) -> None:
     """Write one page: companion set with classes, indicators, matrix, drawings, completeness, and the method sheet."""
     from periplus.api.webometrics import write_survey
 
-    found = _results(found_collection(collection), model)
+    found = _results(found_collection(collection), counting)
     with opened(output, exact=True) as out:
         write_survey(found, "report", "html", out)
 
@@ -69,10 +84,10 @@ def report(collection: Path | None, output: Path | None, model: str) -> None:
 @click.command()
 @click.argument("what", type=click.Choice((*TABLES, *DRAWINGS)))
 @click.option("-f", "--format", default="", help="Tables: csv, jsonl, table. " + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items()) + ".")
-@click.option("--model", type=click.Choice(("page", "directory", "host", "site")), default="page", show_default=True, help="What counts as one document.")
 @output_option
+@_counting_options
 @collection_option
-def export(what: str, collection: Path | None, format: str, model: str, output: Path | None) -> None:
+def export(what: str, collection: Path | None, format: str, output: Path | None, **counting: Any) -> None:
     """Write a table or a drawing of a survey for other programs.
 
     \b
@@ -85,7 +100,7 @@ def export(what: str, collection: Path | None, format: str, model: str, output: 
     from periplus.present.tables import write_table
 
     ending = output.suffix.removeprefix(".") if output else ""
-    found = _results(found_collection(collection), model)
+    found = _results(found_collection(collection), counting)
     if what not in TABLES:
         with opened(output, exact=True) as out:
             write_survey(found, what, format or ending or DRAWINGS[what].partition(",")[0], out)
@@ -98,10 +113,43 @@ def export(what: str, collection: Path | None, format: str, model: str, output: 
         write_table([column.name for column in columns], rows, format, out)
 
 
-def _results(folder: Path, model: str) -> SurveyResults:
+@click.command()
+@click.argument("sites", nargs=-1, required=True, metavar="PREFIX...")
+@click.option("--status", type=click.Choice(("in", "out", "undecided", "discovered")), default="undecided", show_default=True, help="in: it is surveyed, too.")
+@click.option("--tag", "tags", multiple=True, help="A word to remember it by; several are possible.")
+@click.option("--start", default="", help="Where the reading of a site that is taken in begins; by default its front page.")
+@collection_option
+def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tuple[str, ...], start: str) -> None:
+    """Note what you think of sites outside the survey; with --status in they join it.
+
+    \b
+    periplus survey mark academy.example --status in
+    periplus survey mark shop.example ads.example --status out --tag advertising
+    """
+    from periplus.acquire.clock import SystemClock
+    from periplus.analyse.units import prefix_of, promoted, unit_of
+    from periplus.api.survey_plan import add_sites
+    from periplus.api.webometrics import mark_sites
+    from periplus.model.survey import SiteMark, SiteStatus
+
+    if start and (len(sites) > 1 or status != "in"):
+        raise UsageError("--start goes with --status in and one site")
+    folder, prefixes = found_collection(collection), [prefix_of(site) for site in sites]
+    if status == "in":
+        add_sites(folder, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in prefixes])
+    mark_sites(folder, [SiteMark(prefix, SiteStatus(status), tags) for prefix in prefixes], SystemClock().now())
+    click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
+
+
+def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
+    from periplus.analyse.units import UnitChoice
     from periplus.api.survey_plan import campaign_of
     from periplus.api.webometrics import SurveyOrder, survey_of
-    from periplus.model.survey import DocumentModel
+    from periplus.model.survey import GLOBAL_SITES, CompanionRules, DocumentModel
 
     campaign = campaign_of(folder)
-    return survey_of(folder, campaign.units, SurveyOrder(campaign.title, DocumentModel(model), campaign.item))
+    listed = counting["global_list"]
+    domains = tuple(line.strip() for line in listed if line.strip() and not line.startswith("#")) if listed else GLOBAL_SITES
+    rules = CompanionRules(counting["strong_least"], counting["strong_share"], counting["back_least"], domains)
+    order = SurveyOrder(campaign.title, DocumentModel(counting["model"]), campaign.item, rules, UnitChoice(counting["met_by"]))
+    return survey_of(folder, campaign.units, order)
