@@ -86,8 +86,8 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda d
         kept = _without_banned(stories, decided)
         relevance = relevance_of(connection, folder, portal.topic, kept.stories) if portal.topic else None
         chosen = selection(portal, kept.stories, decided, known, now, relevance)
-        published, waiting = (tuple(described(connection, entries)) for entries in (chosen.published, chosen.waiting))
-        on_topic = replace(kept, stories=tuple(entry.story for entry in (*published, *waiting)))
+        entries = tuple(described(connection, (*chosen.published, *chosen.waiting)))
+        on_topic = replace(kept, stories=tuple(entry.story for entry in entries))
         sites, covered = sites_for(connection, portal, on_topic, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
     _remember(folder, portal, chosen, known)
@@ -97,12 +97,12 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda d
         run=run_name(last) if last else "",
         run_ended=(last.ended or last.started) if last else 0.0,
         pages=stories.pages,
-        entries=published,
-        waiting=waiting,
+        entries=entries[: len(chosen.published)],
+        waiting=entries[len(chosen.published) :],
         hidden=chosen.hidden,
         sites=sites,
         covered=covered,
-        lacks=tuple(_lacks(kept, (*published, *waiting))),
+        lacks=tuple(_lacks(kept, entries)),
     )
 
 

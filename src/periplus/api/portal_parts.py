@@ -9,29 +9,68 @@ from itertools import islice
 from pathlib import Path
 
 from periplus.analyse.cascades import cascades_of_stories
+from periplus.analyse.keywords.choosing import keywords_of_all
+from periplus.analyse.keywords.counts import NOTHING, counted
+from periplus.analyse.keywords.reading import Reading, read
 from periplus.analyse.leading import leading_sentence
+from periplus.api.keywords import content_text
 from periplus.api.stories import ReadingWish, influence
 from periplus.api.topic_examples import text_of_page
 from periplus.api.topics import judge_of
+from periplus.model.keywords import Keyword
 from periplus.model.portal import Decisions, Entry, Portal, PortalSite, Verdict
 from periplus.model.story import Objective, Stories, Story
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite import block_rows, portal_rows, reading
+from periplus.store.sqlite import block_rows, graph_rows, portal_rows, reading
+from periplus.store.sqlite.block_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
+PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
+KEYWORDS, KEYWORDS_ASKED = 5, 12  # of a story: half of what is found are parts of others
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
 PAGES_READ = 5  # of a story, for its sentence and its words: copies say the same again
 
 
-def described(connection: reading.Connection, entries: Iterable[Entry]) -> Iterator[Entry]:
+def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance."""
+    counts = counted(_readings(_spread(connection))) if entries else NOTHING
     for entry in entries:
-        pages = entry.story.pages
-        ids = [UrlId(url_id(page.url)) for page in pages]
-        texts = list(portal_rows.texts(connection, ids[:PAGES_READ]))
-        sentences = (leading_sentence(blocks, parts, page.title) for page, (blocks, parts) in zip(pages, texts, strict=False))
-        sentence = next((sentence for sentence in sentences if sentence), "")
-        yield dataclasses.replace(entry, sentence=sentence, provenance=tuple(portal_rows.provenance(connection, ids)))
+        ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
+        pages = list(block_rows.pages_of(connection, ids[:PAGES_READ]))
+        titles = {page.url: page.title for page in entry.story.pages}
+        sentences = (leading_sentence(page.blocks, page.parts, titles[page.url]) for page in pages)
+        yield dataclasses.replace(
+            entry,
+            sentence=next((sentence for sentence in sentences if sentence), ""),
+            keywords=_keywords(keywords_of_all(_readings(pages), counts, KEYWORDS_ASKED)),
+            provenance=tuple(portal_rows.provenance(connection, ids)),
+        )
+
+
+def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:
+    """Pages of all sites, as many of each: they say how rare words are."""
+    sites = list(graph_rows.site_names(connection))
+    for site in sites[:PAGES_COUNTED]:
+        yield from block_rows.pages_of_site(connection, site, max(PAGES_COUNTED // len(sites), 1))
+
+
+def _readings(pages: Iterable[PageBlocks]) -> Iterator[Reading]:
+    """The pages' contents, equal ones once."""
+    seen: set[bytes] = set()
+    for page in pages:
+        if page.blocks and page.text_md5 not in seen:
+            seen.add(page.text_md5)
+            text = read(content_text(page), page.language_found or page.language.partition("-")[0])
+            if text.words:
+                yield text
+
+
+def _keywords(found: Iterable[Keyword]) -> tuple[str, ...]:
+    """Best first; one whose words are all in another is left out."""
+    texts = [keyword.text for keyword in found]
+    words = [frozenset(text.casefold().split()) for text in texts]
+    whole = [text for text, own in zip(texts, words, strict=True) if not any(own < other for other in words)]
+    return tuple(whole[:KEYWORDS])
 
 
 def relevance_of(connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]) -> dict[Url, float]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
 from periplus.model.freshness import READ
-from periplus.model.page import Block, Part
 from periplus.model.portal import Decisions, EntryKey, Portal, Provenance, Verdict
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite.contents import Contents
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS portal (name TEXT PRIMARY KEY, settings TEXT NOT NULL, built REAL NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -123,10 +121,3 @@ def _is_feed(url: str, media_type: str) -> bool:
         return True
     named = any(word in url.lower().rpartition("://")[2].partition("/")[2] for word in ("feed", "rss", "atom"))
     return named and media_type in ("", "application/xml", "text/xml", "application/json")
-
-
-def texts(connection: sqlite3.Connection, ids: Sequence[UrlId]) -> Iterator[tuple[tuple[Block, ...], tuple[Part, ...] | None]]:
-    """The blocks of each page, and what they are for; none where nothing was kept."""
-    contents = Contents(connection)
-    for url_id in ids:
-        yield contents.blocks(url_id), contents.parts(url_id)
