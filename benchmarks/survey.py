@@ -1,7 +1,7 @@
 """What does a campaign over real documentation sites find under each rule of choice, against the best that could be found? And what does a kill cost?
 
 Manuals of Debian packages are served on loopback by nginx, each as a host of its own. Every rule gets the same pages. The optimum is the best choice
-of breadth-first prefixes by somebody who knows every page, reckoned from the files (quality/bandits), where addresses without a file cost nothing.
+of breadth-first prefixes by somebody who knows every page, reckoned from the files (survey_optimum).
 
     python benchmarks/survey.py --root / --pages 1000 --svg survey.svg     the packages as they are installed; or where they are unpacked
 """
@@ -23,13 +23,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 from measure import table
 from serving import Server, Site, serve
 
 sys.path.append(str(Path(__file__).parent.parent / "quality" / "bandits"))
-from manuals import SITES, manual
-from worlds import optimum
+from manuals import SITES
+from survey_optimum import best as optimum
 
 from periplus.api import survey_live, survey_plan
 from periplus.api.survey_choice import chooser_of
@@ -72,12 +71,7 @@ def main() -> None:
         if name not in {*SELF_LINKING, *options.without} and (options.root / folder / start.lstrip("/")).is_file()
     ]
     sites = [Site(f"{name}.test", options.root / SITES[name][0], SITES[name][1]) for name in names]
-    known = [found for name in names if (found := manual(name, options.root)) is not None]
-    counts = np.full((1, len(known), options.pages), -1, np.int32)
-    for row, one in zip(counts[0], known, strict=True):
-        yields = one.yields()[: options.pages]
-        row[: len(yields)] = yields
-    best = int(optimum(counts, options.pages)[0])
+    best = optimum(sites, options.pages)
     print(f"{len(sites)} sites: {', '.join(names)}; {options.pages} pages; offline optimum {best:,} links", flush=True)
     with tempfile.TemporaryDirectory(prefix="periplus-survey-") as temp, serving(sites, Path(temp)) as server:
         found = [campaign(server, Path(temp), rule, options.pages, kills=0) for rule in options.rules]

@@ -1,0 +1,74 @@
+"""What could be found at best in a budget of pages, on sites that lie on this disk? Each read breadth first as a campaign would see it."""
+
+from __future__ import annotations
+
+import mimetypes
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+from serving import Site
+
+sys.path.append(str(Path(__file__).parent.parent / "quality" / "bandits"))
+from worlds import optimum
+
+from periplus.document.formats.table import may_be_read
+from periplus.document.understand import understand
+from periplus.model.page import FOLLOWED_KINDS, Document
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import Url
+from periplus.schedule.bandit.reward import CLICKED
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import path_and_query
+
+TYPES = {".xhtml": "application/xhtml+xml", ".md": "application/octet-stream"}  # where nginx thinks otherwise than Python
+
+
+def best(sites: Sequence[Site], pages: int) -> int:
+    """New external links of the best choice of breadth-first prefixes of `pages` pages together; dead links cost a page, as they do a crawl."""
+    counts = np.full((1, len(sites), pages), -1, np.int32)
+    for row, site in zip(counts[0], sites, strict=True):
+        yields = breadth_first(site, pages)
+        row[: len(yields)] = yields
+    return int(optimum(counts, pages)[0])
+
+
+def breadth_first(site: Site, most: int) -> list[int]:
+    """New external links of each of the first `most` pages."""
+    base = f"http://{site.name}"
+    paths, known, seen, yields = [site.start], {site.start}, set[int](), list[int]()
+    for path in paths:  # links are appended as they are met: layer by layer
+        if len(yields) >= most:
+            break
+        document = page(site, base, path)
+        fresh = {int(url_id(link.target)) for link in document.links if link.kind in CLICKED and not link.target.startswith(base + "/")} if document else set()
+        yields.append(len(fresh - seen))
+        seen |= fresh
+        for link in document.links if document else ():
+            if link.kind in FOLLOWED_KINDS and not link.nofollow and link.target.startswith(base + "/"):
+                target = path_and_query(link.target)
+                if target not in known:
+                    known.add(target)
+                    paths.append(target)
+    return yields
+
+
+def page(site: Site, base: str, path: str) -> Document | None:
+    """The page that the server sends for a path; None: nothing that is read."""
+    file = site.root / unquote(path.partition("?")[0]).lstrip("/")
+    if file.is_dir():
+        file = file / "index.html"
+    if not file.is_file():
+        return None
+    media_type = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    if not may_be_read(media_type, file.read_bytes()[:4096]):
+        return None
+    return understand(Url(base + path), Fetched(200, Headers((("content-type", media_type),)), file.read_bytes()))
+
+
+if __name__ == "__main__":
+    for name, root, start in (argument.split(",") for argument in sys.argv[1:]):
+        yields = breadth_first(Site(name, Path(root), start), 1000)
+        print(name, len(yields), sum(yields), sorted(((count, place) for place, count in enumerate(yields)), reverse=True)[:3])
