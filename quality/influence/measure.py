@@ -68,9 +68,11 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
             figures.append(Figure(short, found.value, None, data))
             figures.append(Figure(short + ", of the bound", found.value / found.lp_bound, None if wish.by_posts else BOUND_AIM, data))
     for sites in SITES:
-        ahead = holdout(cascades, ReadingWish(Objective.DL, sites))
-        print(f"  dl {sites} sites, later half: {ahead.later[-1]:.4f}, in hindsight {ahead.hindsight:.4f}, busiest {ahead.most_posts[-1]:.4f}")
-        figures.append(Figure(f"{name}, dl, {sites}, later half", ahead.later[-1], HOLDOUT_AIMS[sites] if name != "made" else None, data))
+        for for_future in (False, True):
+            ahead = holdout(cascades, ReadingWish(Objective.DL, sites, for_future=for_future))
+            how = "for the future" if for_future else "as it is"
+            print(f"  dl {sites} sites {how}, later half: {ahead.later[-1]:.4f}, in hindsight {ahead.hindsight:.4f}, busiest {ahead.most_posts[-1]:.4f}")
+            figures.append(Figure(f"{name}, dl, {sites}, later half, {how}", ahead.later[-1], HOLDOUT_AIMS[sites] if name != "made" else None, data))
     return figures
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-import stored
 from figures import Figure, digest_of, write
-from newsweb import NewsRecipe, NewsWeb, news_web
 
+import stored
+from newsweb import NewsRecipe, NewsWeb, news_web
 from periplus.api.stories import stories_of
 from periplus.model.story import DateSource, Stories
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from periplus.analyse.influence import Coverage, Floats, Ints, best_of, gains, lazy_greedy, value_of, values_of
+from periplus.analyse.influence import Coverage, Floats, Ints, best_of, gains, lazy_greedy, newer_first, value_of, values_of
 from periplus.analyse.influence_bounds import NEAR_ENOUGH, best_of_few, bound_at, programme_bound, tightened
 from periplus.model.story import Cascades, Chosen, Influence
 
@@ -20,15 +20,21 @@ WHOLE = 1e-6  # a bound that falls short of a whole number by less is that numbe
 PROVED = 0.998  # of the bound: the linear programme takes seconds, and is asked only where prices alone prove less
 
 
-def influence_of(cascades: Cascades, cover: Coverage, budget: float, rng: random.Random) -> Influence:
-    """The sites of most value within the budget. cover: of these cascades. Same generator, same choice."""
+def influence_of(cascades: Cascades, cover: Coverage, budget: float, rng: random.Random, *, for_future: bool = False) -> Influence:
+    """The sites of most value within the budget. cover: of these cascades. Same generator, same choice.
+
+    for_future: newer stories count more, and nothing is exchanged, since what fits these stories best fits the next ones less (of 6,331
+    stories, the later half: .722, .811, .894 at 20, 40, 100 sites, with exchanges .713, .804, .892).
+    """
     unit = bool((cover.costs == 1).all())
-    by_rule = {rule: lazy_greedy(cover, budget, by_ratio=rule == "ratio") for rule in (("benefit",) if unit else ("benefit", "ratio"))}
+    ranked = newer_first(cover, cascades) if for_future else cover
+    by_rule = {rule: lazy_greedy(ranked, budget, by_ratio=rule == "ratio") for rule in (("benefit",) if unit else ("benefit", "ratio"))}
     rule = max(by_rule, key=lambda name: by_rule[name].value)
-    sites, swaps = swapped(cover, by_rule[rule].sites, budget)
-    sites = kicked(cover, sites, budget, rng)
+    sites, swaps = (by_rule[rule].sites, 0) if for_future else swapped(cover, by_rule[rule].sites, budget)
+    sites = sites if for_future else kicked(cover, sites, budget, rng)
     online, _, _ = bound_at(cover, best_of(cover, sites), budget)
-    sites, bound = _proved(cover, sites, budget)
+    proved, bound = _proved(cover, sites, budget)
+    sites = sites if for_future else proved
     value = value_of(cover, sites)
     if bool((cover.values == np.floor(cover.values)).all()):  # then so is the value of every choice
         online, bound = (max(float(np.floor(part + WHOLE)), value) for part in (online, bound))

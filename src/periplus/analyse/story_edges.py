@@ -24,7 +24,7 @@ SAME_STORY = 0.2  # cosine from which two pages without a line in common may be 
 PART_COSINE = 0.1  # of less, shared text is a formula (a licence, an agency's note)
 CITE_COSINE = 0.03  # a page that cites a story shares at least a name with it
 OLD_COSINE = 0.35  # from which an old page that is cited is part of the story
-STANDS_OUT = 1.5  # times the second story that a page has parts of
+STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0  # times the second story that a page has parts of: of two, of more
 NEIGHBOURS_MOST = 60  # of a page that are compared with one another
 LEAST_WORDS = 15  # a shorter page says too little to be doubted
 TRUSTED = frozenset(DateSource) - {DateSource.LAST_MODIFIED, DateSource.FIRST_SEEN}
@@ -144,7 +144,7 @@ def _stories_of(weights: Mapping[int, float], alike: Mapping[Pair, float], words
     groups = [[near[place] for place in np.flatnonzero(tells[:, at] & (tells.sum(axis=1) == 1)).tolist()] for at in range(len(tellers))]
     groups.sort(key=lambda group: (-max(weights[other] for other in group), group[0]))
     best, second = (max(weights[other] for other in group) for group in groups[:2])
-    return set(groups[0]) if best >= STANDS_OUT * second else None
+    return set(groups[0]) if best >= (STANDS_OUT if len(tellers) == 2 else STANDS_OUT_OF_MANY) * second else None
 
 
 def _related(pages: Sequence[int], alike: Mapping[Pair, float], words: Words) -> NDArray[np.bool_]:

@@ -42,6 +42,7 @@ class ReadingWish:
     objective: Objective = Objective.DL
     budget: float = 20
     by_posts: bool = False
+    for_future: bool = False  # newer stories count more
 
 
 _WISH = ReadingWish()
@@ -76,7 +77,7 @@ def influence(cascades: Cascades | Stories, wish: ReadingWish = _WISH) -> Influe
     """The sites of most value within the budget, in the order of choice, with the bounds that no choice can pass."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
     cover = coverage(given, wish.objective, by_posts=wish.by_posts)
-    return influence_of(given, cover, _budget(given, wish), random.Random(SEED))
+    return influence_of(given, cover, _budget(given, wish), random.Random(SEED), for_future=wish.for_future)
 
 
 def holdout(cascades: Cascades, wish: ReadingWish = _WISH) -> Holdout:

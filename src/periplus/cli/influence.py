@@ -25,6 +25,7 @@ POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget
 @click.option("--objective", type=click.Choice(("dl", "dt", "pa")), default="dl", show_default=True, help="See stories at all; early; before most sites.")
 @click.option("--cost", type=click.Choice(("unit", "posts")), default="unit", show_default=True, help="What reading a site costs: one, or its posts.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), help="With --cost posts: posts to read, or their share below 1 (0.1).")
+@click.option("--future", is_flag=True, help="Choose for the stories to come: newer ones count more, and the past is not fitted to the last.")
 @click.option("--holdout", is_flag=True, help="Also choose by the earlier half of the stories and score on the later half.")
 @click.option("--cascades", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="A file of cascades instead of a collection; see above.")
 @click.option("--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story.")
@@ -55,7 +56,7 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
         raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
     format = "json" if flags["as_json"] else format
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
-    wish = work.ReadingWish(objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts)
+    wish = work.ReadingWish(objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"])
     given = _cascades(collection, flags)
     found = work.influence(given, wish)
     ahead = work.holdout(given, wish) if flags["holdout"] else None
