@@ -69,7 +69,7 @@ class _Watch:
     def take(self, rows: list[VisitRow]) -> None:
         for row in rows:
             self.last = row.id
-            if row.run_id != self.run_id:
+            if row.run_id != self.run_id or row.outcome == "skipped":
                 continue
             self.asked += 1
             if row.purpose != "page":

@@ -1,0 +1,182 @@
+"""Who is let in, what an answer may do, and which forms are taken: the interface's doors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interface import client, sealed
+from periplus.errors import UsageError
+from periplus.jobs.presets import folder_name, gone_on, starts_of, wished
+from periplus.store.sqlite.job_queue import JobQueue
+from periplus.ui.safety import FORM_BYTES, TRIES, Locks, is_ours, needs_token
+from stored import page, stored
+
+OURS = "127.0.0.1:8321"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    stored(tmp_path / "e.periplus", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("host", "needed"), [("127.0.0.1", False), ("::1", False), ("localhost", False), ("127.9.9.9", False), ("0.0.0.0", True), ("::", True), ("10.0.0.1", True)]
+)
+def test_only_this_machines_own_addresses_need_no_token(host, needed):
+    assert needs_token(host) is needed
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8321", "localhost:8321", "[::1]:8321", "192.168.1.7", "crawls.example.org"])
+def test_an_address_or_a_name_of_ours_is_answered(host):
+    assert is_ours(host, ("crawls.example.org",))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[", "127.0.0.1@evil.example", "xcrawls.example.org"])
+def test_a_foreign_name_is_refused_whatever_it_resolves_to(host, folder):
+    assert not is_ours(host, ("crawls.example.org",))
+    assert client(folder).get("/", headers={"host": host}).status_code == 421
+
+
+def test_every_answer_says_what_it_may_not_do(folder):
+    for path in ("/", "/jobs", "/c/e/live", "/c/e/t/pages", "/nothing", "/c/none/live", "/static/ui.js", "/c/e/t/pages.csv", "/c/e/picture.svg"):
+        answer = client(folder).get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy, path
+        assert "unsafe-eval" not in policy, path
+        assert "script-src 'unsafe" not in policy, path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "same-origin"
+
+
+def test_a_script_runs_only_by_a_nonce_that_is_new_each_time(folder):
+    asking = client(folder)
+    one, other = asking.get("/"), asking.get("/")
+    nonces = [answer.headers["content-security-policy"].split("'nonce-")[1].split("'")[0] for answer in (one, other)]
+    assert nonces[0] != nonces[1]
+    assert f'nonce="{nonces[0]}"' in one.text
+    assert one.text.count("<script") == 1
+    assert " style=" not in one.text
+    assert " on" + "click" not in one.text
+
+
+def test_nothing_is_loaded_from_elsewhere(folder):
+    text = client(folder).get("/c/e/t/pages").text
+    assert "//" not in text.replace("https://e.org", "").replace("https%3A//", "")
+
+
+def test_a_form_without_the_seal_changes_nothing(folder):
+    asking = client(folder)
+    for form in ({}, {"seal": "x" * 32}, {"seal": ""}):
+        assert asking.post("/new", data={"url": "example.org"} | form).status_code == 403
+    assert JobQueue(folder).open_jobs() == 0
+
+
+def test_a_form_that_comes_from_another_place_is_refused(folder):
+    asking = client(folder)
+    form = {"url": "example.org", "seal": sealed(asking)}
+    assert asking.post("/new", data=form, headers={"origin": "https://evil.example"}).status_code == 403
+    assert asking.post("/new", data=form, headers={"origin": "null"}).status_code == 403
+    assert asking.post("/new", data=form, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert asking.post("/new", data=form, headers={"origin": f"http://{OURS}", "sec-fetch-site": "same-origin"}).status_code == 303
+
+
+def test_another_process_seal_is_refused(folder):
+    assert client(folder).post("/new", data={"url": "example.org", "seal": sealed(client(folder))}).status_code == 403
+
+
+def test_a_form_is_bounded_and_must_be_one(folder):
+    asking = client(folder)
+    seal = sealed(asking)
+    assert asking.post("/new", data={"seal": seal, "url": "x" * FORM_BYTES}).status_code == 413
+    assert asking.post("/new", content=b"\xff\xfe=%ff").status_code == 400
+    assert asking.post("/new", content="&".join(f"a{number}=1" for number in range(500))).status_code == 400
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_not_understood(method, folder):
+    assert client(folder).request(method, "/").status_code == 405
+
+
+def test_get_never_changes_anything(folder):
+    asking = client(folder)
+    for path in ("/new", "/jobs/change", "/c/e/stop", "/c/e/resume"):
+        assert asking.get(path).status_code in (404, 405), path
+
+
+def test_without_the_token_only_the_login_page_answers(folder):
+    asking = client(folder, token="lantern-at-sea")
+    for path in ("/", "/jobs", "/c/e/live", "/c/e/t/pages.csv", "/c/e/events", "/search?q=a", "/nothing"):
+        answer = asking.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login"), path
+    assert asking.get("/login").status_code == 200
+    assert asking.post("/new", data={"url": "example.org"}).status_code == 403
+
+
+def test_the_token_opens_and_its_cookie_is_for_us_alone(folder):
+    asking = client(folder, token="lantern-at-sea")
+    assert asking.post("/login", data={"token": "wrong-one", "seal": sealed(asking, "/login")}).status_code == 403
+    answer = asking.post("/login", data={"token": "lantern-at-sea", "seal": sealed(asking, "/login")})
+    cookie = answer.headers["set-cookie"].lower()
+    assert answer.status_code == 303
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "lantern" not in cookie
+    assert asking.get("/").status_code == 200
+    assert client(folder, token="another-token").get("/", headers={"cookie": answer.headers["set-cookie"].split(";")[0]}).status_code == 303
+
+
+def test_after_many_wrong_tokens_even_the_right_one_waits():
+    locks = Locks("lantern-at-sea")
+    assert not any(locks.opens(f"guess {number}") for number in range(TRIES))
+    assert not locks.opens("lantern-at-sea")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "file:///etc/passwd", "javascript:alert(1)", "mailto:a@b.c", "--allow-private", "http://user:pass@e.org/", "user@e.org", "e.org -o/tmp/x", "http://"],
+)
+def test_only_addresses_of_sites_become_starts(text):
+    with pytest.raises(UsageError):
+        wished({"url": text})
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc", "a/b", "-o", "", ".hidden", "a..b", "x" * 200, "a\nb"])
+def test_a_collection_stays_in_its_folder(name):
+    with pytest.raises(UsageError):
+        folder_name(name)
+
+
+def test_a_wish_becomes_the_command_that_one_would_type():
+    form = {"url": "example.org", "max_pages": "50", "delay": "2.5", "exclude": "/cal/", "include": "", "name": "my site"}
+    assert wished(form).line == "periplus crawl https://example.org/ -o 'my site.periplus' --max-pages 50 --delay 2.5 --exclude=/cal/"
+    assert wished({"url": "example.org", "preset": "check"}).order.command == ("check", "https://example.org/", "-c", "example.org.periplus")
+    assert wished({"url": "a.org\nb.org", "preset": "set", "name": "two"}).order.command == ("crawl", "https://a.org/", "https://b.org/", "-o", "two.periplus")
+
+
+@pytest.mark.parametrize(
+    "form", [{"delay": "0.01"}, {"max_pages": "-1"}, {"max_pages": "x"}, {"exclude": "("}, {"every": "second"}, {"preset": "none"}, {"url": "a.org b.org"}]
+)
+def test_a_wish_that_cannot_be_is_refused_with_a_sentence(form):
+    with pytest.raises(UsageError):
+        wished({"url": "example.org"} | form)
+
+
+def test_no_field_lifts_a_rule():
+    form = dict.fromkeys(("allow_private", "ignore_robots", "mine", "insecure", "resolve", "per_host", "fresh"), "1")
+    assert wished({"url": "example.org"} | form).order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
+
+
+def test_going_on_replaces_the_limits_that_are_named():
+    before = ("crawl", "https://e.org/", "-o", "e.periplus", "--max-pages", "10", "--exclude=/x", "--delay", "1")
+    assert gone_on(before, {"max_pages": "20", "exclude": "/y"}).command == (
+        "crawl", "https://e.org/", "-o", "e.periplus", "--delay", "1", "--max-pages", "20", "--exclude=/y",
+    )  # fmt: skip
+    assert gone_on(before, {}).command == before
+
+
+def test_starts_are_told_once_and_in_order():
+    assert starts_of("b.org a.org  https://b.org/") == ("https://b.org/", "https://a.org/")

@@ -1,0 +1,282 @@
+"""The interface's screens, asked for without a browser: what they show, in HTML and as JSON, and what their forms do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from interface import client, sealed
+from periplus.model.job import JobOrder, JobState
+from periplus.store.sqlite.job_queue import JobQueue
+from periplus.ui.live import figures, works_on
+from periplus.ui.pages import decoded
+from periplus.ui.places import places
+from periplus.ui.rendering import query, seen, web_link
+from periplus.ui.searching import pieces
+from stored import NOW, page, stored
+
+HOME = "https://e.org/"
+SITE = {
+    HOME: page("Home of lanterns", "/a", "/b", "/gone"),
+    "https://e.org/a": page("Alpha", "/b/c"),
+    "https://e.org/b": page("Beta", "/"),
+    "https://e.org/b/c": page("Gamma", "/"),
+    "https://e.org/gone": 404,
+}
+PAGE = "/c/e/page?url=https%3A%2F%2Fe.org%2F"
+SCREENS = ("/", "/jobs", "/search?q=alpha", "/c/e/live", "/c/e/map", "/c/e/t/pages", PAGE, PAGE + "&view=visits", "/c/e/search?q=alpha", "/c/e/compare")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    stored(tmp_path / "e.periplus", SITE, [HOME])
+    return tmp_path
+
+
+@pytest.fixture
+def queue(folder: Path):
+    queue = JobQueue(folder)
+    yield queue
+    queue.close()
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_every_screen_has_landmarks_a_title_and_its_json(folder, path):
+    answer = client(folder).get(path)
+    assert answer.status_code == 200, answer.text
+    for part in ('<html lang="en">', "<main", "<nav", 'class="skip" href="#main"', "<h1>", "<title>"):
+        assert part in answer.text, part
+    json = client(folder).get(path, headers={"accept": "application/json"})
+    assert json.headers["content-type"] == "application/json"
+    assert isinstance(json.json(), dict)
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_every_field_has_its_label_and_every_id_is_one(folder, path):
+    text = client(folder).get(path).text
+    ids = re.findall(r'\sid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', text))
+    outside = re.sub(r"<label\b.*?</label>", "", text, flags=re.DOTALL)
+    for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", outside):
+        assert 'type="hidden"' in field or any(f'id="{name}"' in field for name in labelled), field
+
+
+def test_collections_are_listed_with_their_state(folder):
+    (row,) = client(folder).get("/?format=json").json()["collections"]
+    assert (row["name"], row["state"], row["fetched"], row["known"], row["dead"]) == ("e", "done", 4, 5, 1)
+
+
+def test_a_collection_that_cannot_be_read_is_named_with_its_fault(folder):
+    (folder / "bad.periplus").mkdir()
+    (folder / "bad.periplus" / "collection.db").write_bytes(b"no database at all" * 100)
+    rows = {row["name"]: row for row in client(folder).get("/?format=json").json()["collections"]}
+    assert "cannot be read" in rows["bad"]["fault"]
+    assert rows["e"]["fault"] == ""
+
+
+def test_two_collections_of_one_name_are_told_apart(tmp_path):
+    for part in ("one", "two"):
+        stored(tmp_path / part / "e.periplus", {HOME: page("Home")}, [HOME])
+    named = places([tmp_path / "one", tmp_path / "two"]).collections()
+    assert list(named) == ["e", "e 2"]
+    assert named["e"].parent.name == "one"
+    assert places([tmp_path / "one" / "e.periplus", tmp_path / "one"]).collections() == {"e": tmp_path / "one" / "e.periplus"}
+
+
+def test_one_field_begins_a_crawl(folder, queue):
+    asking = client(folder)
+    answer = asking.post("/new", data={"url": "example.org", "seal": sealed(asking)})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/c/example.org/live")
+    (job,) = queue.jobs()
+    assert job.order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
+    assert "It waits for a worker" in asking.get("/c/example.org/live").text
+
+
+def test_a_period_makes_a_schedule_too(folder, queue):
+    asking = client(folder)
+    asking.post("/new", data={"url": "example.org", "preset": "check", "every": "week", "seal": sealed(asking)})
+    (schedule,) = queue.schedules()
+    assert (schedule.period_s, schedule.order.kind, queue.open_jobs()) == (604_800.0, "check", 1)
+
+
+def test_what_is_no_site_is_refused_beside_the_form(folder, queue):
+    asking = client(folder)
+    answer = asking.post("/new", data={"url": "not a url://", "seal": sealed(asking)})
+    assert answer.status_code == 400
+    assert 'role="alert"' in answer.text
+    assert queue.open_jobs() == 0
+
+
+def test_the_command_line_is_shown_without_doing_it(folder, queue):
+    answer = client(folder).get("/", params={"url": "example.org", "max_pages": "5"})
+    assert "periplus crawl https://example.org/ -o example.org.periplus --max-pages 5" in answer.text
+    assert queue.open_jobs() == 0
+
+
+def test_jobs_are_cancelled_repeated_and_scheduled(folder, queue):
+    asking = client(folder)
+    seal = sealed(asking)
+    job = queue.add(JobOrder(("check", "-c", "e.periplus")), NOW)
+    assert asking.post("/jobs/change", data={"what": "cancel", "job": job.id, "seal": seal}).status_code == 303
+    assert queue.job(job.id).state is JobState.CANCELLED
+    asking.post("/jobs/change", data={"what": "again", "job": job.id, "seal": seal})
+    assert queue.open_jobs() == 1
+    asking.post("/jobs/change", data={"what": "schedule", "collection": "e", "kind": "refresh", "every": "day", "seal": seal})
+    (schedule,) = queue.schedules()
+    assert schedule.order.command == ("refresh", "-c", "e.periplus")
+    asking.post("/jobs/change", data={"what": "pause", "schedule": schedule.id, "seal": seal})
+    assert queue.schedules()[0].paused
+    asking.post("/jobs/change", data={"what": "forget", "schedule": schedule.id, "seal": seal})
+    assert queue.schedules() == []
+    for form in ({"what": "burn"}, {"what": "cancel", "job": "x"}, {"what": "schedule", "collection": "e", "kind": "crawl", "every": "day"}):
+        assert asking.post("/jobs/change", data=form | {"seal": seal}).status_code == 400
+
+
+def test_a_crawl_is_stopped_and_gone_on_with(folder, queue):
+    asking = client(folder)
+    seal = sealed(asking)
+    assert asking.post("/c/e/stop", data={"seal": seal}).status_code == 400, "nothing runs"
+    asking.post("/c/e/resume", data={"seal": seal})
+    (job,) = queue.jobs()
+    assert job.order.command == ("crawl", HOME, "-o", "e.periplus")
+    asking.post("/c/e/stop", data={"seal": seal})
+    assert queue.job(job.id).state is JobState.CANCELLED
+    asking.post("/c/e/resume", data={"seal": seal, "max_pages": "7"})
+    assert queue.jobs()[0].order.command == ("crawl", HOME, "-o", "e.periplus", "--max-pages", "7")
+
+
+def test_a_finished_crawl_says_how_it_ended(folder):
+    found = client(folder).get("/c/e/live?format=json").json()
+    assert found["moment"]["state"] == "done"
+    text = client(folder).get("/c/e/live").text
+    assert "state-done" in text
+    assert 'href="/c/e/t/pages?state=invalid"' in text
+
+
+def test_a_run_that_never_ended_and_that_nobody_works_on_was_killed(tmp_path):
+    stored(tmp_path / "k.periplus", {HOME: page("Home")}, [HOME], state="running")
+    assert client(tmp_path).get("/c/k/live?format=json").json()["moment"]["state"] == "killed"
+
+
+def test_the_counters_are_filters_that_add_up(folder):
+    from periplus.api.watching import Watchers
+
+    moment = Watchers().look(folder / "e.periplus")
+    counts = {word: (count, where) for word, count, where in figures(moment)}
+    asking = client(folder)
+    for count, where in counts.values():
+        assert asking.get(f"/c/e/t/pages{where or '?'}&format=json").json()["count"]["rows"] == count
+
+
+def test_a_watcher_who_looks_twice_reads_only_what_is_new(folder):
+    from periplus.api.watching import Watchers
+
+    watchers = Watchers()
+    one, other = watchers.look(folder / "e.periplus"), watchers.look(folder / "e.periplus")
+    assert one is other
+    assert one.asked == 5
+    assert [visit.url for visit in one.errors] == ["https://e.org/gone"]
+
+
+def test_events_are_numbered_and_whole(folder):
+    from periplus.ui.live import _sequence
+
+    assert [_sequence(said) for said in ("", "7", "x", "9" * 20, "-1", "٣")] == [0, 7, 0, 0, 0, 0]
+
+
+def test_a_job_belongs_to_the_collection_that_its_command_names(folder, queue):
+    known = places([folder]).collections()
+    mine = queue.add(JobOrder(("refresh", "-c", "e.periplus")), NOW)
+    other = queue.add(JobOrder(("refresh", "-c", "ee.periplus")), NOW)
+    assert works_on(mine, "e", known)
+    assert not works_on(other, "e", known)
+
+
+def test_a_page_is_shown_with_its_links_and_copies(folder):
+    found = client(folder).get("/c/e/page?url=https://e.org/b&format=json").json()
+    assert [link["source"] for link in found["inlinks"]] == [HOME]
+    assert [link["target"] for link in found["outlinks"]] == [HOME]
+    assert client(folder).get("/c/e/page?url=https://nowhere.org/").status_code == 400
+    assert client(folder).get("/c/e/page?url=javascript:alert(1)").status_code == 400
+    assert client(folder).get(PAGE + "&view=nothing").status_code == 400
+
+
+def test_a_stored_source_is_text_and_its_file_is_opened_by_no_browser(folder):
+    text = client(folder).get(PAGE + "&view=source").text
+    assert "&lt;title&gt;Home of lanterns" in text
+    raw = client(folder).get(PAGE + "&view=source&raw=1")
+    assert raw.headers["content-disposition"].startswith("attachment")
+    assert raw.headers["content-type"] == "application/octet-stream"
+    assert "sandbox" in raw.headers["content-security-policy"]
+    assert b"<title>Home of lanterns" in raw.content
+
+
+def test_blocks_say_what_they_are(folder):
+    blocks = client(folder).get(PAGE + "&view=blocks&format=json").json()["blocks"]
+    assert "Home of lanterns" in [block["text"] for block in blocks]
+
+
+def test_the_map_opens_is_searched_and_leaves_as_files(folder):
+    asking = client(folder)
+    found = asking.get("/c/e/map?find=gamma&format=json").json()
+    assert [place["url"] for place in found["found"]] == ["https://e.org/b/c"]
+    assert next(place["url"] for place in found["places"]) == HOME
+    steps = [place["step"] for place in found["places"]]
+    assert steps.count("open") == steps.count("close")
+    for ending, sign in (
+        ("xml", b"<?xml"),
+        ("xhtml", b"<!DOCTYPE"),
+        ("pdf", b"%PDF"),
+        ("svg", b"<svg"),
+        ("gexf", b"<?xml"),
+        ("json", b"{"),
+        ("graphml", b"<?xml"),
+    ):
+        answer = asking.get(f"/c/e/map.{ending}")
+        assert sign in answer.content[:200], ending
+        assert answer.headers["content-disposition"].startswith("attachment")
+        assert "sandbox" in answer.headers["content-security-policy"]
+    assert asking.get("/c/e/map.exe").status_code == 400
+    assert asking.get("/c/e/map?nodes=0").status_code == 400
+    assert asking.get("/c/e/picture.svg?by=colour").status_code == 400
+
+
+def test_a_search_marks_what_it_found(folder):
+    text = client(folder).get("/c/e/search?q=lanterns").text
+    assert "<mark>lanterns</mark>" in text
+    assert client(folder).get("/search?q=lanterns&format=json").json()["found"][0]["result"]["total"] == 1
+    assert client(folder).get("/c/e/search?q=lanterns&at=0").status_code == 400
+
+
+def test_marks_cut_a_text_into_pieces():
+    assert list(pieces("a lamp at sea", ((2, 6), (10, 13)))) == [("a ", False), ("lamp", True), (" at ", False), ("sea", True), ("", False)]
+
+
+def test_runs_are_compared(folder):
+    assert "one run only" in client(folder).get("/c/e/compare").text
+    found = client(folder).get("/c/e/compare?before=1&after=1&format=json").json()
+    assert found["comparison"]["unchanged"] == 4
+    assert client(folder).get("/c/e/compare?before=99&after=1").status_code == 400
+
+
+def test_a_crawled_text_is_only_text():
+    assert web_link("javascript:alert(1)") == "javascript:alert(1)"
+    assert (
+        str(web_link('https://e.org/"><b>'))
+        == '<a href="https://e.org/&#34;&gt;&lt;b&gt;" rel="noopener noreferrer nofollow">https://e.org/&#34;&gt;&lt;b&gt;</a>'
+    )
+    assert seen("a\u202eb\x00c\nd") == "abc\nd"
+
+
+def test_an_address_keeps_what_is_not_changed_and_forgets_the_page_that_was_turned():
+    assert query({"q": "a b", "at": "3"}, sort="-size") == "?q=a+b&sort=-size"
+    assert query({"q": "a", "at": "3"}, at=4) == "?q=a&at=4"
+    assert query({"q": "a"}, q=None) == "?"
+
+
+def test_a_source_in_an_unknown_encoding_is_read_all_the_same():
+    assert decoded("á".encode("cp1250"), "windows-1250") == "á"
+    assert decoded(b"a", "no-such-encoding") == "a"

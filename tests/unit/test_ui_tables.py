@@ -1,0 +1,164 @@
+"""Tables of the interface: filters, order, facets, pages and files say the same; the address holds all of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from interface import client
+from periplus.api.browsing import SOURCES, TABLES, Browser, Wish
+from periplus.errors import UsageError
+from periplus.store.sqlite.browsing import condition
+from periplus.ui.tables import SCREENS
+from stored import page, stored
+
+HOME = "https://e.org/"
+SITE = {
+    HOME: page("Home", "/a", "/b", "/gone", "https://other.org/x", "/moved"),
+    "https://e.org/a": page("Alpha", "/b", "/gone"),
+    "https://e.org/b": page("Beta <b>", "/", head='<meta name="description" content="of beta">'),
+    "https://e.org/gone": 404,
+    "https://e.org/moved": "/b",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    stored(folder / "e.periplus", SITE, [HOME])
+    return folder
+
+
+def rows(folder: Path, address: str) -> list[dict]:
+    answer = client(folder).get(f"/c/e/t/{address}", headers={"accept": "application/json"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    names = [column["name"] for column in found["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in found["rows"]]
+
+
+def urls(folder: Path, wish: str) -> list[str]:
+    return [row["url"] for row in rows(folder, f"pages?{wish}")]
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        ("state=indexed", [HOME, "https://e.org/a", "https://e.org/b"]),
+        ("state=!indexed", ["https://e.org/gone", "https://e.org/moved", "https://other.org/x"]),
+        ("status=4xx", ["https://e.org/gone"]),
+        ("status=404", ["https://e.org/gone"]),
+        ("status=300..399", ["https://e.org/moved"]),
+        ("status=-", ["https://other.org/x"]),
+        ("title=Alpha", ["https://e.org/a"]),
+        ("title=~ALPH", ["https://e.org/a"]),
+        ("title=-&state=indexed", []),
+        ("q=beta", ["https://e.org/b"]),
+        ("q=ALPHA", ["https://e.org/a"]),
+        ("description=~beta&depth=1", ["https://e.org/b"]),
+        ("site=other.org", ["https://other.org/x"]),
+        ("depth=0", [HOME]),
+        ("in_sitemap=yes", []),
+        ("visited=1970-01&depth=0..0", [HOME]),
+        ("visited=2026", []),
+        ("state=indexed&sort=-title", ["https://e.org/", "https://e.org/b", "https://e.org/a"]),
+        ("state=indexed&sort=title&per=2", ["https://e.org/a", "https://e.org/b"]),
+        ("state=indexed&sort=title&per=2&at=2", [HOME]),
+        ("state=indexed&at=2", []),
+    ],
+)
+def test_pages_are_filtered_sorted_and_leafed_by_the_address(folder, wish, expected):
+    assert urls(folder, wish) == expected
+
+
+def test_links_know_where_they_lead(folder):
+    assert {row["target"] for row in rows(folder, "external")} == {"https://other.org/x"}
+    assert {(row["source"], row["target"]) for row in rows(folder, "dead")} == {(HOME, "https://e.org/gone"), ("https://e.org/a", "https://e.org/gone")}
+    assert {row["source"] for row in rows(folder, "links?target=https://e.org/b&kind=a")} == {HOME, "https://e.org/a"}
+
+
+def test_facets_count_what_the_filter_leaves(folder):
+    found = client(folder).get("/c/e/t/pages?depth=1&format=json").json()
+    facets = {facet["name"]: dict(map(tuple, facet["values"])) for facet in found["facets"]}
+    assert facets["state"] == {"indexed": 2, "ignored": 2, "invalid": 1}
+    assert found["count"] == {"rows": 5, "capped": False}
+
+
+@pytest.mark.parametrize("table", SCREENS)
+def test_every_table_is_shown_and_leaves_in_every_form(folder, table):
+    asking = client(folder)
+    assert asking.get(f"/c/e/t/{table}").status_code == 200
+    shown = asking.get(f"/c/e/t/{table}.jsonl").text.splitlines()
+    assert len(shown) == len(rows(folder, f"{table}?per=500"))
+    assert len(list(csv.reader(io.StringIO(asking.get(f"/c/e/t/{table}.csv").text)))) == len(shown) + 1
+    parquet = pyarrow.parquet.read_table(io.BytesIO(asking.get(f"/c/e/t/{table}.parquet").content))
+    assert parquet.num_rows == len(shown)
+    assert asking.get(f"/c/e/t/{table}.xlsx").content[:2] == b"PK"
+
+
+def test_a_file_holds_exactly_what_is_filtered_in_its_order(folder):
+    wish = "state=indexed&sort=-title"
+    lines = client(folder).get(f"/c/e/t/pages.jsonl?{wish}&per=1&at=2").text.splitlines()
+    assert [json.loads(line)["url"] for line in lines] == urls(folder, wish)
+
+
+def test_a_file_that_is_sent_is_not_kept(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert client(folder).get("/c/e/t/pages.csv").status_code == 200
+    assert client(folder).get("/c/e/t/pages.csv?status=none").status_code == 400
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "wish", ["colour=red", "sort=colour", "columns=colour", "status=abc", "status=1..x", "at=0", "at=x", "per=100000", "in_sitemap=maybe", "at=99999999"]
+)
+def test_what_cannot_be_meant_is_refused_with_a_sentence(folder, wish):
+    answer = client(folder).get(f"/c/e/t/pages?{wish}")
+    assert answer.status_code == 400
+    assert 'class="notice"' in answer.text
+
+
+def test_an_unknown_table_or_collection_is_missing(folder):
+    assert client(folder).get("/c/e/t/nothing").status_code == 404
+    assert client(folder).get("/c/none/t/pages").status_code == 404
+    assert client(folder).get("/c/e/t/pages.exe").status_code == 400
+
+
+@pytest.mark.parametrize("text", ["'", "\\", "%", "_", "' OR 1=1 --", "~'", "!'", '"', ";", "\0", "0x10", "١", "nan", "inf"])
+def test_no_text_in_a_filter_is_more_than_text(folder, text):
+    for column in ("url", "title", "status", "visited", "in_sitemap", "q", "size"):
+        answer = client(folder).get("/c/e/t/pages", params={column: text})
+        assert answer.status_code in (200, 400), (column, text)
+
+
+def test_bytes_that_are_no_text_are_taken_for_some(folder):
+    assert client(folder).get("/c/e/t/pages?q=%ff%ed%a0%bd").status_code == 200
+    assert client(folder).get("/c/%ff/live").status_code == 404
+
+
+def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder):
+    browser = Browser()
+    for table in SOURCES:
+        whole = browser.page(folder / "e.periplus", table, Wish(most=-1)).rows
+        parts = [browser.page(folder / "e.periplus", table, Wish(first=first, most=2)).rows for first in range(0, len(whole), 2)]
+        assert [row for part in parts for row in part] == list(whole)
+    assert {"pages", "issues"} <= set(TABLES)
+
+
+def test_a_condition_on_a_column_that_is_not_there_is_refused():
+    with pytest.raises(UsageError, match="choose among"):
+        condition(SOURCES["pages"], "colour", "red")
+
+
+def test_issues_are_made_once_for_one_state_of_a_collection(folder):
+    browser = Browser()
+    one = browser.page(folder / "e.periplus", "issues", Wish(conditions=(("severity", "error"),)))
+    assert len(browser._audits) == 1
+    browser.page(folder / "e.periplus", "issues", Wish())
+    assert len(browser._audits) == 1
+    assert {row[0] for row in one.rows} <= {HOME, "https://e.org/a", "https://e.org/b"}
