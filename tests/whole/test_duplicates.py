@@ -13,6 +13,7 @@ from periplus.api.collection import open_collection
 from periplus.cli.main import main
 from periplus.document.digest import without_marks
 from periplus.model.duplicates import Ground, Likeness
+from stored import stored
 from testweb import serve
 from testweb.site import Page, Site, Web
 from testweb.tongues import TEXTS, written
@@ -120,3 +121,20 @@ def test_the_command_tells_groups_in_text_json_and_rows(kept):
     assert sorted(row["url"] for row in rows) == sorted(texts)
     assert sum(row["represents"] == "True" for row in rows) == len(TEXTS)
     assert run(main, ["duplicates", "nowhere.test", "-c", str(folder)]).exit_code == 2
+
+
+def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
+    paragraphs = [f"<p>The lighthouse of harbour {name} stands on a rock, and its light is seen from far away.</p>" for name in "abcdefgh"]
+    page = "<!doctype html><title>{0}</title><h1>{0}</h1>{1}"
+    home = page.format("Home", '<a href="/one">one</a> <a href="/two">two</a> <a href="/other">other</a>')
+    pages = {
+        "https://e.org/": home,
+        "https://e.org/one": page.format("Lighthouses", "".join(paragraphs)),
+        "https://e.org/two": page.format("Lighthouses", "".join(paragraphs) + "<p>A line more.</p>"),
+        "https://e.org/other": page.format("Harbours", "<p>Another harbour has a lighthouse, and nothing else is said of it here.</p>"),
+    }
+    with open_collection(stored(tmp_path / "c", pages, ["https://e.org/"])) as collection:
+        found = collection.search("lighthouse harbour")
+    assert found.total == 3
+    assert sorted((hit.title, len(hit.near)) for hit in found.hits) == [("Harbours", 0), ("Lighthouses", 1)]
+    assert {url for hit in found.hits for url in (hit.url, *hit.near)} == set(pages) - {"https://e.org/"}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from periplus.analyse.repeats import repeated
 from periplus.api import following
 from periplus.errors import StoreError
+from periplus.model.page import Part
 from periplus.model.search import Hit, Matches, SearchResult
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.search.asking import Searcher, Wish
@@ -21,6 +24,7 @@ from periplus.store.sqlite.block_rows import PageBlocks
 
 Caught = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
 
+NEAR = 0.8  # of two hits' content that is word by word the same, from which they are one hit
 EMPTY = "nothing is searchable yet: the index is being made"
 
 
@@ -74,14 +78,23 @@ class Search:
         highlighter = Highlighter(parse(query).root, languages)
         names = graph_rows.site_names(self._connection)
         pages = {page.url_id: page for page in block_rows.pages_of(self._connection, [match.url_id for match in matches.matches])}
-        for match in matches.matches:
-            page = pages.get(match.url_id)
-            if page is not None:  # else it is no page any longer, and the index will learn of it
-                yield _hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id])
+        found = [match for match in matches.matches if match.url_id in pages]  # others are no pages any longer, and the index will learn of it
+        stands_for = repeated([_content(pages[match.url_id]) for match in found], NEAR)
+        for place, match in enumerate(found):
+            if stands_for[place] == place:
+                page = pages[match.url_id]
+                near = [url_id for other, head in zip(found, stands_for, strict=True) if head == place for url_id in (other.url_id, *other.twins)]
+                others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
+                yield replace(_hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id]), near=others)
 
     def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
         facts = [graph_rows.url_facts(self._connection, url_id) for url_id in ids]
         return tuple(fact.url for fact in facts if fact is not None)
+
+
+def _content(page: PageBlocks) -> list[str]:
+    """Its content, block by block. Not marked yet: nothing."""
+    return [block.text for block, part in zip(page.blocks, page.parts or (), strict=False) if part is Part.CONTENT]
 
 
 def _hit(page: PageBlocks, score: float, twins: tuple[Url, ...], highlighter: Highlighter, site: SiteKey) -> Hit:

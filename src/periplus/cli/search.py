@@ -146,6 +146,8 @@ def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
     said = [hit.media_type.removeprefix("text/"), hit.language, utc(hit.when, "%d %B %Y").lstrip("0")]
     if hit.twins:
         said.append(f"the same text at {count_of(len(hit.twins), 'other address', 'other addresses')}")
+    if hit.near:
+        said.append(f"nearly the same at {count_of(len(hit.near), 'other address', 'other addresses')}")
     yield INDENT + click.style(" · ".join(part for part in said if part), dim=True)
 
 

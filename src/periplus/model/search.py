@@ -77,6 +77,7 @@ class Hit:
     language: str
     when: float  # last modified by the server's word, else fetched; seconds since the epoch
     twins: tuple[Url, ...]  # pages with the same text
+    near: tuple[Url, ...] = ()  # pages with nearly the same content, of those that would be hits here, and their twins
 
 
 @dataclass(frozen=True, slots=True)
