@@ -35,13 +35,21 @@ def candidates(text: Reading) -> Candidates:
     found = _grouped(places, counts, keys)
     if len(text.words) <= LONG:
         return found
-    kept = ((found.times > 1) | (found.sizes <= ONCE))[found.owner]
-    return _grouped(places[kept], counts[kept], keys[kept])
+    return _those(found, (found.times > 1) | (found.sizes <= ONCE))
 
 
 def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
     distinct, first, owner, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return Candidates(distinct, first, times, counts[first], places, counts, owner)
+
+
+def _those(found: Candidates, kept: npt.NDArray[np.bool_]) -> Candidates:
+    """Some of the candidates."""
+    at = kept[found.owner]
+    number, place = np.cumsum(kept) - 1, np.cumsum(at) - 1
+    return Candidates(
+        found.keys[kept], place[found.first[kept]], found.times[kept], found.sizes[kept], found.places[at], found.counts[at], number[found.owner[at]]
+    )
 
 
 def _found(text: Reading) -> tuple[Ints, Ints, Keys]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from periplus.analyse.keywords.candidates import Candidates, Ints
 from periplus.analyse.keywords.counts import Counts
-from periplus.analyse.keywords.reading import Reading
+from periplus.analyse.keywords.reading import LINE, PARTED, Reading
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def _where(text: Reading, found: Candidates) -> list[Floats]:
     last = np.zeros(n, np.intp)
     np.maximum.at(last, found.owner, found.places)
     width = int(text.sentences.max(initial=0)) + 1
-    sentences = np.bincount(np.unique(found.owner * width + text.sentences[found.places]) // width, minlength=n)
+    sentences = np.bincount(_distinct(found.owner * width + text.sentences[found.places]) // width, minlength=n)
     return [
         found.sizes.astype(np.float64), np.log(found.times), found.times / words, first / words, np.log1p(first), last / words, (last - first) / words,
         np.log(sentences),
@@ -90,13 +90,19 @@ def _sums(values: npt.NDArray[np.generic], begins: Ints, sizes: Ints) -> Floats:
     return sums
 
 
+def _distinct(values: Ints) -> Ints:
+    """Ascending; by sorting, which for the thousands of a text takes half the time of NumPy's table."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
 def _looks(text: Reading, found: Candidates) -> list[Floats]:
     begins = found.places[found.first]
     starts = np.ones(len(text.words), bool)
     starts[1:] = text.sentences[1:] != text.sentences[:-1]
     capital = text.capitals[found.places] & ~starts[found.places]
     inner = _sums(text.stops, begins, found.sizes)
-    joints = np.fromiter((not gap.isspace() for gap in text.gaps), bool, len(text.gaps))
+    joints = (text.kinds != PARTED) & (text.kinds != LINE)
     return [
         _mean(starts[found.places], found),
         _mean(capital, found),
@@ -160,6 +166,6 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
     free = np.flatnonzero(~text.stops)
     kept = owner[free]
     pairs = [kept[:-step] * n + kept[step:] for step in range(1, WINDOW) if len(kept) > step]
-    near = np.unique(np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)]))
-    following = np.unique(owner[:-1] * n + owner[1:])
+    near = _distinct(np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)]))
+    following = _distinct(owner[:-1] * n + owner[1:])
     return np.bincount(near // n, minlength=n).astype(np.float64), np.bincount(following % n, minlength=n), np.bincount(following // n, minlength=n)

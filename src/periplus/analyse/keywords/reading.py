@@ -21,7 +21,9 @@ Keys = npt.NDArray[np.uint64]
 MOST_WORDS = 20_000  # of one text: what a page has to say, it says before
 PARTED, JOINED, PAUSE, END, LINE = range(5)  # what stands between two words: blanks; a hyphen; a comma or bracket; a full stop; a line's end
 _WIDE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_GAPS = re.compile(rf"(\W+|(?<=[{_WIDE}])(?=\w)|(?<=\w)(?=[{_WIDE}]))")  # an ideograph is a word
+_HAS_WIDE = re.compile(f"[{_WIDE}]")
+_GAPS = re.compile(r"(\W+)")
+_WIDE_GAPS = re.compile(rf"(\W+|(?<=[{_WIDE}])(?=\w)|(?<=\w)(?=[{_WIDE}]))")  # an ideograph is a word
 _JOINTS = frozenset("-‐‑‒–'’`´\u00ad·&")
 _PARTICLE = re.compile(r"[\u3040-\u309f]")  # hiragana: endings and particles
 
@@ -107,7 +109,7 @@ _KINDS = _Kinds()
 
 def read(text: str, language: str) -> Reading:
     """language: BCP 47 primary tag; empty: not known, then words are compared as they are written, case and diacritics apart."""
-    pieces = _GAPS.split(text.replace("_", " "))
+    pieces = (_WIDE_GAPS if _HAS_WIDE.search(text) else _GAPS).split(text.replace("_", " "))
     words, gaps = pieces[0 : 2 * MOST_WORDS : 2], [*pieces[1 : 2 * MOST_WORDS : 2]]
     if words and not words[0]:
         words, gaps = words[1:], gaps[1:]
@@ -126,7 +128,7 @@ def _keys(words: Sequence[str], language: str) -> Keys:
 
 def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> Reading:
     count = len(words)
-    capitals = np.fromiter((word[0].isupper() for word in words), bool, count)
+    capitals = np.fromiter(map(str.isupper, [word[0] for word in words]), bool, count)
     kinds = np.fromiter(map(_KINDS.__getitem__, gaps), np.int8, count)
     follows = np.append(capitals[1:], True) if count else capitals
     pauses = (kinds == PAUSE) | (kinds == END) | ((kinds == LINE) & follows)  # a wrapped line goes on in lower case
