@@ -58,6 +58,9 @@ SOURCES = {  # name: (how a page begins, how it ends, words in a sentence, sente
 }
 
 
+OTHERS = 0.03  # words of other topics, which every page has
+
+
 class Made(NamedTuple):
     """A text, and what it is about."""
 
@@ -84,20 +87,20 @@ def _text(rng: random.Random, topic: str, language: str, source: str) -> str:
     own = _own_words(topic, language, source)
     others = [word for other in TOPICS[language] if other != topic for word in _own_words(other, language, source)]
     common = _ordered(COMMON[language].split(), source)
-    said = []
-    for _ in range(rng.randint(*sentences)):
-        line = [_word(rng, own, others, common, share) for _ in range(rng.randint(*words))]
-        said.append(" ".join(line).capitalize() + ".")
+
+    def word() -> str:
+        chance = rng.random()
+        if chance < share:
+            return _early(rng, own, 3.0) + rng.choice(ENDINGS[language])
+        return rng.choice(others) if chance < share + OTHERS else _early(rng, common, 4.0)
+
+    said = [" ".join(word() for _ in range(rng.randint(*words))).capitalize() + "." for _ in range(rng.randint(*sentences))]
     return f"{begin}\n{' '.join(said)}\n{end}"
 
 
-def _word(rng: random.Random, own: list[str], others: list[str], common: list[str], share: float) -> str:
-    chance = rng.random()
-    if chance < share:
-        return own[min(int(rng.expovariate(3.0 / len(own))), len(own) - 1)] + rng.choice(ENDINGS[language])
-    if chance < share + 0.03:  # every page has words of other topics
-        return rng.choice(others)
-    return common[min(int(rng.expovariate(4.0 / len(common))), len(common) - 1)]
+def _early(rng: random.Random, words: list[str], steepness: float) -> str:
+    """One of them, the first ones most often."""
+    return words[min(int(rng.expovariate(steepness / len(words))), len(words) - 1)]
 
 
 def _own_words(topic: str, language: str, source: str) -> list[str]:

@@ -80,6 +80,7 @@ class Topic:
     weights: Floats32  # v
     hashed: Floats32  # of grams of unknown words, or of whole words (online); a power of two of them, or none
     unknown_rarity: float
+    usual: float  # score of most pages that do not belong: what a page is given of whose words hardly one is known
     threshold: float
     steepness: float
     examples: tuple[ExampleMark, ...]

@@ -13,8 +13,9 @@ from periplus.model.topic import Method, Topic
 Floats = NDArray[np.float64]
 
 REMEMBERED = 200_000  # words: some 30 MB; a crawl meets new ones for ever
+KNOWN_LEAST = 0.2  # of a page's words: of pages in the examples' language half and more are known, of another's one in twenty
 _TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
-_NO_TEXT = 0.0  # chance of a text without words: nothing speaks for it
+_NO_TEXT = float("-inf")
 
 
 class Judge:
@@ -31,23 +32,25 @@ class Judge:
     def judge_words(self, texts: Iterable[Mapping[str, int]]) -> Floats:
         """The same of texts whose words are counted already."""
         distances = self.topic.steepness * (np.array([self._score(counts) for counts in texts], dtype=np.float64) - self.topic.threshold)
-        return np.nan_to_num(np.exp(-np.logaddexp(0.0, -distances)), nan=_NO_TEXT)
+        return np.exp(-np.logaddexp(0.0, -distances))
 
     def _score(self, counts: Mapping[str, int]) -> float:
-        """The weighted mean of its words; nan for a text without words."""
+        """The weighted mean of its words; of a text without words, for which nothing speaks, below any other."""
         if not counts:
-            return float("nan")
+            return _NO_TEXT
         if len(self._known) > REMEMBERED:
             self._known.clear()
         known = self._known
         parts = np.fromiter(map(known.__getitem__, counts), np.complex128, len(counts))
         times = np.fromiter(counts.values(), np.int64, len(counts))
-        values = _TIMES[np.minimum(times, len(_TIMES)) - 1] * parts.imag
-        return float((values @ parts.real) / np.sqrt(values @ values))
+        values = _TIMES[np.minimum(times, len(_TIMES)) - 1] * np.abs(parts.imag)
+        score = float((values @ parts.real) / np.sqrt(values @ values))
+        sure = min(float(np.count_nonzero(parts.imag > 0)) / len(counts) / KNOWN_LEAST, 1.0)
+        return sure * score + (1 - sure) * self.topic.usual
 
 
 class _Words(dict[str, complex]):
-    """By word, its weight (real) and rarity (imaginary: so that an array of both is made at one grasp), looked up in the topic when it is first met."""
+    """By word, its weight (real) and rarity (imaginary, negative where it is unknown), so that an array of both is made at one grasp."""
 
     def __init__(self, topic: Topic) -> None:
         self._places = {word: place for place, word in enumerate(topic.words)}
@@ -58,11 +61,11 @@ class _Words(dict[str, complex]):
         if (place := self._places.get(word)) is not None:
             found = complex(topic.weights[place], topic.rarities[place])
         elif self._whole:
-            found = complex(topic.hashed[bucket(word, len(topic.hashed))], topic.unknown_rarity)
+            found = complex(topic.hashed[bucket(word, len(topic.hashed))], 1.0)
         elif len(topic.hashed):
             own = grams(word)
-            found = complex(topic.hashed[own].sum() / len(own) ** 0.5, topic.unknown_rarity)
+            found = complex(topic.hashed[own].sum() / len(own) ** 0.5, -topic.unknown_rarity)
         else:
-            found = complex(0.0, topic.unknown_rarity)
+            found = complex(0.0, -topic.unknown_rarity)
         self[word] = found
         return found

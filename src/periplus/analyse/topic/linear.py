@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from periplus.analyse.topic.words import GRAM_BUCKETS
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -33,11 +35,13 @@ class Weights(NamedTuple):
 def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, grams: csr_array | None = None) -> Weights:
     """The weights that minimise half their squares plus cost times the losses.
 
-    rows: n x v. labels: n. hinge: squared hinge loss, else logistic. grams: v x b: weights of words are partly shared by words with the same grams.
+    rows: n x v. labels: n. hinge: squared hinge loss, else logistic. grams: v x GRAM_BUCKETS: weights of words are partly shared by words with the same grams.
     """
     signs = np.where(labels, 1.0, -1.0)
     balance = cost * (np.ones(len(labels)) if hinge else np.where(labels, 0.5 / max(labels.mean(), 1e-9), 0.5 / max((~labels).mean(), 1e-9)))
     columns, known = rows.T.tocsr(), rows.shape[1]
+    used = np.zeros(0, np.int64) if grams is None else np.unique(grams.indices)  # of few texts a small part of the buckets
+    grams = None if grams is None else grams[:, used].tocsr()
     back = None if grams is None else grams.T.tocsr()
 
     def loss(at: Floats) -> tuple[float, Floats]:
@@ -59,8 +63,11 @@ def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, 
 
     start = np.zeros(known + 1 + (0 if grams is None else grams.shape[1]))
     at: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS, "ftol": TOLERANCE}).x
-    shared = GRAM_SHARE * at[known:-1]
-    return Weights(at[:known] + (grams @ shared if grams is not None else 0.0), shared, float(at[-1]))
+    if grams is None:
+        return Weights(at[:known], np.zeros(0), float(at[-1]))
+    shared = np.zeros(GRAM_BUCKETS)
+    shared[used] = GRAM_SHARE * at[known:-1]
+    return Weights(at[:known] + grams @ shared[used], shared, float(at[-1]))
 
 
 def log_odds(rows: csr_array, labels: Bools) -> Floats:

@@ -32,13 +32,13 @@ def average_precision(truth: Bools, scores: Floats) -> float:
 
 
 def best_threshold(truth: Bools, scores: Floats) -> float:
-    """Where F is highest: half-way to the next lower score."""
+    """Where F is highest: a tenth of the gap above the next lower score. Away from the examples' source it is the positives whose scores fall."""
     order = np.argsort(-scores, kind="stable")
     hits, ranked = np.cumsum(truth[order]), scores[order]
     f = 2 * hits / (np.arange(1, len(scores) + 1) + truth.sum())
     f[:-1][ranked[:-1] == ranked[1:]] = 0.0  # pages of one score cannot be parted
     best = int(f.argmax())
-    return float(ranked[best] if best + 1 == len(ranked) else (ranked[best] + ranked[best + 1]) / 2)
+    return float(ranked[best] if best + 1 == len(ranked) else ranked[best + 1] + (ranked[best] - ranked[best + 1]) / 10)
 
 
 def steepness_of(truth: Bools, distances: Floats) -> float:

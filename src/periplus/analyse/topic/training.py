@@ -85,14 +85,11 @@ def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int
     if method is Method.ONLINE:
         return _learned_online(name, examples, space, rows)
     shared = gram_rows(space) if method is Method.CALIBRATED else None
-    held_out = np.zeros((len(labels), 2 if method is Method.CALIBRATED else 1))
-    folds = folds_of(labels)
-    for fold in range(int(folds.max()) + 1):
-        rest = np.flatnonzero(folds != fold)
-        held_out[folds == fold] = _model(rows[rest], labels[rest], method, shared).scores(rows[np.flatnonzero(folds == fold)])
-    model = _model(rows, labels, method, shared)
-    if not folds.any():
-        held_out = model.scores(rows)
+    folds, model = folds_of(labels), _model(rows, labels, method, shared)
+    held_out = model.scores(rows)  # where there are too few examples to leave any out
+    for fold in range(int(folds.max()) + 1 if folds.any() else 0):
+        rest, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        held_out[own] = _model(rows[rest], labels[rest], method, shared).scores(rows[own])
     scales = np.maximum(held_out.std(axis=0), 1e-9)
     scores = (held_out / scales).sum(axis=1)
     seen = (model.scores(rows_of(background, space)) / scales).sum(axis=1) if background else np.zeros(0)
@@ -109,6 +106,7 @@ def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int
         weights=words.astype(np.float32),
         hashed=(model.parts[0].grams / scales[0]).astype(np.float32),
         unknown_rarity=space.unknown_rarity,
+        usual=float(np.median(scores[~labels]) - bias),
         threshold=float(threshold - bias),
         steepness=steepness,
         examples=examples.marks,
@@ -160,5 +158,5 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
     table = online.taught(list(zip(inputs, labels.tolist(), strict=True)))
     nothing = np.zeros(0, np.float32)
     report = TopicReport(scores_of(labels, chances), (), (), (), ())
-    topic = Topic(name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, -table.bias, 1.0, examples.marks, 0, report)
+    topic = Topic(name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, 0.0, -table.bias, 1.0, examples.marks, 0, report)
     return Learned(topic, space, rows, chances)

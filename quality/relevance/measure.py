@@ -1,0 +1,184 @@
+"""Is a topic that was learned from examples found among the examples' kin, and elsewhere?
+
+In source: cross-validated F with 2,000 positive examples, and with 30. Out of source: learned from one source, judged on others, with unlabelled pages
+of these to see the threshold on; half of the others are seen so, without their labels, and the other half judged. Always on texts of our own making
+in three languages; and, when CORPORA names them, on labelled ones. scikit-learn's linear machine stands beside ours where PEERS_VENV has it.
+
+    python quality/relevance/measure.py [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command has it
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import corpora
+from corpora import Task
+from figures import Figure, digest_of, write
+from made_sources import TOPICS, Made, made_texts
+
+from periplus.analyse.topic.assessing import common_words_tell
+from periplus.analyse.topic.judging import Judge
+from periplus.analyse.topic.scoring import best_threshold, scores_of
+from periplus.analyse.topic.training import examples_of, learned
+from periplus.analyse.topic.words import word_counts
+from periplus.model.topic import Example, Method, TopicScores
+
+SEED = 11
+MANY, FEW = 2_000, 30  # positive examples
+PEERS = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv")) / "bin" / "python"
+PEER = Path(__file__).parent / "peer_svm.py"
+
+
+def examples(positive: Sequence[str], negative: Sequence[str], source: str = "") -> list[Example]:
+    return [*(Example(text, True, source) for text in positive), *(Example(text, False, source) for text in negative)]
+
+
+def made_tasks() -> list[Task]:
+    """Each topic in each language: from the archive (and its negatives) to three other sources."""
+    home, away = made_texts(1, 60, ("archive",)), made_texts(2, 30, ("blog", "paper", "guide"))
+
+    def of(texts: Sequence[Made], language: str, topic: str, belongs: bool) -> list[str]:
+        return [made.text for made in texts if made.language == language and (made.topic == topic) is belongs]
+
+    return [
+        Task(f"{topic} {language}", *(of(texts, language, topic, belongs) for texts in (home, away) for belongs in (True, False)))
+        for language in TOPICS
+        for topic in TOPICS[language]
+    ]
+
+
+def judged_elsewhere(task: Task, method: Method) -> tuple[TopicScores, float, float, NDArray[np.bool_], NDArray[np.float64]]:
+    """(scores elsewhere, F in source, best F of any threshold there, truth, chances)."""
+    texts = [*task.other_positive, *task.other_negative]
+    truth = np.arange(len(texts)) < len(task.other_positive)
+    order = np.random.default_rng(0).permutation(len(texts))
+    seen, asked = order[::2], order[1::2]
+    found = learned("", examples_of(examples(task.positive, task.negative)), [word_counts(texts[at]) for at in seen], method)
+    chances = Judge(found.topic).judge([texts[at] for at in asked])
+    report = found.topic.report
+    assert report is not None
+    best = scores_of(truth[asked], (chances > best_threshold(truth[asked], chances)).astype(np.float64)).f
+    return scores_of(truth[asked], chances), report.scores.f, best, truth[asked], chances
+
+
+def out_of_source(name: str, tasks: Sequence[Task]) -> list[Figure]:
+    """Means over the tasks, of each method."""
+    data = digest_of(text for task in tasks for texts in task[1:] for text in texts)
+    figures = []
+    for method in Method:
+        rows = []
+        for task in tasks:
+            scores, inside, best, _, _ = judged_elsewhere(task, method)
+            rows.append((scores.f, scores.average_precision, best, inside))
+            if len(tasks) < 8:
+                print(f"{task.name:36} {method:10} F {scores.f:.3f}  AP {scores.average_precision:.3f}  P {scores.precision:.3f}  R {scores.recall:.3f}"
+                      f"  best F {best:.3f}   in source {inside:.4f}", flush=True)  # fmt: skip
+        mean = np.mean(rows, axis=0)
+        print(f"{name + ', mean':36} {method:10} F {mean[0]:.3f}  AP {mean[1]:.3f}  best F {mean[2]:.3f}   in source {mean[3]:.4f}", flush=True)
+        ours = method is Method.CALIBRATED
+        figures += [
+            Figure(f"{name}, {method}, F out of source", float(mean[0]), 0.95 if ours else None, data),
+            Figure(f"{name}, {method}, AP out of source", float(mean[1]), 0.985 if ours else None, data),
+        ]
+    return figures
+
+
+def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
+    """Of scikit-learn's TfidfVectorizer with LinearSVC, on the same halves."""
+    if not PEERS.exists():
+        return []
+    rows = []
+    for task in tasks:
+        texts = [*task.other_positive, *task.other_negative]
+        truth = np.arange(len(texts)) < len(task.other_positive)
+        asked = np.random.default_rng(0).permutation(len(texts))[1::2]
+        given = {"texts": task.positive + task.negative, "positives": len(task.positive), "asked": [texts[at] for at in asked]}
+        done = subprocess.run([PEERS, PEER], input=json.dumps(given), capture_output=True, text=True, check=False)
+        if done.returncode:
+            return []
+        scores = np.array(json.loads(done.stdout))
+        found = scores_of(truth[asked], (scores > 0).astype(np.float64)), scores_of(truth[asked], scores)
+        rows.append((found[0].f, found[1].average_precision))
+    mean = np.mean(rows, axis=0)
+    print(f"{name + ', mean':36} {'scikit-learn LinearSVC':10} F {mean[0]:.3f}  AP {mean[1]:.3f}")
+    return [Figure(f"{name}, LinearSVC, F out of source", float(mean[0])), Figure(f"{name}, LinearSVC, AP out of source", float(mean[1]))]
+
+
+def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> list[Figure]:
+    """F with many examples (cross-validated), and with few (on the others); five negatives to a positive of the few."""
+    data = digest_of([*positive, *negative])
+    positive, negative = (random.Random(SEED).sample(list(texts), len(texts)) for texts in (positive, negative))
+    found = learned("", examples_of(examples(positive[:MANY], negative)))
+    report = found.topic.report
+    assert report is not None
+    many, few = min(MANY, len(positive)), []
+    for start in range(3):  # of one draw the spread is .01
+        own = positive[start * FEW : (start + 1) * FEW], negative[start * FEW * 5 : (start + 1) * FEW * 5]
+        rest = [text for text in positive if text not in set(own[0])], [text for text in negative if text not in set(own[1])]
+        chances = Judge(learned("", examples_of(examples(*own))).topic).judge([*rest[0], *rest[1]])
+        few.append(scores_of(np.arange(len(chances)) < len(rest[0]), chances).f)
+    print(
+        f"{name}: in source, {min(MANY, len(positive))} positives F {report.scores.f:.4f}; {FEW} positives F {np.mean(few):.4f} ({min(few):.3f} to {max(few):.3f})"
+    )
+    return [Figure(f"{name}, F of {many} positives", report.scores.f, 0.99, data), Figure(f"{name}, F of {FEW} positives", float(np.mean(few)), 0.97, data)]
+
+
+def speed(texts: Sequence[str], judge: Judge) -> Figure:
+    """Pages of 5,000 characters judged a second of one core, words met before and new ones."""
+    pages = [(text * (5_000 // max(len(text), 1) + 1))[:5_000] for text in texts]
+    begun = time.process_time()
+    judge.judge(pages)
+    return Figure("pages of 5,000 characters judged a second", len(pages) / (time.process_time() - begun), 1500.0)
+
+
+def style_figures(tasks: Sequence[Task]) -> None:
+    """F of the most frequent words alone, for negatives of the same source and of another: what the warning goes by."""
+    for task in tasks:
+        own = examples_of(examples(task.positive, task.negative))
+        other = examples_of(examples(task.positive, task.other_negative))
+        told = [common_words_tell(learned("", some), some.labels) for some in (own, other)]
+        print(f"{task.name:36} frequent words alone: negatives of its source F {told[0]:.3f}, of another {told[1]:.3f}", flush=True)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--json", type=Path, help="Write the figures to this file.")
+    options.add_argument("--style", action="store_true", help="Print what the warning of a source is tuned on.")
+    given = options.parse_args()
+    made = made_tasks()
+    if given.style:
+        style_figures([*made[::4], *(corpora.tasks() if corpora.folder() else [])])
+        return
+    figures = out_of_source("made", made) + peer_figures("made", made)
+    texts = made_texts(3, 110, ("archive",))
+    figures += in_source("made films", [one.text for one in texts if one.topic == "film"], [one.text for one in texts if one.topic != "film"])
+    if corpora.folder():
+        tasks = corpora.tasks()
+        figures += out_of_source("corpora", tasks) + peer_figures("corpora", tasks)
+        known = corpora.articles()
+        figures += in_source("abstracts", corpora.abstracts(), [text for own, text in known if not any(one.startswith("IT") for one in own)][:MANY])
+        judge = Judge(learned("", examples_of(examples(tasks[0].positive[:200], tasks[0].negative[:200]))).topic)
+        figures.append(speed([text for _, text in known[:1_000]], judge))
+        print(f"{figures[-1].name}: {figures[-1].score:.0f}")
+    if given.json:
+        write(given.json, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,332 @@
+"""A topic learned from examples: what it promises, and its commands."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.analyse.topic.assessing import assessed
+from periplus.analyse.topic.judging import Judge
+from periplus.analyse.topic.online import learned_on
+from periplus.analyse.topic.scoring import average_precision, best_threshold, scores_of
+from periplus.analyse.topic.space import rows_of, space_of
+from periplus.analyse.topic.topic_text import topic_of_text, topic_text
+from periplus.analyse.topic.training import examples_of, learned
+from periplus.analyse.topic.words import content_text, grams, word_counts
+from periplus.api.topics import judge_of, known_examples, topic_of
+from periplus.cli.main import main
+from periplus.errors import StoreError, UsageError
+from periplus.model.page import Block, BlockKind, Part
+from periplus.model.topic import Example, Method
+from stored import stored
+
+SEA = ["ship", "harbour", "sailor", "captain", "voyage", "deck", "anchor", "sail", "storm", "crew", "cargo", "lighthouse", "tide", "fleet", "mast"]
+FOOD = ["recipe", "oven", "butter", "flour", "salt", "sugar", "onion", "garlic", "sauce", "dough", "soup", "bread", "cheese", "tomato", "spoon"]
+COMMON = ["the", "of", "and", "to", "in", "that", "it", "was", "with", "for", "on", "as", "by", "at", "from", "this", "which", "had", "not", "be"]
+
+
+def text(rng: random.Random, words: list[str]) -> str:
+    return " ".join(rng.choice(words) if rng.random() < 0.2 else rng.choice(COMMON) for _ in range(60))
+
+
+def some_examples(number: int = 20, seed: int = 1) -> list[Example]:
+    rng = random.Random(seed)
+    return [Example(text(rng, words), words is SEA, "", f"{at}{words[0]}") for words in (SEA, FOOD) for at in range(number)]
+
+
+@pytest.fixture(scope="module", params=list(Method))
+def topic(request):
+    examples = examples_of(some_examples())
+    return assessed(learned("sea", examples, (), request.param), examples)
+
+
+def test_a_topic_tells_texts_that_it_was_not_learned_from(topic):
+    others = some_examples(seed=2)
+    chances = Judge(topic).judge([example.text for example in others])
+    assert scores_of(np.array([example.positive for example in others]), chances).f > 0.95
+    assert topic.report.scores.f > 0.95
+
+
+def test_a_topic_that_was_written_and_read_is_the_same(topic):
+    written = topic_text(topic)
+    read = topic_of_text(written, "here")
+    assert topic_text(read) == written
+    texts = [example.text for example in some_examples(seed=3)]
+    assert (Judge(read).judge(texts) == Judge(topic).judge(texts)).all()
+    json.loads(written)
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_the_same_examples_give_the_same_topic_in_whatever_order(method):
+    one = some_examples()
+    other = [*one[::-1], one[0]]
+    assert topic_text(learned("a", examples_of(one), (), method).topic) == topic_text(learned("a", examples_of(other), (), method).topic)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(st.characters(), max_size=80), max_size=4))
+def test_any_text_is_judged(texts):
+    for method in Method:
+        chances = Judge(_TOPICS[method]).judge(texts)
+        assert chances.shape == (len(texts),)
+        assert ((chances >= 0) & (chances <= 1)).all()
+
+
+_TOPICS = {method: learned("sea", examples_of(some_examples(6)), (), method).topic for method in Method}
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.text(st.characters(), min_size=1, max_size=30), st.booleans()), min_size=2, max_size=8))
+def test_any_texts_are_learned_from_or_refused_with_a_reason(given_texts):
+    try:
+        found = learned("x", examples_of([Example(words, positive) for words, positive in given_texts]))
+    except UsageError:
+        return
+    assert topic_text(topic_of_text(topic_text(found.topic), "")) == topic_text(found.topic)
+
+
+def test_texts_without_words_do_not_belong():
+    assert (Judge(_TOPICS[Method.CALIBRATED]).judge(["", "12 34", "...", "\ud800"]) == 0).all()
+
+
+@pytest.mark.parametrize("method", [Method.CALIBRATED, Method.SVM])
+def test_texts_of_which_no_word_is_known_do_not_belong(method):
+    others = ["loď připlula do přístavu a námořníci šli na palubu", "корабль вошёл в гавань", "海港船员", "qqqq"]
+    assert (Judge(_TOPICS[method]).judge(others) < 0.5).all()
+
+
+def test_case_and_diacritics_do_not_count():
+    assert word_counts("Příliš ŽLUŤOUČKÝ") == word_counts("prilis zlutoucky") == {"prilis": 1, "zlutoucky": 1}
+    assert word_counts("режиссёр") == word_counts("РЕЖИССЕР")
+
+
+def test_scripts_without_gaps_have_pairs_of_signs():
+    assert word_counts("海港船 ship") == {"海港": 1, "港船": 1, "ship": 1}
+
+
+def test_forms_of_a_word_share_grams():
+    assert len(set(grams("herečka")) & set(grams("herečkou"))) >= 4
+    assert not set(grams("loď")) & set(grams("soud"))
+
+
+def test_words_that_were_not_learned_are_known_by_their_grams():
+    rng = random.Random(4)
+    stems = ["přístav", "námořník", "kapitán", "plachta"], ["polévka", "mouka", "koření", "omáčka"]
+    texts = [
+        Example(" ".join(rng.choice(own) + rng.choice(["u", "em", "y"]) for _ in range(12)), positive)
+        for own, positive in zip(stems, (True, False), strict=True)
+        for _ in range(15)
+    ]
+    judge = Judge(learned("sea", examples_of(texts)).topic)
+    sea, food = judge.judge(["přístavech námořníků kapitánovi", "polévkách moukami kořeněný"])
+    assert sea > food
+
+
+def test_the_judge_agrees_with_the_rows_that_were_learned_from():
+    """The slow twin: weights times rows."""
+    found = learned("sea", examples_of(some_examples()), (), Method.SVM)
+    texts = [example.text for example in some_examples(seed=9)]
+    rows = rows_of([word_counts(one) for one in texts], found.space)
+    distances = found.topic.steepness * (rows @ found.topic.weights.astype(np.float64) - found.topic.threshold)
+    assert np.allclose(Judge(found.topic).judge(texts), 1 / (1 + np.exp(-distances)), atol=1e-6)
+
+
+def test_rows_are_tf_idf():
+    space = space_of([{"a": 2, "b": 1}, {"a": 1}, {"a": 1, "b": 1, "c": 1}])
+    assert list(space.places) == ["a", "b"]  # c stands in one text
+    assert space.rarities.tolist() == pytest.approx([1.0, np.log(4 / 3) + 1])
+    (row,) = rows_of([{"a": 2, "b": 1}], space).toarray()
+    plain = np.array([1 + np.log(2), np.log(4 / 3) + 1])
+    assert row == pytest.approx(plain / np.linalg.norm(plain))
+
+
+def test_content_is_judged_and_navigation_is_not():
+    blocks = (Block(BlockKind.TITLE, "Title", ""), Block(BlockKind.LINK, "menu", ""), Block(BlockKind.PARAGRAPH, "said", ""), Block(BlockKind.ALT, "image", ""))
+    marks = (Part.CONTENT, Part.NAVIGATION, Part.CONTENT, Part.CONTENT)
+    assert content_text("Title", blocks, marks) == "Title\nsaid"
+    assert content_text("Title", blocks, None) == content_text("Title", blocks, (Part.NAVIGATION,) * 4) == "Title\nmenu\nsaid"
+
+
+def test_average_precision_agrees_with_its_definition():
+    truth, scores = np.array([True, False, True, False, True]), np.array([0.9, 0.8, 0.7, 0.6, 0.1])
+    assert average_precision(truth, scores) == pytest.approx((1 / 1 + 2 / 3 + 3 / 5) / 3)
+    assert average_precision(truth, np.zeros(5)) == pytest.approx(3 / 5)  # in whatever order equal ones stand
+    assert average_precision(np.zeros(2, np.bool_), np.ones(2)) == 0.0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=20))
+def test_the_best_threshold_is_as_good_as_any(pairs):
+    truth, scores = np.array([pair[0] for pair in pairs]), np.array([float(pair[1]) for pair in pairs])
+
+    def f(threshold: float) -> float:
+        return scores_of(truth, (scores >= threshold).astype(np.float64)).f
+
+    assert f(best_threshold(truth, scores)) == pytest.approx(max(f(score) for score in scores))
+
+
+def test_a_text_given_as_both_is_refused():
+    with pytest.raises(UsageError, match="both as positive and as negative"):
+        examples_of([Example("a ship", True, "", "x.txt"), Example("a ship", False)])
+
+
+def test_one_kind_of_examples_is_not_enough():
+    with pytest.raises(UsageError, match="no negative example"):
+        learned("x", examples_of([Example("a ship", True)]))
+
+
+@pytest.mark.parametrize("damaged", ["", "{}", "[]", '{"periplus_topic": 1}', '{"periplus_topic": "x"}', "null"])
+def test_a_damaged_topic_is_an_error_that_names_the_file(damaged):
+    with pytest.raises(StoreError, match="here is no topic, or damaged"):
+        topic_of_text(damaged, "here")
+
+
+def test_a_topic_of_a_newer_program_is_refused():
+    with pytest.raises(StoreError, match="newer Periplus"):
+        topic_of_text('{"periplus_topic": 99}', "here")
+
+
+def test_negatives_of_another_source_are_noticed():
+    rng = random.Random(5)
+    style = ["posted", "reply", "writes", "article"], ["chapter", "index", "section", "page"]
+
+    def styled(words: list[str], own: list[str]) -> str:
+        return text(rng, words) + " " + " ".join(own)
+
+    apart = [Example(styled(words, style[words is FOOD]), words is SEA) for words in (SEA, FOOD) for _ in range(20)]
+    alike = [Example(styled(words, style[0]), words is SEA) for words in (SEA, FOOD) for _ in range(20)]
+    warned, calm = (assessed(learned("x", examples), examples).report.warnings for examples in map(examples_of, (apart, alike)))
+    assert any("posted" in warning and "chapter" in warning for warning in warned)
+    assert not any("hardly any of the other" in warning for warning in calm)
+
+
+def test_a_source_that_says_other_things_is_named():
+    rng = random.Random(6)
+    kitchens = ["oven", "pan", "stove", "kettle", "grill", "mixer", "blender", "fridge", "knife", "bowl"]
+    given_examples = [
+        *(Example(text(rng, SEA), True, "ships.org") for _ in range(12)),
+        *(Example(text(rng, kitchens), True, "kitchens.org") for _ in range(12)),
+        *(Example(text(rng, FOOD), False, "food.org") for _ in range(24)),
+    ]
+    examples = examples_of(given_examples)
+    report = assessed(learned("x", examples), examples).report
+    assert dict(report.held_out).keys() == {"ships.org", "kitchens.org"}
+    assert any("learned without" in warning for warning in report.warnings)
+
+
+def test_an_online_topic_learns_from_one_more_example():
+    new = Example("zeppelin airship balloon hangar zeppelin balloon", True)
+    before = _TOPICS[Method.ONLINE]
+    after = learned_on(before, new)
+    assert Judge(after).judge([new.text])[0] > Judge(before).judge([new.text])[0]
+
+
+def html(title: str, words: str) -> str:
+    return f"<!DOCTYPE html><title>{title}</title><p>{words}</p>"
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """A collection of 16 pages on the sea, 16 on food; and folders with examples."""
+    where = tmp_path_factory.mktemp("topics")
+    rng = random.Random(7)
+    pages = {f"https://e.org/{name}/{at}": html(f"{name} {at}", text(rng, words)) for name, words in (("sea", SEA), ("food", FOOD)) for at in range(16)}
+    home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
+    stored(where / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
+    for name, words in (("sea", SEA), ("food", FOOD)):
+        (where / name).mkdir()
+        for at in range(8):
+            (where / name / f"{at}.txt").write_text(text(rng, words))
+    return where
+
+
+def run(collected, *arguments: str, keys: str = ""):
+    return CliRunner().invoke(main, ["topic", *arguments, "-c", str(collected / "c.periplus")], input=keys)
+
+
+def trained(collected, name: str, *more: str):
+    done = run(collected, "train", name, "-p", str(collected / "sea"), "-n", str(collected / "food"), *more)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_a_topic_of_folders_finds_the_pages_of_the_collection(collected):
+    shown = json.loads(trained(collected, "sea", "--json").stdout)
+    assert (shown["positive_examples"], shown["negative_examples"], shown["method"]) == (8, 8, "calibrated")
+    assert {word["word"] for word in shown["telling"]} & set(SEA)
+    judged = [json.loads(line) for line in run(collected, "judge", "sea", "-n", "-1", "--json").stdout.splitlines()]
+    assert all("/sea/" in page["url"] for page in judged[:16])
+    assert all(page["probability"] >= 0.5 for page in judged[:16])
+    assert all(page["probability"] < 0.5 for page in judged[16:])
+    assert "sea" in run(collected, "list").stdout
+    assert "for it: " in run(collected, "show", "sea").stdout
+    chance = judge_of(collected / "c.periplus", "sea").judge(["ship harbour crew"])
+    assert chance.dtype == np.float64
+    assert chance[0] > 0.5
+
+
+def test_pages_patterns_and_words_are_examples(collected):
+    one = run(collected, "train", "by_pages", "-p", "https://e.org/sea/*", "-n", "https://e.org/food/1", "-n", "e.org/food/2", "--json")
+    assert json.loads(one.stdout)["positive_examples"] == 16
+    few = run(collected, "train", "by_words", "-p", "words:harbour sailor", "-n", "search:oven OR dough", "--json")
+    assert few.exit_code == 0, few.output
+    best = json.loads(run(collected, "judge", "by_words", "-n", "1", "--json").stdout)
+    assert "/sea/" in best["url"]
+
+
+def test_a_file_and_a_page_are_judged(collected):
+    trained(collected, "both")
+    found = run(collected, "judge", "both", "https://e.org/sea/3", str(collected / "food" / "1.txt"), "--json").stdout.splitlines()
+    assert [json.loads(line)["probability"] >= 0.5 for line in found] == [True, False]
+
+
+def test_two_keys_label_pages_and_each_answer_is_kept(collected):
+    trained(collected, "asked")
+    done = run(collected, "label", "asked", keys="y\nn\ns\nq\n")
+    assert done.exit_code == 0, done.output
+    assert "2 pages labelled" in done.stdout
+    folder = collected / "c.periplus"
+    labelled = [example for example in known_examples(folder, "asked") if example.source == "labelled"]
+    assert [example.positive for example in labelled] == [True, False]
+    assert len(topic_of(folder, "asked").examples) == 18
+    trained(collected, "asked")  # anew: labels stay
+    assert len(topic_of(folder, "asked").examples) == 18
+    assert run(collected, "label", "asked", keys="x\n").exit_code == 2
+    assert "Nothing was labelled" in run(collected, "label", "asked", keys="").stderr
+
+
+@pytest.mark.parametrize("method", ["svm", "online"])
+def test_every_method_is_labelled_and_shown(collected, method):
+    trained(collected, method, "--method", method)
+    assert "1 page labelled" in run(collected, "label", method, "-n", "1", keys="y\n").stdout
+    assert method in run(collected, "show", method).stdout
+
+
+def test_a_topic_is_removed_with_its_files(collected):
+    trained(collected, "gone")
+    assert run(collected, "remove", "gone").stdout.count("Deleted") == 2
+    refused = run(collected, "show", "gone")
+    assert (refused.exit_code, "no topic 'gone'" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("train", "../x", "-p", "sea"), "cannot be a topic's name"),
+        (("train", "x", "-p", "no/such/folder"), "is no file or folder here and no page"),
+        (("train", "x", "-p", "https://e.org/zzz*"), "gives no example"),
+        (("train", "x", "-p", "words:"), "names no words"),
+        (("judge", "none"), "has no topic 'none'"),
+        (("train", "x", "-p", "https://e.org/sea/1", "-n", "https://e.org/sea/1"), "both as positive and as negative"),
+    ],
+)
+def test_what_cannot_be_is_said_with_a_way_out(collected, arguments, said):
+    done = run(collected, *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
