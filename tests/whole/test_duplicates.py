@@ -10,9 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.collection import open_collection
+from periplus.api.duplicates import DuplicateOrder, duplicates
 from periplus.cli.main import main
 from periplus.document.digest import without_marks
+from periplus.errors import UsageError
 from periplus.model.duplicates import Ground, Likeness
+from periplus.store.sqlite import reading
 from stored import stored
 from testweb import serve
 from testweb.site import Page, Site, Web
@@ -138,3 +141,28 @@ def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
     assert found.total == 3
     assert sorted((hit.title, len(hit.near)) for hit in found.hits) == [("Harbours", 0), ("Lighthouses", 1)]
     assert {url for hit in found.hits for url in (hit.url, *hit.near)} == set(pages) - {"https://e.org/"}
+
+
+def test_without_marks_content_is_told_for_this_answer_alone(tmp_path):
+    words = [f"word{number} of{number}" for number in range(60)]
+    page = "<!doctype html><title>{0}</title><nav><a href='/one'>one</a> <a href='/two'>two</a></nav><main><h1>{0}</h1><p>{1}</p></main>"
+    pages = {
+        "https://e.org/": page.format("Home", "Welcome."),
+        "https://e.org/one": page.format("Words", " ".join(words)),
+        "https://e.org/two": page.format("Words", " ".join([*words, "more"])),
+    }
+    folder = stored(tmp_path / "c", pages, ["https://e.org/"])
+    connection = reading.connect(folder)
+    found = duplicates(connection, DuplicateOrder("e.org"))
+    assert (found.site, found.pages) == ("e.org", 3)
+    assert [(group.url, [(page.url, page.like) for page in group.pages]) for group in found.groups] == [
+        ("https://e.org/one", [("https://e.org/two", Likeness.NEAR)])
+    ]
+    assert "3 pages" in found.notes[0]
+    assert duplicates(connection, DuplicateOrder(near=1.0)).groups == ()
+    with pytest.raises(UsageError, match=r"from 0\.3 to 1"):
+        duplicates(connection, DuplicateOrder(near=0.1))
+    connection.close()
+    with open_collection(folder) as collection:
+        again = collection.duplicates("e.org")
+    assert (again.groups, again.notes) == (found.groups, ())
