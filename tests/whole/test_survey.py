@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -163,6 +164,18 @@ def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path
         layers = {url.partition("test:")[2].partition("/")[2]: layer for url, layer in kept.layers.items() if "other" in url}
         assert layers == {"": 0, "deep/page": 1, "x": 1}
         assert set(kept.reasons.values()) == {Reason.OK} and kept.sane() == []
+
+
+def test_a_site_that_comes_back_goes_on_where_it_was(tmp_path, server):
+    folder, sites = tmp_path / "c", (POOR, RICH)
+    ran(folder, server, campaign(server, *sites, pages=20))
+    _, (gone,) = survey_plan.remove_sites(folder, ["rich"])
+    ran(folder, server)
+    survey_plan.add_sites(folder, [gone])
+    survey_plan.change(folder, lambda before: dataclasses.replace(before, pages=0))
+    kept, end = ran(folder, server)
+    assert end.state == "done" and kept.sane() == []
+    assert Counter(host for host, _ in asked(server)) == {POOR: PAGES, RICH: PAGES}
 
 
 def test_a_start_that_does_not_load_is_not_available_with_its_reason(tmp_path):

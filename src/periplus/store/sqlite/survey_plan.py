@@ -54,20 +54,20 @@ def stop_is_wished(connection: sqlite3.Connection) -> bool:
 
 def bring_in_line(folder: Path, territory: Territory) -> None:
     """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and lies within is known,
-    at a level that links will tell. What was fetched stays. Nobody may be at work."""
+    at a level that links will tell, or at its old one where its site comes back. What was fetched stays. Nobody may be at work."""
     with writing(folder) as connection:
         _resettle_hosts(connection, territory)
         moves: Counter[str] = Counter()
         gone: list[tuple[int]] = []
-        come: list[tuple[int]] = []
-        for url_id, text, reason in connection.execute("SELECT id, text, reason FROM url WHERE reason IN ('waiting', 'scope', 'depth')"):
+        come: list[tuple[str, bool, int]] = []
+        for url_id, text, reason, rule in connection.execute("SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"):
             inside = territory.decide(Url(text)) is None
             if inside and reason == Reason.SCOPE:
-                come.append((url_id,))
+                come.append((_UNKNOWN_LEVEL, rule == _REMOVED, url_id))
             elif not inside and reason != Reason.SCOPE:
                 gone.append((url_id,))
                 moves[reason] += 1
-        connection.executemany("UPDATE url SET reason = 'depth', layer = NULL, rule = ? WHERE id = ?", [(_UNKNOWN_LEVEL, *row) for row in come])
+        connection.executemany("UPDATE url SET reason = 'depth', rule = ?, layer = iif(?, layer, NULL) WHERE id = ?", come)
         connection.executemany("UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(_REMOVED, *row) for row in gone])
         _count(connection, {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]})
         _drop_entries(connection, gone)
