@@ -60,7 +60,7 @@ def test_any_page_has_a_date(text: str, other: str, language: str, seen: float) 
         f'<meta name=date content="{quoted}"><time datetime="{quoted}">{other}</time><script type=application/ld+json>{{"datePublished":"{quoted}"}}</script>'
     )
     for html in (source, text):
-        found = page_date(DateEvidence(Url(f"https://e.org/{quoted}"), html, (text, other), language, first_seen=seen))
+        found = page_date(DateEvidence(Url(f"https://e.org/{quoted}"), html, other, (text, other), language, first_seen=seen))
         assert found.when == found.when >= 0
 
 

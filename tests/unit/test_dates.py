@@ -58,6 +58,8 @@ def test_a_day_is_read_in_many_languages(text: str) -> None:
 
 def test_the_hour_is_read_where_it_follows() -> None:
     assert next(written_dates("17. brezna 2024 v 8:05")) == (at("2024-03-17T08:05"), False)
+    assert next(written_dates("march 17, 2024, 10:49 p.m.")) == (at("2024-03-17T22:49"), False)
+    assert next(written_dates("march 17, 2024 at 12:30am")) == (at("2024-03-17T00:30"), False)
 
 
 @pytest.mark.parametrize(("language", "when"), [("en-us", "2024-03-04"), ("en-gb", "2024-04-03"), ("fr", "2024-04-03"), ("en", ""), ("", "")])
@@ -116,6 +118,13 @@ def test_of_the_text_only_bylines_and_datelines_count_those_with_a_label_first()
     assert dated(texts=(history,)).source is DateSource.FIRST_SEEN
     assert dated(texts=("4 April 2024", history, "Vydáno 5. dubna 2024")).when == at("2024-04-05")
     assert dated(texts=("PRAGUE, 6 April 2024 - " + history,)).when == at("2024-04-06")
+
+
+def test_the_byline_near_the_heading_counts_before_other_articles_dates() -> None:
+    boxes = ["5 May 2025", "Another thing entirely"] * 20
+    texts = (*boxes, "A bridge was opened in town", "4 April 2024", "Text of it.")
+    assert dated(texts=texts, title="A bridge was opened in town | Town News").when == at("2024-04-04")
+    assert dated(texts=texts).when == at("2025-05-05")
 
 
 def test_feeds_say_when_their_entries_were_published() -> None:

@@ -6,7 +6,7 @@ import contextlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -121,8 +121,9 @@ def _articles(connection: reading.Connection, watch: Watch) -> tuple[list[Articl
     for number, (site, count) in sites.items():
         pages = [page for page in block_rows.pages_of_site(connection, number) if _may_tell(page)]
         texts = own_texts([(page.blocks, page.parts) for page in pages])
-        for page, title, own in zip(pages, own_titles([page.title for page in pages]), texts, strict=True):
-            evidence = DateEvidence(page.url, "", own, _language(page), fed.get(page.url, 0.0), page.last_modified, seen[page.url_id])
+        bylines = own_texts([(page.blocks, None) for page in pages])  # a byline may pass for navigation
+        for page, title, own, said in zip(pages, own_titles([page.title for page in pages]), texts, bylines, strict=True):
+            evidence = DateEvidence(page.url, "", page.title, said, _language(page), fed.get(page.url, 0.0), page.last_modified, seen[page.url_id])
             dated = page_date(_with_source(connection, contents, page, evidence))
             places[page.url_id] = len(articles)
             words, counts = words_of(title, own)
@@ -148,7 +149,7 @@ def _with_source(connection: reading.Connection, contents: Contents, page: PageB
     if not body:
         return evidence
     source, _ = decode(body, site_rows.charset_of(connection, page.url_id), page.media_type)
-    return DateEvidence(evidence.url, source, evidence.texts, evidence.language, evidence.feed, evidence.last_modified, evidence.first_seen)
+    return replace(evidence, source=source)
 
 
 def _fed(connection: reading.Connection, contents: Contents) -> dict[Url, float]:

@@ -23,7 +23,9 @@ EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: a pag
 TOMORROW_S = 86_400.0  # clocks differ by zones: a page may be dated so much after it was first seen
 ELEMENTS_MOST = 2_000  # of a kind that are looked at
 JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # of JSON-LD that is read
-BLOCKS_HEEDED = 40  # of the text: bylines stand at its beginning
+BLOCKS_AFTER, BLOCKS_BEFORE = 15, 5  # of the main heading: bylines stand near it
+BLOCKS_HEEDED = 60  # of a text without a main heading
+HEADING_CHARS = 12  # a shorter heading may be in any title
 BYLINE_CHARS = 120  # a block that is no longer holds a byline; of a longer one its beginning may be a dateline
 DATELINE_CHARS = 40
 TIMES_MOST = 3  # different dates of plain `time` elements: a page with more of them is a list
@@ -50,7 +52,7 @@ _IN_URL = re.compile(r"(?<!\d)((?:19|20)\d\d)([-/_.]?)(0?[1-9]|1[0-2])\2(0[1-9]|
 _IN_URL_NAMED = re.compile(r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)")
 _YEAR = r"((?:19|20)\d\d)(?!\d)"
 _WORD = r"([^\W\d_]{3,14})"
-_CLOCK = re.compile(r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)")
+_CLOCK = re.compile(r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)(?::[0-5]\d)?(?:\s?([ap])\.?m\b)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class DateEvidence:
 
     url: Url
     source: str = ""  # HTML
-    texts: Sequence[str] = ()  # its blocks of content, in order
+    title: str = ""
+    texts: Sequence[str] = ()  # its blocks, in order
     language: str = ""  # BCP 47: of 3/4/2024, English of the United States has the month first, others the day
     feed: float = 0.0
     last_modified: float = 0.0
@@ -76,7 +79,7 @@ def page_date(evidence: DateEvidence) -> PageDate:
         (DateSource.TIME, lambda: _of_times(tree) if tree else iter(())),
         (DateSource.FEED, lambda: iter(((evidence.feed, False),))),
         (DateSource.URL, lambda: _of_url(evidence.url)),
-        (DateSource.TEXT, lambda: _of_texts(evidence.texts, evidence.language)),
+        (DateSource.TEXT, lambda: _of_texts(_bylines(evidence.title, evidence.texts), evidence.language)),
         (DateSource.LAST_MODIFIED, lambda: iter(((evidence.last_modified, False),))),
     )
     for source, found in asked:
@@ -167,10 +170,20 @@ def _of_url(url: str) -> Iterator[_When]:
             yield from _day(year, MONTHS[name], day)
 
 
+def _bylines(title: str, texts: Sequence[str]) -> Sequence[str]:
+    """Where a byline may stand: after the heading that is the title's, before it, further below; without one, the beginning."""
+    name = title.strip()
+    for place, text in enumerate(texts):
+        if len(text) >= HEADING_CHARS and len(name) >= HEADING_CHARS and (text in name or name in text[: 2 * len(name)]):
+            end, start = place + 1 + BLOCKS_AFTER, max(place - BLOCKS_BEFORE, 0)
+            return (*texts[place + 1 : end], *reversed(texts[start:place]), text, *texts[end : end + BLOCKS_HEEDED])
+    return texts[:BLOCKS_HEEDED]
+
+
 def _of_texts(texts: Sequence[str], language: str) -> Iterator[_When]:
     """Blocks that say that they are about publication first, then short blocks and beginnings of long ones."""
     plain: list[_When] = []
-    for text in texts[:BLOCKS_HEEDED]:
+    for text in texts:
         folded = without_marks(text[: 4 * BYLINE_CHARS])
         said = folded if len(text) <= BYLINE_CHARS else folded[:DATELINE_CHARS]
         found = list(written_dates(said, language))
@@ -206,7 +219,7 @@ def written_dates(text: str, language: str = "") -> Iterator[_When]:
             rows.append((found, found[4], order[1], str(order[0])))
     for match, year, month, day in sorted(rows, key=lambda row: row[0].start()):
         clock = _CLOCK.match(text, match.end())
-        yield from _day(year, month, day, (clock[1], clock[2]) if clock else None)
+        yield from _day(year, month, day, _minutes(*clock.groups()) if clock else None)
 
 
 def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | None:
@@ -221,10 +234,16 @@ def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | Non
     return None
 
 
-def _day(year: str, month: int | str, day: str, clock: tuple[str, str] | None = None) -> Iterator[_When]:
-    hour, minute = (int(clock[0]), int(clock[1])) if clock else (0, 0)
+def _minutes(hour: str, minute: str, half: str | None) -> int:
+    """Since midnight. half: `a` or `p` of a clock with twelve hours."""
+    hours = int(hour) % 12 + (12 if half == "p" else 0) if half and int(hour) <= 12 else int(hour)
+    return 60 * hours + int(minute)
+
+
+def _day(year: str, month: int | str, day: str, minutes: int | None = None) -> Iterator[_When]:
+    hour, minute = divmod(minutes or 0, 60)
     try:
-        yield datetime(int(year), int(month), int(day), hour, minute, tzinfo=UTC).timestamp(), clock is None
+        yield datetime(int(year), int(month), int(day), hour, minute, tzinfo=UTC).timestamp(), minutes is None
     except (ValueError, OverflowError):  # the 31st of February
         return
 

@@ -1,6 +1,7 @@
 """Which month does a word name, in the languages of Europe?
 
-Forms as dates have them (genitives where a language counts days so), in lower case and without diacritics: "brezna" is března.
+Forms as dates have them (genitives where a language counts days so), in lower case and without diacritics: "brezna" is března. Beside a day and a year, short
+forms mean nothing else.
 """
 
 from __future__ import annotations
@@ -28,4 +29,8 @@ _FORMS = (
     "december dec dezember dez decembre diciembre dicembre dezembro prosince prosinec decembra grudnia grudzien декабря декабрь дек грудня"
     " joulukuuta aralik decembrie δεκεμβριου prosinca desember dic",
 )
-MONTHS = {form: month for month, forms in enumerate(_FORMS, 1) for form in without_marks(forms).split()}
+_SHORT_FORMS = (
+    "sty led γεναρη", "lut uno φλεβαρη", "bre marc μαρτη", "kwi dub απριλη", "kve μαη", "cze cvn ιουνη", "lip cvc ιουλη", "sie srp",
+    "wrz zar szept σεπτεμβρη", "paz rij οκτωβρη", "lis νοεμβρη", "gru pro δεκεμβρη",
+)  # fmt: skip
+MONTHS = {form: month for rows in (_SHORT_FORMS, _FORMS) for month, forms in enumerate(rows, 1) for form in without_marks(forms).split()}
