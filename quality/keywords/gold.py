@@ -91,7 +91,9 @@ def _help(root: Path, language: str) -> list[Text]:
         text = _content(page) if page.exists() else ""
         if len(text) >= HELP_CHARS[0] and page_language("", text) == language:
             found.append(_text(language, text[: HELP_CHARS[1]], named[name], name))
-    return found[:HELP_PAGES]
+        if len(found) == HELP_PAGES:
+            break
+    return found
 
 
 def _content(page: Path) -> str:

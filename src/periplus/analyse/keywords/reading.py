@@ -146,7 +146,7 @@ def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> R
         capitals=capitals,
         loud=np.fromiter(map(str.isupper, words), bool, count) & (lengths > 1),
         lengths=lengths,
-        paragraphs=sum("\n\n" in gap for gap in gaps),
+        paragraphs=sum("\n" in gap and (capital or "\n\n" in gap) for gap, capital in zip(gaps, follows.tolist(), strict=True)),
         digits=~np.fromiter(map(str.isalpha, words), bool, count),
     )
 
