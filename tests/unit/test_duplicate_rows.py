@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from periplus.model.page import Position
+from periplus.settings import Keeping, Settings
 from periplus.store.sqlite import block_rows, duplicate_rows, reading
 from periplus.urls.canonical import url_id
 from stored import stored
@@ -72,6 +73,21 @@ def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path
     writer.commit()
     writer.close()
     assert [set(pages) for pages in said(connection)] == [{"copy", "czech"}]
+
+
+def test_where_texts_were_not_kept_digests_decide_alone(tmp_path):
+    pages = {
+        HOME: html("Start", ("a", "a"), ("b", "b"), ("c", "c")),
+        HOME + "a": html("Příliš žluťoučký kůň"),
+        HOME + "b": html("Prilis zlutoucky kun"),
+        HOME + "c": html("Prilis <b>zlutoucky</b> kun"),
+    }
+    connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(keeping=Keeping(keep_text=False))))
+    ((same, is_confirmed),) = duplicate_rows.same_texts(connection)
+    told = {row.page.url.removeprefix(HOME): row for row in same}
+    assert not is_confirmed
+    assert told["b"].text == told["c"].text != told["a"].text
+    connection.close()
 
 
 def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):

@@ -6,8 +6,9 @@ Digests find them, the texts themselves confirm it where they were kept.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Any
 
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
@@ -40,19 +41,28 @@ def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> It
         f" (SELECT p.folded_md5 {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_md5, u.id"
     )
     for _, rows in groupby(connection.execute(find, {"site": site_id}), key=lambda row: row[4]):
-        groups: dict[str | int, list[SameText]] = {}
-        bodies: dict[object, int] = {}
-        texts: dict[str | bytes, int] = {}
-        is_kept = True
-        for *page, _, text_md5, body_md5, body_id in rows:
+        yield from _of_one_digest(rows, contents, named)
+
+
+def _of_one_digest(rows: Iterable[tuple[Any, ...]], contents: Contents, named: frozenset[Url]) -> Iterator[tuple[list[SameText], bool]]:
+    groups: dict[str | None, list[SameText]] = {}
+    bodies: dict[object, int] = {}
+    texts: dict[str | bytes, tuple[int, int, str | None]] = {}  # (number, marks, group)
+    of_body: dict[int, tuple[int, int, str | None]] = {}
+    is_kept = True
+    for *page, _, text_md5, body_md5, body_id in rows:
+        body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))  # equal bytes are kept once, and were compared for it
+        if body not in of_body:
             text = contents.text(page[0])
-            is_kept = is_kept and (text is not None or body_id is not None)
-            body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))  # equal bytes are kept once, and were compared for it
+            is_kept = is_kept and (text is not None or (body_id is not None and body == 0))  # without a text: the same bytes, all of them
             words = text_md5 if text is None else folded(text)
-            marks = 0 if text is None else len(text) - len(text.encode("ascii", "ignore"))
-            same = SameText(_contender(page, named), marks, texts.setdefault(words, len(texts)), body)
-            groups.setdefault(body if text is None else without_marks(words), []).append(same)
-        yield from ((pages, is_kept) for pages in groups.values() if len(pages) > 1)
+            if words not in texts:
+                marks = 0 if text is None else len(text) - len(text.encode("ascii", "ignore"))
+                texts[words] = len(texts), marks, None if text is None else without_marks(words)
+            of_body[body] = texts[words]
+        number, marks, group = of_body[body]
+        groups.setdefault(group, []).append(SameText(_contender(page, named), marks, number, body))
+    yield from ((pages, is_kept) for pages in groups.values() if len(pages) > 1)
 
 
 def tally(connection: sqlite3.Connection, site_id: int | None = None) -> tuple[int, int]:
