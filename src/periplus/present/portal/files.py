@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from io import StringIO
 
 from periplus.model.portal import Edition, Entry
+from periplus.model.web import SiteKey
 from periplus.present.cascade_svg import write_cascade_svg
 from periplus.present.portal.feeds import atom, json_feed, opml
 from periplus.present.portal.frame import ATOM, JSON_FEED, OPML, STYLE, Page, framed, picture_path
 from periplus.present.portal.front import front_page
 from periplus.present.portal.lists import about_page, archive_pages, sources_page
+from periplus.present.portal.said import name_of
 from periplus.present.portal.story import story_page
 
 
@@ -30,8 +33,10 @@ def portal_files(edition: Edition) -> dict[str, bytes]:
 
 
 def _picture(entry: Entry) -> str:
-    out = StringIO(newline="")
-    write_cascade_svg(entry.story, out)
+    """Its sites called as on the pages, unless two would be called alike."""
+    story, out = entry.story, StringIO(newline="")
+    named = replace(story, pages=tuple(replace(page, site=SiteKey(name_of(page.site))) for page in story.pages))
+    write_cascade_svg(named if len(named.sites) == len(story.sites) else story, out)
     return out.getvalue()
 
 

@@ -94,4 +94,4 @@ def _weeks(edition: Edition) -> Html:
         f'<li><a href="{week_path(week)}">{week_title(week)}</a><small>{count_of(count[week], "story", "stories")}</small></li>'
         for week in sorted(count, reverse=True)[:WEEKS_SHOWN]
     )
-    return f'<section><h2>Earlier weeks</h2><ul class="weeks">{rows}</ul></section>' if rows else ""
+    return f'<section><h2>Archive</h2><ul class="weeks">{rows}</ul></section>' if rows else ""

@@ -64,7 +64,7 @@ def sources_page(edition: Edition) -> Page:
         cells += [f'<td class="n">{_share(site.relevance)}</td>'] if shows_relevance else []
         rows.append(f"<tr>{''.join(cells)}</tr>")
     table = f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else "<p>No site was chosen yet.</p>"
-    covered = f" Together they have {100 * edition.covered:.0f} % of its stories." if edition.covered is not None else ""
+    covered = f" Together they have {100 * edition.covered:.0f} % of the stories." if edition.covered is not None else ""
     adds = " <i>Adds</i> is the share of all stories that a site has and none above it has."
     subscribe = f'All of them as a list for feed readers: <a href="{OPML}">OPML</a>.'
     note = f'<p class="note">The sites that one would read to miss the least.{covered}{adds} {subscribe}</p>'
