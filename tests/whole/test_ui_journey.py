@@ -1,0 +1,142 @@
+"""A newcomer in front of the interface, in a real browser: adds a site, watches it, stops it, goes on, reads, searches, downloads, schedules."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from served_interface import served
+from voyage import QUICK, Collection, until
+
+from browser import PROGRAM, Browser
+from periplus.store.sqlite.job_queue import JobQueue
+from testweb import GraphRecipe, Server, faults, graph_site, serve
+
+HOST = "a.test"
+PAGES = 60
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium here")
+
+
+@pytest.fixture
+def web() -> Iterator[Server]:
+    site = graph_site(GraphRecipe(seed=3, pages=PAGES, links_per_page=6, shape="random", host=HOST))
+    faults.status(site, "/lost", 404)
+    with serve(site) as server:
+        yield server
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with Browser.started() as browser:
+        yield browser
+
+
+def prepared(folder: Path, server: Server, **values: object) -> None:
+    """The collection's own settings, as the owner of these hosts would write them: the interface itself lifts no rule."""
+    given = {**QUICK, "mine": [HOST], "resolve": list(server.resolve), "sitemaps": False, "index": False, **values}
+    text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
+    (folder / "demo.periplus").mkdir()
+    (folder / "demo.periplus" / "periplus.toml").write_text(f"[settings]\n{text}\n")
+
+
+def press(browser: Browser, button: str) -> None:
+    """The first button with these words."""
+    words = json.dumps(button)
+    browser.send(f"[...document.querySelectorAll('button')].find(b => b.textContent.trim() == {words}).click()")
+
+
+def follow(browser: Browser, words: str) -> None:
+    browser.send(f"[...document.querySelectorAll('a')].find(a => a.textContent.trim() == {json.dumps(words)}).click()")
+
+
+def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Server, browser: Browser) -> None:
+    prepared(tmp_path, web, delay_s=0.05)
+    with served(tmp_path) as address:
+        browser.open(address)
+        browser.value(f"document.getElementById('url').value = '{web.url(HOST)}'; document.querySelector('[name=name]').value = 'demo'")
+        press(browser, "Start")
+        assert browser.value("location.pathname") == "/c/demo/live"
+        browser.value("window.sameDocument = true")
+        browser.until("+(document.getElementById('live-n2') || {textContent: '0'}).textContent > 5")  # fetched, counted up without a reload
+        assert browser.value("window.sameDocument") is True
+        browser.value("document.querySelector('details').open = true")
+        press(browser, "Stop")
+        browser.until("/stopped/.test(document.getElementById('live-state').textContent)")
+        fetched = int(str(browser.value("document.getElementById('live-n2').textContent")))
+        assert fetched < PAGES
+        follow(browser, "Pages")  # what is there may be read and downloaded before the end
+        assert browser.value("document.querySelectorAll('table.data tbody tr').length") > 5
+        browser.open(f"{address}/c/demo/live")
+        press(browser, "Go on")
+        browser.until("/done/.test(document.getElementById('live-state').textContent)")
+        assert len(Collection(tmp_path / "demo.periplus").titles) == PAGES
+        _reads(browser, web, Collection(tmp_path / "demo.periplus").titles[web.url(HOST)])
+        _schedules(browser, tmp_path)
+        assert browser.alarms == []
+
+
+def _reads(browser: Browser, web: Server, title: str) -> None:
+    """Map, dead links with those who link there, search."""
+    follow(browser, "Map")
+    assert browser.value("document.querySelectorAll('ul.map li').length") >= PAGES
+    follow(browser, "Dead links")
+    assert browser.value("document.querySelector('table.data tbody td a').textContent") == web.url(HOST, "/lost")
+    browser.send("document.querySelector('table.data tbody td a').click()")
+    assert "404" in str(browser.value("document.querySelector('dl.facts').textContent"))
+    assert browser.value("document.querySelector('[aria-labelledby=in] tbody a').textContent") == web.url(HOST)
+    follow(browser, "Search")
+    browser.value(f"document.querySelector('[name=q]').value = {json.dumps(title)}")
+    browser.send("document.querySelector('form.searchbox button').click()")
+    assert browser.value("document.querySelector('.hit h3').textContent") == title
+
+
+def _schedules(browser: Browser, folder: Path) -> None:
+    browser.open(f"{browser.value('location.origin')}/jobs")
+    press(browser, "Schedule")
+    queue = JobQueue(folder)
+    assert [schedule.order.command for schedule in queue.schedules()] == [("refresh", "-c", "demo.periplus")]
+    queue.close()
+
+
+def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path, web: Server, browser: Browser) -> None:
+    from voyage import crawled
+
+    crawled(tmp_path / "demo.periplus", web, HOST)
+    wide = (
+        "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .of, .unseen, .skip'))"
+    )
+    with served(tmp_path, "--no-workers") as address:
+        home = urllib.parse.quote(web.url(HOST), safe="")
+        browser.look(390, 900)
+        for path in ("/", "/jobs", "/c/demo/live", "/c/demo/map", "/c/demo/t/pages", "/c/demo/t/issues", f"/c/demo/page?url={home}", "/c/demo/search?q=a"):
+            browser.open(address + path)
+            assert browser.value("document.documentElement.scrollWidth <= innerWidth"), path
+            assert browser.value(f"{wide}.map(e => e.outerHTML.slice(0, 80)).join()") == "", path
+        browser.open(address + "/")
+        browser.value("document.activeElement.blur()")
+        for kind in ("rawKeyDown", "keyUp"):
+            browser.ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        assert browser.value("document.activeElement.className") == "skip"
+        assert browser.value("document.activeElement.getBoundingClientRect().left >= 0"), "what is focused is seen"
+
+
+def test_a_worker_ends_with_its_server(tmp_path: Path) -> None:
+    def workers() -> list[str]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = entry.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            except OSError:
+                continue
+            if "periplus.cli worker" in line and str(tmp_path) in line:
+                found.append(line)
+        return found
+
+    if not Path("/proc").is_dir():
+        pytest.skip("no /proc here")
+    with served(tmp_path):
+        until(lambda: len(workers()) == 1, "no worker was started")
+    until(lambda: not workers(), "the worker stays")
