@@ -133,9 +133,7 @@ def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> li
         rest = [text for text in positive if text not in set(own[0])], [text for text in negative if text not in set(own[1])]
         chances = Judge(learned("", examples_of(examples(*own))).topic).judge([*rest[0], *rest[1]])
         few.append(scores_of(np.arange(len(chances)) < len(rest[0]), chances).f)
-    print(
-        f"{name}: in source, {min(MANY, len(positive))} positives F {report.scores.f:.4f}; {FEW} positives F {np.mean(few):.4f} ({min(few):.3f} to {max(few):.3f})"
-    )
+    print(f"{name}, in source: {many} positives F {report.scores.f:.4f}; {FEW} positives F {np.mean(few):.4f}, {min(few):.3f} to {max(few):.3f}")
     return [Figure(f"{name}, F of {many} positives", report.scores.f, 0.99, data), Figure(f"{name}, F of {FEW} positives", float(np.mean(few)), 0.97, data)]
 
 
