@@ -176,6 +176,19 @@ def held_out(every: dict[str, list[Row]], wanted: Sequence[str]) -> None:
         print(f"{name:14} {len(some):5} texts  {told(some, scores)}", flush=True)
 
 
+def halves(every: dict[str, list[Row]]) -> None:
+    """Prints a line for each set: what its odd texts get from weights learnt on the even texts of all sets, as new texts of known kinds would."""
+    even = {name: [row for row in some if row.text.even] for name, some in every.items()}
+    passages = {name: some for name, some in even.items() if name in PASSAGES}
+    tagged = tagger(tag_table([row for some in passages.values() for row in some if row.text.language == TAGGED_LANGUAGE]))
+    passage = grown(passage_examples(passages), TREES["passage"])
+    page = grown(page_examples({name: some for name, some in even.items() if name not in PASSAGES and name not in ONLY_SCORED}), TREES["page"])
+    for name, all_of_set in every.items():
+        some = [row for row in all_of_set if not row.text.even]
+        scores = [odds(passage, with_tags(row, tagged)) if learnt.is_passage(row.reading) else odds(page, row.measures) for row in some]
+        print(f"{name:14} {len(some):5} texts  {told(some, scores)}", flush=True)
+
+
 def forest_table(model: object) -> dict[str, object]:
     """What `periplus.analyse.keywords.learnt` reads."""
     with tempfile.TemporaryDirectory() as folder:
@@ -208,9 +221,13 @@ def _store(name: str, table: dict[str, object]) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--held-out", nargs="*", metavar="SET", help="score sets that were not learnt from; write nothing")
+    arguments.add_argument("--halves", action="store_true", help="score odd texts, even ones of all sets having been learnt from; write nothing")
+    arguments.add_argument("--texts", type=int, default=TEXTS, help="of each set")
     given = arguments.parse_args()
-    every = {name: rows(texts[:TEXTS]) for name, texts in sets().items() if name != "own"}
-    if given.held_out is None:
+    every = {name: rows(texts[: given.texts]) for name, texts in sets().items() if name != "own"}
+    if given.halves:
+        halves(every)
+    elif given.held_out is None:
         write(every)
     else:
         held_out(every, given.held_out)

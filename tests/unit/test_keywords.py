@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.analyse.keywords.candidates import LONG, MOST, candidates
-from periplus.analyse.keywords.choosing import METHODS, keywords_of, keywords_of_all, scored
+from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all, scored
 from periplus.analyse.keywords.counts import NOTHING, counted, together
 from periplus.analyse.keywords.graphs import DAMPING, WINDOW, ranked, word_graph
 from periplus.analyse.keywords.learnt import is_passage
@@ -138,10 +138,17 @@ def test_topicrank_gives_one_phrase_a_topic():
 def test_a_group_is_told_from_the_rest():
     harbours = [read(f"News of the town. The harbour museum opened hall {number}.", "en") for number in "abc"]
     rest = [read(f"News of the town. The bakery sold {bread} bread.", "en") for bread in ("rye", "white", "brown")]
-    found = keywords_of_all(harbours, counted(harbours + rest), 3, "tfidf", rest=counted(rest))
+    found = keywords_of_all(harbours, counted(harbours + rest), 3, "tfidf", Contrast(counted(rest)))
     assert found[0].pages == 3
     assert "museum" in found[0].text or "harbour" in found[0].text
     assert not {"news", "town"} & {keyword.text.lower() for keyword in found}
+
+
+def test_the_frame_of_a_site_is_no_keyword_of_it():
+    pages = [read(f"Signed in. {name} ships sail with {name} ships. Harbour harbour.", "en") for name in ("old", "big", "tall", "fast", "red", "wet") * 2]
+    found = keywords_of_all(pages[:6] + pages[6:], counted(pages), 5, "tfidf", Contrast(framed=True))
+    assert "Signed" not in [keyword.text for keyword in found]
+    assert found
 
 
 def test_the_usual_method_names_what_a_text_is_about():

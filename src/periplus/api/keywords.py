@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from periplus.analyse.keywords.choosing import METHODS, keywords_of, keywords_of_all
+from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all
 from periplus.analyse.keywords.counts import NOTHING, Counts, counted, together
 from periplus.analyse.keywords.reading import Reading, read
 from periplus.errors import UsageError
@@ -68,40 +68,40 @@ class _Finder:
                 raise UsageError(f"the collection has no text of {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
-        return self._answered(subject, texts, counted(self._texts(self._spread())), NOTHING)
+        return self._answered(subject, texts, counted(self._texts(self._spread())))
 
     def of_site(self, site: str, number: int) -> KeywordList:
-        return self._group(site, block_rows.pages_of_site(self._connection, number, PAGES_OF_SUBJECT))
+        return self._group(site, block_rows.pages_of_site(self._connection, number, PAGES_OF_SUBJECT), framed=True)
 
     def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
-        return self._group(subject, block_rows.pages_of(self._connection, map(url_id, urls)))
+        return self._group(subject, block_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
 
     def of_all(self) -> KeywordList:
         texts = list(self._texts(self._spread()))
-        return self._answered("the whole collection", texts, counted(texts), NOTHING)
+        return self._answered("the whole collection", texts, counted(texts), framed=True)
 
-    def _group(self, subject: str, pages: Iterable[PageBlocks]) -> KeywordList:
+    def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
         """Keywords that tell these pages from the other ones, where there are any."""
         kept = list(pages)
         own = {page.url_id for page in kept}
         texts = list(self._texts(kept))
         rest = counted(self._texts(page for page in self._spread() if page.url_id not in own))
-        return self._answered(subject, texts, together(rest, counted(texts)), rest)
+        return self._answered(subject, texts, together(rest, counted(texts)), rest, framed=framed)
 
-    def _answered(self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts) -> KeywordList:
+    def _answered(self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts = NOTHING, *, framed: bool = False) -> KeywordList:
         if not texts:
             raise UsageError(f"there is no text of {subject}: nothing was found or fetched, or keep_text is off")
         order = self._order
         if len(texts) == 1 and not rest.texts:
             found = keywords_of(texts[0], counts, order.most, order.method)
         else:
-            found = keywords_of_all(texts, counts, order.most, order.method, rest=rest)
+            found = keywords_of_all(texts, counts, order.most, order.method, Contrast(rest, framed))
         language, _ = Counter(text.language for text in texts).most_common(1)[0]
         return KeywordList(subject, order.method, language, len(texts), counts.texts, tuple(found))
 
     def _spread(self) -> Iterator[PageBlocks]:
         """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""
-        sites = list(graph_rows.site_names(self._connection))
+        sites = sorted(graph_rows.site_names(self._connection), reverse=True)  # those that were only linked to come first, and leave their share
         left = PAGES_COUNTED
         for place, site in enumerate(sites):
             for page in block_rows.pages_of_site(self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):

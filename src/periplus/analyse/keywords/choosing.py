@@ -26,6 +26,7 @@ KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0  # as publish
 LOOKED_AT = 4  # candidates for each keyword wanted
 WRAPPING = 2  # words; without this rule lists of short texts said the same four times (own texts F1@5 35.9, with it 40.2; elsewhere 0.4 up or down)
 OF_EACH = 50  # candidates of each text of a group
+FRAMED_TEXTS = 10  # of fewer none can be told from their frame
 RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
 
 
@@ -112,11 +113,18 @@ def _apart(result: Scored, order: list[int], most: int) -> list[int]:
     return [at for at, _ in chosen]
 
 
-def keywords_of_all(texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", *, rest: Counts = NOTHING) -> list[Keyword]:
-    """The keywords of several texts: what is a keyword of many. counts: of a collection that they belong to.
+class Contrast(NamedTuple):
+    """From what a group of texts is to be told."""
 
-    rest: of other texts, from which they are to be told: what stands there as often falls away.
-    """
+    rest: Counts = NOTHING  # of other texts: what stands there as often falls away
+    framed: bool = False  # the texts are all of a site: what stands in nearly all of them is its frame, and falls away
+
+
+ALONE = Contrast()
+
+
+def keywords_of_all(texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", contrast: Contrast = ALONE) -> list[Keyword]:
+    """The keywords of several texts: what is a keyword of many. counts: of a collection that they belong to."""
     total: Counter[int] = Counter()
     pages: Counter[int] = Counter()
     times: Counter[int] = Counter()
@@ -134,8 +142,11 @@ def keywords_of_all(texts: Iterable[Reading], counts: Counts, most: int = 10, me
             written.setdefault(int(keys[at]), Counter()).update(result.spellings(at))
     kept = np.array(list(total), np.uint64)
     scores = np.array(list(total.values())) / max(1, number)
-    if rest.texts:
-        scores = scores * _telling(kept, np.array([pages[key] for key in total], np.float64), number, rest)
+    on = np.array([pages[key] for key in total], np.float64)
+    if contrast.rest.texts:
+        scores = scores * _telling(kept, on, number, contrast.rest)
+    if contrast.framed and number >= FRAMED_TEXTS:
+        scores = scores * np.minimum(1.0, 2 * (1 - on / number))
     best = [(int(kept[at]), float(scores[at])) for at in np.argsort(-scores, kind="stable")[:most] if scores[at] > 0]
     return [Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best]
 
