@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import mimetypes
 import sys
 from collections.abc import Sequence
@@ -60,12 +61,14 @@ def page(site: Site, base: str, path: str) -> Document | None:
     file = site.root / unquote(path.partition("?")[0]).lstrip("/")
     if file.is_dir():
         file = file / "index.html"
-    if not file.is_file():
+    packed = file.with_name(file.name + ".gz")  # Debian packs large pages, and the server sends such a file in place of the other
+    if not file.is_file() and not packed.is_file():
         return None
+    body = gzip.decompress(packed.read_bytes()) if packed.is_file() else file.read_bytes()
     media_type = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    if not may_be_read(media_type, file.read_bytes()[:4096]):
+    if not may_be_read(media_type, body[:4096]):
         return None
-    return understand(Url(base + path), Fetched(200, Headers((("content-type", media_type),)), file.read_bytes()))
+    return understand(Url(base + path), Fetched(200, Headers((("content-type", media_type),)), body))
 
 
 if __name__ == "__main__":
