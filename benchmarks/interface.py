@@ -1,0 +1,61 @@
+"""How soon does the interface answer on a collection of a million pages and ten million links?
+
+Each address is asked for in turn, in this process and without a socket, some rounds; the collection is that of million.py, which is made
+first where it is missing. Aims: 300 ms at the median, 1 s at the 95th percentile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from corpora import CACHE
+from measure import load, table
+from million import generate, page_url
+from starlette.testclient import TestClient
+
+from periplus.store.sqlite import schema
+from periplus.ui.app import application, house_at
+from periplus.ui.places import places
+
+ONE = quote(page_url(500_000), safe="")
+ADDRESSES = (
+    "/", "/jobs", "live", "t/pages", "t/pages?state=invalid", "t/pages?status=404", "t/pages?q=harbours", "t/pages?q=nowhere", "t/pages?title=~7777",
+    "t/pages?type=text/html&sort=-size", "t/pages?sort=title", "t/pages?sort=-visited", "t/pages?depth=2&at=200", "t/pages?host=site7.test:443",
+    "t/links", "t/links?kind=redirect", f"t/links?source={ONE}", "t/links?anchor=~harbour 7", "t/external", "t/dead", "t/bad", "t/hosts", "t/runs",
+    "t/redirects", f"page?url={ONE}", f"page?url={ONE}&view=visits",
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", type=int, default=1_000_000)
+    parser.add_argument("--links", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    folder = CACHE / f"million-{schema.SCHEMA_VERSION}-{chosen.pages}-{chosen.links}.periplus"
+    if not folder.exists():
+        generate(folder, chosen.pages, chosen.links)
+    asking = TestClient(application(house_at(places([folder]), "", (), frozenset({"crawl"}), works=False)), base_url="http://127.0.0.1")
+    rows, all_s = [], []
+    for address in ADDRESSES:
+        path = address if address.startswith("/") else f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/{address}"
+        took, status = [], 0
+        for _ in range(chosen.rounds):
+            started = time.perf_counter()
+            status = asking.get(path).status_code
+            took.append(time.perf_counter() - started)
+        all_s += took
+        rows.append((address, str(status), f"{1000 * statistics.median(took):,.0f}", f"{1000 * max(took):,.0f}"))
+    print(f"{chosen.pages:,} pages, {chosen.links:,} links; {load()}")
+    print(table(("address", "status", "median ms", "longest ms"), rows))
+    ordered = sorted(all_s)
+    print(f"all: median {1000 * statistics.median(ordered):,.0f} ms, 95th percentile {1000 * ordered[int(0.95 * (len(ordered) - 1))]:,.0f} ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
