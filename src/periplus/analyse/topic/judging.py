@@ -44,7 +44,7 @@ class Judge:
         parts = np.fromiter(map(known.__getitem__, counts), np.complex128, len(counts))
         times = np.fromiter(counts.values(), np.int64, len(counts))
         values = _TIMES[np.minimum(times, len(_TIMES)) - 1] * np.abs(parts.imag)
-        score = float((values @ parts.real) / np.sqrt(values @ values))
+        score = float(values @ parts.real) / max(float(np.sqrt(values @ values)), 1e-12)
         sure = min(float(np.count_nonzero(parts.imag > 0)) / len(counts) / KNOWN_LEAST, 1.0)
         return sure * score + (1 - sure) * self.topic.usual
 

@@ -48,7 +48,7 @@ def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
         values.append(row[known] / max(float(np.sqrt(row @ row)), 1e-12))
         starts.append(starts[-1] + int(known.sum()))
     data = np.concatenate([*values, np.zeros(0)])
-    return csr_array((data, np.concatenate([*columns, np.zeros(0, np.int32)]), np.array(starts)), shape=(len(texts), len(space.places)))
+    return csr_array((data, np.concatenate([*columns, np.zeros(0, np.int32)]), np.array(starts, dtype=np.int32)), shape=(len(texts), len(space.places)))
 
 
 def gram_rows(space: Space) -> csr_array:
@@ -59,4 +59,6 @@ def gram_rows(space: Space) -> csr_array:
         columns += own
         values += [float(len(own) ** -0.5)] * len(own)
         starts.append(len(columns))
-    return csr_array((np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(starts)), shape=(len(space.places), GRAM_BUCKETS))
+    return csr_array(
+        (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32)), shape=(len(space.places), GRAM_BUCKETS)
+    )

@@ -81,6 +81,8 @@ def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int
         kind = "positive" if not labels.any() else "negative"
         raise UsageError(f'there is no {kind} example with words in it: give some (a folder, a page of the collection, search:"...")')
     space = space_of([*examples.counts, *background])
+    if method is Method.SVM:
+        space = space._replace(unknown_rarity=0.0)  # words that are not known are left out of its rows, as is usual
     rows = rows_of(examples.counts, space)
     if method is Method.ONLINE:
         return _learned_online(name, examples, space, rows)
