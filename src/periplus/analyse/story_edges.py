@@ -93,10 +93,14 @@ def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], 
     cosines = words.cosine(ids[:, 0], ids[:, 1]).tolist()
     cites = {pair: cosine for pair, cosine in zip(links, cosines, strict=True) if _may_cite(articles[pair[0]], articles[pair[1]], cosine)}
     evidence = _evidence(pairs, words, cites)
+    copied: dict[int, set[int]] = defaultdict(set)
+    for one, other in alike:
+        copied[one].add(other)
+        copied[other].add(one)
     left: set[Pair] = set()  # (page, other): not of its story
     digests = set()
     for page, weights in evidence.items():
-        stories = _stories_of(weights, alike, words)
+        stories = _stories_of(weights, copied, words)
         if stories is None:
             digests.add(page)
         else:
@@ -125,7 +129,7 @@ def _evidence(pairs: TextPairs, words: Words, cites: Mapping[Pair, float]) -> di
     return found
 
 
-def _stories_of(weights: Mapping[int, float], alike: Mapping[Pair, float], words: Words) -> set[int] | None:
+def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], words: Words) -> set[int] | None:
     """Those of the pages that are of one story with the one they are evidence for; None: it is a digest.
 
     Stories are told by pages of which no two are alike. What is like pages of several of them (another digest) tells none.
@@ -144,18 +148,18 @@ def _stories_of(weights: Mapping[int, float], alike: Mapping[Pair, float], words
     groups = [[near[place] for place in np.flatnonzero(tells[:, at] & (tells.sum(axis=1) == 1)).tolist()] for at in range(len(tellers))]
     groups.sort(key=lambda group: (-max(weights[other] for other in group), group[0]))
     best, second = (max(weights[other] for other in group) for group in groups[:2])
-    return set(groups[0]) if best >= (STANDS_OUT if len(tellers) == 2 else STANDS_OUT_OF_MANY) * second else None
+    if len(tellers) == 2:
+        return set(groups[0]) if best >= STANDS_OUT * second else None
+    return set(groups[0]) if best >= max(STANDS_OUT_OF_MANY * second, SAME_STORY) else None
 
 
-def _related(pages: Sequence[int], alike: Mapping[Pair, float], words: Words) -> NDArray[np.bool_]:
+def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) -> NDArray[np.bool_]:
     """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree. Each is related to itself."""
-    related = np.eye(len(pages), dtype=np.bool_)
-    one, other = np.triu_indices(len(pages), 1)
-    ids = np.array(pages, np.int64)
-    found = words.cosine(ids[one], ids[other]) >= SAME_STORY
-    for at, (left, right) in enumerate(zip(ids[one].tolist(), ids[other].tolist(), strict=True)):
-        found[at] |= (min(left, right), max(left, right)) in alike
-    related[one, other] = related[other, one] = found
+    related = words.cosines(np.array(pages, np.int64)) >= SAME_STORY
+    np.fill_diagonal(related, True)
+    place = {page: at for at, page in enumerate(pages)}
+    for at, page in enumerate(pages):
+        related[at, [place[other] for other in alike[page] if other in place]] = True
     return related
 
 
