@@ -1,8 +1,9 @@
 """Which page is next, of a million that wait on hosts that each may be asked only now and then?
 
 Each host has a heap of its pages, the best first, and the array of the hosts' best says who is best of those that may be asked. What is read changes
-what others promise: of the pages that it links to at once, of its host before the next is taken from it (of its best SHORT_LIST), and of all when
-the pages read have grown by a 32nd. An order whose promises change only with links (best first) is so kept exactly.
+what others promise: of the pages that it links to at once, and of its host's best SHORT_LIST before the next is taken from it. When the pages read
+have grown by a 32nd all are reckoned anew, or the best MOST_ANEW where more wait; all again when they have doubled. An order whose promises change
+only with links (best first) is so kept exactly.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from periplus.schedule.topical.seen import Floats, Numbers, Pointer, Seen
 SHORT_LIST = 32
 GROWTH = 32  # all are scored anew when the pages read grew by one in so many
 LEAST = 16  # and at the earliest after so many pages
+MOST_ANEW = 50_000  # so that a million pages do not take a minute each time
+CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
 TRIES = 8  # hosts whose best are reckoned anew for one choice
 NONE = -np.inf
 
@@ -34,7 +37,8 @@ class PageQueue:
     _scores: Floats = field(default_factory=lambda: np.zeros(64))
     _heaps: list[list[tuple[float, int]]] = field(default_factory=list)
     _read_at: list[int] = field(default_factory=list)  # pages read in all when the host's best were last reckoned
-    _whole_at: int = 0
+    _anew_at: int = 0  # pages read when the best were last reckoned anew
+    _all_at: int = 0  # and all
 
     def start(self, urls: Iterable[Url]) -> None:
         """Pages to begin with."""
@@ -48,17 +52,22 @@ class PageQueue:
         """A page was read, and was worth so much."""
         touched = self.seen.book(url, worth, pointers)
         self._score(touched)
-        if self.seen.read - self._whole_at >= max(LEAST, self._whole_at // GROWTH):
-            self.reckon_all()
+        if self.seen.read - self._anew_at >= max(LEAST, self._anew_at // GROWTH):
+            waiting = np.flatnonzero(self.seen.waits[: len(self.seen)])
+            if len(waiting) <= MOST_ANEW or self.seen.read >= 2 * self._all_at:
+                self.reckon_all()
+            else:
+                self._anew_at = self.seen.read
+                self._score(waiting[np.argpartition(-self._scores[waiting], MOST_ANEW)[:MOST_ANEW]].tolist())
 
     def reckon_all(self) -> None:
         """Every page that waits gets the promise that it has by now."""
-        self._whole_at = self.seen.read
+        self._all_at = self._anew_at = self.seen.read
         numbers = np.flatnonzero(self.seen.waits[: len(self.seen)])
         self._reach()
         for heap in self._heaps:
             heap.clear()
-        self._scores[numbers] = self.order(self.seen, numbers)
+        self._scores[numbers] = self._promises(numbers)
         for score, number, host in zip((-self._scores[numbers]).tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True):
             self._heaps[host].append((score, number))
         for host, heap in enumerate(self._heaps):
@@ -115,6 +124,10 @@ class PageQueue:
         """A page lies elsewhere: what speaks for its old address speaks for the new one."""
         self._score([self.seen.move(source, target)])
 
+    def place_of(self, url: Url) -> int:
+        """The number of its host."""
+        return int(self.seen.host[self.seen.number_of[url]])
+
     def keep_only(self, waiting: Collection[Url]) -> None:
         """Drops all others."""
         for number in np.flatnonzero(self.seen.waits[: len(self.seen)]).tolist():
@@ -131,12 +144,16 @@ class PageQueue:
         numbers = numbers[self.seen.waits[numbers]]
         if not len(numbers):
             return
-        scores = self.order(self.seen, numbers)
+        scores = self._promises(numbers)
         self._scores[numbers] = scores
         for score, number, host in zip(scores.tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True):
             heapq.heappush(self._heaps[host], (-score, number))
         for host in set(self.seen.host[numbers].tolist()):
             self._settle(host)
+
+    def _promises(self, numbers: Numbers) -> Floats:
+        parts = [self.order(self.seen, numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def _renew(self, host: int) -> None:
         """The host's best pages are reckoned anew, for what was read meanwhile."""

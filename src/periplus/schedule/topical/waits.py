@@ -1,8 +1,9 @@
 """Site by site, as published: how long does each site wait between two of its pages, when relevant sites shall wait less?
 
 States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are asked. The starts' sites are active.
-A site's waiting time is exp(narrowness x (1 - relevance)), in pages of the crawl; relevance is the share of its pages that were relevant. The
-source has a decreasing function and no formula; with 5 this is the one served in trials, and at 5 the narrowness begins.
+A site's waiting time is exp(narrowness x (1 - relevance)), where relevance is the share of its pages that were relevant. The source has a decreasing
+function and no formula; with 5 this is the one served in trials, and at 5 the narrowness begins. Time is that of the sites: it moves on to when
+the site that is served was due. So the crawl is never idle, and never so late that all sites are overdue alike: their rates keep their proportion.
 Every WINDOW pages it adapts to the harvest: after a fall the crawl narrows to relevant sites, after a rise it widens. Within a site pages are read
 breadth first. When no active site has a page, the one with most links to it becomes active: the threshold shall not end a crawl.
 """
@@ -50,7 +51,7 @@ class SiteWaits:
     _gone: set[Url] = field(default_factory=set)
     _due: list[tuple[float, int]] = field(default_factory=list)  # of active sites with pages; passed over where it is no longer so
     _place: dict[HostKey, int] = field(default_factory=dict)
-    _now: float = 0.0  # pages taken
+    _now: float = 0.0  # when the site that was served last was due
     _window: list[bool] = field(default_factory=list)
     _harvest: float = -1.0  # of the window before
 
@@ -133,9 +134,9 @@ class SiteWaits:
         """It waits no longer, for whatever reason; its site waits for its next turn."""
         self._gone.add(url)
         site = self._site(url)
-        self._now += 1
-        relevance = (site.relevant + 1) / (site.pages + 1) if site.pages < 2 else site.relevant / site.pages  # a new site has the benefit of the doubt
-        site.due = max(site.due, self._now) + float(np.exp(self.narrowness * (1 - relevance)))
+        self._now = max(self._now, site.due)
+        relevance = (site.relevant + 0.5) / (site.pages + 1)
+        site.due = self._now + float(np.exp(self.narrowness * (1 - relevance)))
         if site.active and self._settled(site):
             heapq.heappush(self._due, (site.due, self._place[site.key]))
 

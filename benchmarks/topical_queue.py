@@ -1,0 +1,57 @@
+"""How long does it take to choose among a million pages, and to hear of a page read? Seconds a page, beside scoring all pages for each choice.
+
+python benchmarks/topical_queue.py [PAGES]
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import time
+
+import numpy as np
+
+from periplus.model.web import Url
+from periplus.schedule.topical.evidence import weighed
+from periplus.schedule.topical.queue import PageQueue
+from periplus.schedule.topical.seen import Pointer
+
+LINKS, HOSTS, CHOICES = 40, 10_000, 2_000
+
+
+def main() -> None:
+    pages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    rng = random.Random(1)
+    queue = PageQueue(weighed)
+
+    def pointers() -> list[Pointer]:
+        places = ((rng.randrange(HOSTS), rng.randrange(pages)) for _ in range(LINKS))
+        return [Pointer(Url(f"https://h{host}.test/d{page % 9}/{page}"), f"word{page % 5000:x}", rng.random()) for host, page in places]
+
+    queue.start([Url("https://h0.test/")])
+    begun = time.perf_counter()
+    for number in range(pages // LINKS):
+        queue.seen.book(Url(f"https://h{number % HOSTS}.test/read/{number}"), rng.random() ** 4, pointers())
+    booked = time.perf_counter() - begun
+    begun = time.perf_counter()
+    queue.reckon_all()
+    whole = time.perf_counter() - begun
+    took = heard = 0.0
+    for _ in range(CHOICES):
+        begun = time.perf_counter()
+        url = queue.take()
+        took += time.perf_counter() - begun
+        assert url is not None
+        links = pointers()
+        begun = time.perf_counter()
+        queue.read(url, rng.random() ** 4, links)
+        heard += time.perf_counter() - begun
+    waiting = int(np.count_nonzero(queue.seen.waits))
+    print(f"{waiting:,} pages wait on {len(queue.seen.hosts):,} hosts; {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:,.0f} MB")
+    print(f"choose the next: {took / CHOICES * 1e3:.3f} ms a page; hear of one read ({LINKS} links): {heard / CHOICES * 1e3:.3f} ms, all anew now and then")
+    print(f"score all anew: {whole:.2f} s, {whole / (took / CHOICES):,.0f} times a choice; to book {pages // LINKS:,} pages took {booked:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
