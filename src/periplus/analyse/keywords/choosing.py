@@ -12,7 +12,7 @@ import numpy.typing as npt
 from periplus.analyse.keywords.candidates import Candidates, candidates
 from periplus.analyse.keywords.counts import NOTHING, Counts
 from periplus.analyse.keywords.graphs import positionrank, singlerank, textrank
-from periplus.analyse.keywords.learnt import likelihoods
+from periplus.analyse.keywords.learnt import is_passage, likelihoods
 from periplus.analyse.keywords.measures import idf
 from periplus.analyse.keywords.reading import Reading
 from periplus.analyse.keywords.topics import multipartiterank, topicrank
@@ -24,7 +24,7 @@ Method = Callable[[Reading, Candidates, Counts], Floats]
 TFIDF_WORDS = 3  # the longest phrase
 KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0  # as published, but that of short texts no repetition is asked
 LOOKED_AT = 4  # candidates for each keyword wanted
-WRAPPING = 2  # words; without this rule lists of short texts said the same four times (own texts F1@5 35.9, with it 40.2; elsewhere 0.4 up or down)
+WRAPPING = 2  # words; else lists of short texts say the same four times (own texts F1@5 40.2 for 35.9; pages, where it does not hold, would lose 2)
 OF_EACH = 50  # candidates of each text of a group
 FRAMED_TEXTS = 10  # of fewer none can be told from their frame
 RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
@@ -94,7 +94,7 @@ def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
 def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
     """The keywords of one text, best first, each stem once."""
     result = scored(text, counts, method)
-    best = _apart(result, result.best(LOOKED_AT * most), most)
+    best = _apart(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
     return [Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.found.times[at]), 1) for at in best]
 
 
