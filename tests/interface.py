@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from periplus.ui.app import application, house_at
 from periplus.ui.places import places
 
-COMMANDS = frozenset({"crawl", "check", "refresh"})
+COMMANDS = frozenset({"crawl", "check", "refresh", "survey"})
 
 
 def client(folder: Path, *, token: str = "", names: tuple[str, ...] = (), host: str = "127.0.0.1:8321") -> TestClient:

@@ -170,6 +170,12 @@ def test_no_field_lifts_a_rule():
     assert wished({"url": "example.org"} | form).order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
 
 
+def test_a_survey_is_made_at_once_and_read_by_a_job():
+    wish = wished({"url": "a.org b.org", "preset": "survey", "name": "two", "max_pages": "50"})
+    assert wish.before == ("survey", "create", "-c", "two.periplus", "--pages", "50", "https://a.org/", "https://b.org/")
+    assert wish.order.command == ("survey", "run", "-c", "two.periplus")
+
+
 def test_going_on_replaces_the_limits_that_are_named():
     before = ("crawl", "https://e.org/", "-o", "e.periplus", "--max-pages", "10", "--exclude=/x", "--delay", "1")
     assert gone_on(before, {"max_pages": "20", "exclude": "/y"}).command == (

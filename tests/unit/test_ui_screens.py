@@ -102,6 +102,14 @@ def test_a_period_makes_a_schedule_too(folder, queue):
     assert (schedule.period_s, schedule.order.kind, queue.open_jobs()) == (604_800.0, "check", 1)
 
 
+def test_a_survey_begins_with_its_collection(folder, queue):
+    asking = client(folder)
+    form = {"url": "a.org\nb.org", "preset": "survey", "name": "two", "seal": sealed(asking)}
+    assert asking.post("/new", data=form).headers["location"] == "/c/two/live"
+    assert queue.jobs()[0].order.command == ("survey", "run", "-c", "two.periplus")
+    assert "two" in places([folder]).collections()
+
+
 def test_what_is_no_site_is_refused_beside_the_form(folder, queue):
     asking = client(folder)
     answer = asking.post("/new", data={"url": "not a url://", "seal": sealed(asking)})

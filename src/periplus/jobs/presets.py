@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.job import JobOrder
@@ -19,6 +22,8 @@ from periplus.urls.scope import site_key
 
 SUFFIX = ".periplus"
 MOST_STARTS = 1_000
+SURVEY_PAGES = 2_000  # of a survey whose form names none: an hour of twenty sites at the usual delay
+PREPARE_S = 60.0
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
 _NUMBERS = {"max_pages": ("--max-pages", 1, 10_000_000), "max_depth": ("--max-depth", 0, 100_000), "delay": ("--delay", 0.5, 3_600)}
@@ -40,21 +45,30 @@ PRESETS = (
     Preset("map", "Map a site", "Fetches the site politely and keeps it: its map, its pages and links, searchable.", "crawl"),
     Preset("check", "Check links", "Fetches the site, then asks for everything that it links to: dead links with the pages that hold them.", "check"),
     Preset("set", "Fetch a set of sites", "One collection of several sites, each followed within itself: one address a line.", "crawl", many=True),
+    Preset(
+        "survey",
+        "Survey a set of sites",
+        "Reads many sites where they bring the most new external links, within a number of pages: one address a line.",
+        "survey",
+        many=True,
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Wished:
-    """A wish as an order. folder: of the collection, within the folder of collections."""
+    """A wish as an order. folder: of the collection, within the folder of collections; before: a command that is done at once, without
+    asking anything of the web; empty: none."""
 
     folder: str
     order: JobOrder
     period_s: float  # 0: once
+    before: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
         """As one would type it."""
-        return shlex.join(("periplus", *self.order.command))
+        return "\n".join(shlex.join(("periplus", *command)) for command in (self.before, self.order.command) if command)
 
 
 def starts_of(text: str) -> tuple[Url, ...]:
@@ -87,9 +101,33 @@ def wished(form: Mapping[str, str]) -> Wished:
     if every not in PERIODS:
         raise UsageError(f"there is no period {every!r}: choose hour, day, week or month")
     folder = folder_name(form.get("name", "") or site_key(starts[0]).replace(":", "-").strip("[]"))
+    if preset.command == "survey":
+        return _survey(form, starts, folder, PERIODS[every])
     flag = "-c" if preset.command == "check" else "-o"
     command = (preset.command, *starts, flag, folder, *flags(form))
     return Wished(folder, JobOrder(command), PERIODS[every])
+
+
+def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> Wished:
+    """Made at once, so that what cannot be surveyed is refused beside the form; read by a job."""
+    pages = form.get("max_pages", "").strip() or str(SURVEY_PAGES)
+    limit = ("--pages", _number("max_pages", pages, *_NUMBERS["max_pages"][1:]))
+    further = flags({name: text for name, text in form.items() if name != "max_pages"})
+    return Wished(folder, JobOrder(("survey", "run", "-c", folder, *further)), period_s, ("survey", "create", "-c", folder, *limit, *starts))
+
+
+def prepared(wish: Wished, folder: Path) -> None:
+    """Does what comes before the job, in the folder of collections. Raises UsageError with what the command says against it."""
+    if not wish.before:
+        return
+    command = [sys.executable, "-m", "periplus.cli", *wish.before]
+    try:
+        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=PREPARE_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"`{wish.line.splitlines()[0]}` took longer than {PREPARE_S:g} s: try it on a command line") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(said[-1].removeprefix("periplus: ") if said else f"exit code {done.returncode}")
 
 
 def folder_name(name: str) -> str:

@@ -135,7 +135,7 @@ def _last_crawl(house: House, name: str, folder: Path) -> tuple[str, ...]:
     """The command of the last crawl or check: as it was asked for here; else from the collection's starts, with its folder's settings."""
     known = house.places.collections()
     with house.queue() as queue:
-        ours = [job.order.command for job in queue.jobs(most=JOBS_LOOKED_AT) if job.order.kind in ("crawl", "check") and works_on(job, name, known)]
+        ours = [job.order.command for job in queue.jobs(most=JOBS_LOOKED_AT) if job.order.kind in ("crawl", "check", "survey") and works_on(job, name, known)]
     if ours:
         return ours[0]
     runs = house.watchers.look(folder).status.runs

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Status, open_collection
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, Wished, wished
+from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, Wished, prepared, wished
 from periplus.model.visit import State
 from periplus.ui import rendering
 from periplus.ui.house import House, house_of, now
@@ -48,6 +48,7 @@ def begin(request: Request) -> Response:
     house, form = house_of(request), form_of(request)
     try:
         wish = wished(form)
+        prepared(wish, house.places.base)
     except UsageError as error:
         return _screen(request, house, "", str(error), 400)
     give(house, wish)
