@@ -44,6 +44,7 @@ def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collecti
     What a page was worth shows in `periplus topic judge NAME`.
 
     \b
+    periplus crawl https://example.org/ -o ships.periplus --max-pages 500
     periplus topic train ships -p words:"harbour ship sailor" -c ships.periplus
     periplus topic crawl ships https://example.org/ -c ships.periplus --max-pages 5000 --least-harvest 0.1
     """
