@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from periplus.present.portal.files import portal_files
 from periplus.present.wording import count_of
 from periplus.store.sqlite import graph_rows, portal_rows, reading, runs, schema
 
-Watch = Callable[[int, int], None]  # is told (pages read, pages in all)
+Watch = Callable[[str, int, int], None]  # is told (what goes on, how far, of how many)
 FOLDER = "portals"  # within the collection's folder
 _ENTRY, _SITE = False, True
 VERBS: dict[str, dict[bool, Verdict | None]] = {  # what each does to an entry, to a site; None: nothing is decided any longer
@@ -74,21 +74,22 @@ def portal_named(folder: Path, name: str = "") -> Portal:
     return next(iter(known.values()))
 
 
-def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda done, total: None) -> Edition:
+def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
     """The portal as it would be published now. The keys of its entries are remembered, so that stories keep them while they grow.
 
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
-    stories = stories_of(folder, watch=watch)
+    stories = stories_of(folder, watch=lambda done, total: watch("reading pages", done, total))
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         decided = portal_rows.decisions(connection, portal.name)
         known = portal_rows.known_pages(connection, portal.name)
         kept = _without_banned(stories, decided)
         relevance = relevance_of(connection, folder, portal.topic, kept.stories) if portal.topic else None
         chosen = selection(portal, kept.stories, decided, known, now, relevance)
-        entries = tuple(described(connection, (*chosen.published, *chosen.waiting)))
-        on_topic = replace(kept, stories=tuple(entry.story for entry in entries))
-        sites, covered = sites_for(connection, portal, on_topic, decided, relevance)
+        entries = _watched(described(connection, (*chosen.published, *chosen.waiting)), len(chosen.published) + len(chosen.waiting), watch)
+        published, waiting = entries[: len(chosen.published)], entries[len(chosen.published) :]
+        shown = replace(kept, stories=tuple(entry.story for entry in published))
+        sites, covered = sites_for(connection, portal, shown, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
     _remember(folder, portal, chosen, known)
     return Edition(
@@ -97,13 +98,21 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda d
         run=run_name(last) if last else "",
         run_ended=(last.ended or last.started) if last else 0.0,
         pages=stories.pages,
-        entries=entries[: len(chosen.published)],
-        waiting=entries[len(chosen.published) :],
+        entries=published,
+        waiting=waiting,
         hidden=chosen.hidden,
         sites=sites,
         covered=covered,
-        lacks=tuple(_lacks(kept, entries)),
+        lacks=tuple(_lacks(kept, published)),
     )
+
+
+def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
+    found = []
+    for done, entry in enumerate(entries, 1):
+        found.append(entry)
+        watch("reading stories", done, total)
+    return tuple(found)
 
 
 def _without_banned(stories: Stories, decided: Decisions) -> Stories:
@@ -136,7 +145,7 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
         yield f"{count_of(wordless, 'story has', 'stories have')} no keywords."
 
 
-def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = lambda done, total: None) -> tuple[Edition, Published]:
+def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None) -> tuple[Edition, Published]:
     """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder."""
     portal = portal_named(folder, name)
     edition = edition_of(folder, portal, now, watch)

@@ -29,7 +29,7 @@ METHOD = "kpminer"  # phrases that are said early: of the example's copies the l
 PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
 KEYWORDS, KEYWORDS_ASKED = 5, 12  # of a story: half of what is found are parts of others
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
-PAGES_READ = 5  # of a story, for its sentence and its words: copies say the same again
+PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
 
 
 def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:

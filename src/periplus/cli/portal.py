@@ -211,15 +211,15 @@ def remove(name: str, collection: Path | None, yes: bool) -> None:
     portals.remove(folder, name)
 
 
-def _reporter() -> Callable[[int, int], None]:
-    """Says on stderr how far reading came, now and then."""
+def _reporter() -> Callable[[str, int, int], None]:
+    """Says on stderr how far the work is, now and then."""
     said = time.monotonic()
 
-    def report(done: int, total: int) -> None:
+    def report(what: str, done: int, total: int) -> None:
         nonlocal said
         if time.monotonic() - said >= SAY_EVERY_S:
             said = time.monotonic()
-            click.echo(f"looking for stories: {number(done)} of {count_of(total, 'page')} read", err=True)
+            click.echo(f"{what}: {number(done)} of {number(total)}", err=True)
 
     return report
 
