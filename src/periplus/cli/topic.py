@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli import topic_crawl
 from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
 from periplus.errors import UsageError
 from periplus.present.lines import visible
@@ -25,6 +24,9 @@ METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 SAID_EVERY_S = 2.0
 for _library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # more threads spin beside arrays as small as these: 100 times as long
     os.environ.setdefault(_library, "1")
+
+from periplus.cli import topic_crawl  # noqa: E402  it loads NumPy, which reads these variables
+
 JUDGED = 20  # pages that are listed
 _KEYS = {"y": True, "n": False}
 
