@@ -51,8 +51,8 @@ def _text(language: str, text: str, keywords: list[str], name: str) -> Text:
     return Text(language, text, gold, hashlib.md5(name.encode(), usedforsecurity=False).digest()[-1] % 2 == 0)
 
 
-def sets() -> dict[str, list[Text]]:
-    """All that are there."""
+def sets(help_pages: int = HELP_PAGES) -> dict[str, list[Text]]:
+    """All that are there. help_pages: of each language."""
     own = json.loads((Path(__file__).parent / "own_texts.json").read_text("utf-8"))
     found = {"own": [_text(row["language"], row["text"], row["keywords"], "") for row in own]}
     named = os.environ.get("CORPORA")
@@ -61,7 +61,7 @@ def sets() -> dict[str, list[Text]]:
         found |= {name: texts} if texts else {}
     roots = [*filter(None, os.environ.get("MANUALS", "").split(os.pathsep)), "/"]
     for language in HELP_LANGUAGES:
-        texts = next((texts for root in roots if (texts := _help(Path(root), language))), [])
+        texts = next((texts for root in roots if (texts := _help(Path(root), language, help_pages))), [])
         found |= {f"help {language}": texts} if texts else {}
     return found
 
@@ -74,7 +74,7 @@ def _stored(path: Path) -> list[Text]:
     return [text for row in rows if row["text"].strip() and (text := _text(row["lang"], row["text"], row["keywords"], str(row["id"]))).keywords]
 
 
-def _help(root: Path, language: str) -> list[Text]:
+def _help(root: Path, language: str, most: int) -> list[Text]:
     """Pages in the language itself (many are not translated) with at least two entries of the index."""
     folders = [*root.glob(f"usr/share/libreoffice/help/{language}*"), *root.glob(f"*/usr/share/libreoffice/help/{language}*")]
     folder = next((folder for folder in folders if (folder / "bookmarks.js").exists()), None)
@@ -91,7 +91,7 @@ def _help(root: Path, language: str) -> list[Text]:
         text = _content(page) if page.exists() else ""
         if len(text) >= HELP_CHARS[0] and page_language("", text) == language:
             found.append(_text(language, text[: HELP_CHARS[1]], named[name], name))
-        if len(found) == HELP_PAGES:
+        if len(found) == most:
             break
     return found
 

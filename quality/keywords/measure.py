@@ -32,7 +32,7 @@ AIMS = {  # two points above the best that was measured before
 }  # fmt: skip
 SPEED_AIM = 300.0  # texts a second
 SHOWN = ("learnt",)
-TEXTS = 300  # of a set
+TEXTS = 200  # of a set
 
 
 def measured(name: str, texts: Sequence[Text], methods: Sequence[str]) -> list[Figure]:
@@ -70,7 +70,7 @@ def main() -> None:
     options.add_argument("--all-methods", action="store_true", help="also the methods that learn nothing")
     options.add_argument("--json", type=Path, help="Write the figures to this file.")
     given = options.parse_args()
-    every = sets()
+    every = sets(TEXTS)
     methods = list(METHODS) if given.all_methods else list(SHOWN)
     figures = [alone(every["own"])]
     for name, texts in every.items():
