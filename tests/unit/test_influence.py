@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from periplus.analyse.cascades import cascades_of_lines, halves
-from periplus.analyse.influence import Coverage, Selection, best_of, coverage, gains, lazy_greedy, value_of, values_of
+from periplus.analyse.influence import Coverage, Selection, best_of, coverage, filled, gains, lazy_greedy, value_of, values_of
 from periplus.analyse.influence_bounds import bound_at, programme_bound, tightened
 from periplus.analyse.influence_search import influence_of, kicked, swapped
 from periplus.errors import UsageError
@@ -136,6 +136,21 @@ def test_posts_cost_takes_the_better_of_two_rules_within_the_budget() -> None:
     found = influence_of(cascades, cover, 4, random.Random(1))
     assert sum(one.cost for one in found.chosen) <= 4
     assert found.value == pytest.approx(0.8)
+
+
+def test_what_the_budget_leaves_goes_to_those_who_see_stories_twice() -> None:
+    cascades = cascades_of_lines(["a,0 b,1 c,2", "a,0 b,1", "a,0 d,1"])
+    cover = coverage(cascades, Objective.DL)
+    assert lazy_greedy(cover, 4).sites == (0,)
+    assert filled(cover, (0,), 3) == (0, 1, 3)
+    assert sorted(filled(cover, (0,), 9)) == [0, 1, 2, 3]
+
+
+def test_newer_stories_count_more_where_that_is_wished() -> None:
+    cascades = cascades_of_lines(["old,0", "old,1", "new,1000", "new,1001"])
+    cover = coverage(cascades, Objective.DL)
+    assert influence_of(cascades, cover, 1, random.Random(1)).chosen[0].site == 0
+    assert influence_of(cascades, cover, 1, random.Random(1), for_future=True).chosen[0].site == 1
 
 
 def test_values_grow_by_the_gains() -> None:

@@ -157,3 +157,17 @@ def lazy_greedy(cover: Coverage, budget: float, *, by_ratio: bool = False, among
         if gain > 0:
             heapq.heappush(heap, (-gain / float(weight[site]), site, len(sites)))
     return Selection(tuple(sites), tuple(added), evaluations)
+
+
+def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, ...]:
+    """The sites, and while the budget allows more, those that would be chosen if these were not there.
+
+    They add nothing to these stories. Of the stories to come, more is seen by who sees these twice.
+    """
+    kept = list(sites)
+    while True:
+        held = set(kept)
+        more = lazy_greedy(cover, budget - float(cover.costs[kept].sum()), among=[site for site in range(cover.site_count) if site not in held])
+        if not more.sites:
+            return tuple(kept)
+        kept += more.sites

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from periplus.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
-from periplus.analyse.influence import coverage, values_of
+from periplus.analyse.influence import coverage, filled, values_of
 from periplus.analyse.influence_search import influence_of, most_posts
 from periplus.analyse.stories import find_stories
 from periplus.analyse.story_pages import Article, own_texts, own_titles, shingles_of, words_of
@@ -88,12 +88,14 @@ def holdout(cascades: Cascades, wish: ReadingWish = _WISH) -> Holdout:
     chosen = influence(earlier, wish)
     cover, past = coverage(later, wish.objective), coverage(earlier, wish.objective, by_posts=wish.by_posts)
     total = cover.total or 1.0
+    sites = filled(past, [one.site for one in chosen.chosen], _budget(earlier, wish))
     hindsight = influence_of(later, coverage(later, wish.objective, by_posts=wish.by_posts), _budget(later, wish), random.Random(SEED))
     busiest = most_posts(earlier, past, _budget(earlier, wish))
     return Holdout(
         chosen=chosen,
         stories=len(later.offsets) - 1,
-        later=tuple(value / total for value in values_of(cover, [one.site for one in chosen.chosen])),
+        later=tuple(value / total for value in values_of(cover, sites)),
+        costs=tuple(past.costs[list(sites)].tolist()),
         hindsight=hindsight.value,
         most_posts=tuple(value / total for value in values_of(cover, busiest)),
     )

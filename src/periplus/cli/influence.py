@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from periplus.model.story import Cascades
 
 FORMATS = ("text", "json", "csv", "svg", "html")
+SAID_ENTRIES = 20_000  # from which on the choice is not there at once
 POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget is said
 
 
@@ -58,6 +59,8 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
     wish = work.ReadingWish(objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"])
     given = _cascades(collection, flags)
+    if len(given.members) >= SAID_ENTRIES:
+        click.echo(f"choosing among {len(given.sites):,} sites; exchanges and bounds take some seconds", err=True)
     found = work.influence(given, wish)
     ahead = work.holdout(given, wish) if flags["holdout"] else None
     with opened(output, exact=format != "text") as out:

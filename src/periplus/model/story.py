@@ -142,6 +142,7 @@ class Holdout:
 
     chosen: Influence
     stories: int  # of the later half
-    later: tuple[float, ...]  # share of the later half's stories' value, by the first, the first two, ... chosen sites
+    later: tuple[float, ...]  # share of the later half's stories' value, by the first, the first two, ... sites: the chosen, then what the budget still allows
+    costs: tuple[float, ...]  # of these sites
     hindsight: float  # what the best choice for the later half has there
     most_posts: tuple[float, ...]  # what the sites with most posts in the earlier half have there, as many as the budget allows

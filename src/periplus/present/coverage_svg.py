@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from io import StringIO
@@ -17,7 +18,7 @@ from periplus.present.wording import count_of, number
 from periplus.present.xml_text import escaped
 
 WIDTH, HEIGHT = 900, 440
-LEFT, RIGHT, TOP, BOTTOM = 64, 740, 76, 390
+LEFT, RIGHT, TOP, BOTTOM = 64, 712, 76, 390
 LABEL = 15
 STORIES_NAMED = 3  # of what a site adds
 MISSED_SHOWN = 30
@@ -41,7 +42,7 @@ def write_coverage_svg(cascades: Cascades, found: Influence, objective: Objectiv
     """SVG that needs nothing else, light and dark as the reader's system. out: UTF-8."""
     costs = list(accumulate(one.cost for one in found.chosen))
     posts = any(one.cost != 1 for one in found.chosen)
-    across = max(costs[-1] if costs else 1.0, 1.0)
+    across = max(found.budget if not posts else max(costs, default=1.0), 1.0)
     out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">\n')
     out.write(f"<title>Sites that {escaped(GOALS[objective])}</title>\n<style>{_STYLE}</style>\n<rect class='paper' width='{WIDTH}' height='{HEIGHT}'/>\n")
     head = f"{count_of(len(found.chosen), 'site')} that {GOALS[objective]}"
@@ -52,13 +53,14 @@ def write_coverage_svg(cascades: Cascades, found: Influence, objective: Objectiv
     y = _y(found.lp_bound)
     out.write(f'<line class="bound" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>\n')
     ends = [(y, "bound", f"no choice has more: {found.lp_bound:.1%}")]
-    lines: list[tuple[str, str, Sequence[float]]] = [("busy", "most posts", () if posts else found.most_posts)]
+    one_each = range(1, len(found.most_posts) + 1)
+    lines: list[tuple[str, str, Sequence[float], Sequence[float]]] = [("busy", "most posts", one_each, () if posts else found.most_posts)]
     if ahead is not None:
-        lines.append(("later", "on later stories", ahead.later))
-    lines.append(("chosen", "chosen", [one.value for one in found.chosen]))
-    for kind, name, values in lines:
+        lines.append(("later", "on later stories", list(accumulate(ahead.costs)), ahead.later))
+    lines.append(("chosen", "chosen", costs, [one.value for one in found.chosen]))
+    for kind, name, paid, values in lines:
         if values:
-            out.write(_line(kind, costs, values, across))
+            out.write(_line(kind, paid, values, across))
             ends.append((_y(values[-1]), kind, f"{name}: {values[-1]:.1%}"))
     for cost, one in zip(costs, found.chosen, strict=True):
         said = f"{visible(cascades.sites[one.site])}: adds {one.gain:.2%}, together {one.value:.2%}"
@@ -80,8 +82,8 @@ def _axes(across: float) -> Iterator[str]:
         y = _y(part / 5)
         yield f'<line class="axis" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
         yield f'<text class="soft end" x="{LEFT - 8}" y="{y + 4:.1f}">{part * 20} %</text>'
-    ticks = sorted({round(across * part / 5) for part in range(6)})
-    for tick in ticks:
+    step = math.ceil(across / 5)
+    for tick in range(0, math.floor(across) + 1, step):
         yield f'<text class="soft mid" x="{_x(tick, across):.1f}" y="{BOTTOM + 20}">{number(tick)}</text>\n'
 
 
