@@ -118,3 +118,16 @@ def test_the_week_is_that_of_iso_8601():
     chosen = selection(PORTAL, STORIES, NOTHING, {}, NOW)
     assert {entry.story.title: entry.week for entry in chosen.published}[LIGHT.title] == "2026-W19"
     assert chosen.published[0].week == "2026-W20"
+
+
+@given(st.tuples(*[st.sampled_from([None, Verdict.APPROVED, Verdict.PINNED, Verdict.HIDDEN])] * 4), st.booleans())
+@settings(max_examples=40)
+def test_each_story_is_published_waits_or_is_hidden_as_was_decided(verdicts, approve):
+    decisions = Decisions({key: verdict for key, verdict in zip(KEYS.values(), verdicts, strict=True) if verdict}, {})
+    chosen = selection(replace(PORTAL, approve=approve), STORIES, decisions, {}, NOW)
+    published, waiting, hidden = ({entry.verdict for entry in entries} for entries in (chosen.published, chosen.waiting, chosen.hidden))
+    assert len(chosen.published) + len(chosen.waiting) + len(chosen.hidden) == len(STORIES)
+    assert Verdict.HIDDEN not in published | waiting
+    assert hidden <= {Verdict.HIDDEN}
+    assert waiting <= ({None} if approve else set())
+    assert not approve or None not in published
