@@ -25,10 +25,10 @@ from periplus.store.sqlite import block_rows, graph_rows, portal_rows, reading
 from periplus.store.sqlite.block_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
-METHOD = "kpminer"  # phrases that are said early: of the example's copies the learnt ranker names single words, `somewhere` before `bell buoy`
 PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
 KEYWORDS, KEYWORDS_ASKED = 5, 12  # of a story: half of what is found are parts of others
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
+COPY = 0.5  # of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
 PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
 
 
@@ -37,13 +37,14 @@ def described(connection: reading.Connection, entries: Sequence[Entry]) -> Itera
     counts = counted(_readings(_spread(connection))) if entries else NOTHING
     for entry in entries:
         ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
-        pages = list(block_rows.pages_of(connection, ids[:PAGES_READ]))
-        titles = {page.url: page.title for page in entry.story.pages}
-        sentences = (leading_sentence(page.blocks, page.parts, titles[page.url]) for page in pages)
+        titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
+        pages = [page._replace(title=titles[page.url]) for page in block_rows.pages_of(connection, ids[:PAGES_READ])]
+        sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
+        copies = {entry.story.pages[later].url for later, _, share in entry.story.near if share >= COPY} | {entry.story.pages[0].url}
         yield dataclasses.replace(
             entry,
             sentence=next((sentence for sentence in sentences if sentence), ""),
-            keywords=_keywords(keywords_of_all(_readings(pages), counts, KEYWORDS_ASKED, METHOD)),
+            keywords=_keywords(keywords_of_all(_readings(page for page in pages if page.url in copies), counts, KEYWORDS_ASKED)),
             provenance=tuple(portal_rows.provenance(connection, ids)),
         )
 
