@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from periplus.document.words import Unit, asked_terms, folded, forms, is_run, located
+from periplus.document.words import WORD_CHARS, Unit, asked_terms, folded, forms, is_run, located
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.search import Snippet
 from periplus.search.fields import parts_or_guess
@@ -38,6 +38,7 @@ class Highlighter:
         self._runs: list[str] = []
         self._wanted: list[Wanted] = []
         self._judged: dict[tuple[str, str], int] = {}
+        self._silent: dict[str, set[str]] = {}  # by language, forms that answer nothing
         for word in asked_words(root):
             read = forms(word.text)
             for at, form in enumerate(read):
@@ -48,20 +49,39 @@ class Highlighter:
                 terms = frozenset(term for language in languages for term in asked_terms(form, language))
                 self._wanted.append(Wanted(form, folded(form), terms, prefix, len(self._wanted)))
 
+    @property
+    def ample(self) -> float:
+        """The worth of a paragraph of content with all words of the query side by side: none further down is much better."""
+        words = len(self._wanted) + len(self._runs)
+        return words + 0.6 * (words - 1) + 0.3
+
     def found(self, text: str, language: str) -> list[tuple[int, int, int]]:
         """(start, end, which word of the query) of what answers in a text, in order."""
         hits: list[tuple[int, int, int]] = []
+        if not self._runs and not self._could_answer(text, language):
+            return hits
         for unit in located(text):
             if unit.run:
                 hits += self._within_run(text, unit)
                 continue
-            key = (unit.form, language)
-            word = self._judged.get(key)
-            if word is None:
-                word = self._judged[key] = self._judge(unit.form, language)
+            word = self._word(unit.form, language)
             if word >= 0:
                 hits.append((unit.start, unit.end, word))
         return hits
+
+    def _could_answer(self, text: str, language: str) -> bool:
+        """Whether any form of the text answers. Most blocks of a page hold none, and to find places costs ten times as much."""
+        silent = self._silent.setdefault(language, set())
+        left = set(forms(text)) - silent
+        answering = {form for form in left if self._word(form[:WORD_CHARS], language) >= 0}
+        silent |= left - answering
+        return bool(answering)
+
+    def _word(self, form: str, language: str) -> int:
+        word = self._judged.get((form, language))
+        if word is None:
+            word = self._judged[form, language] = self._judge(form, language)
+        return word
 
     def marks(self, text: str, language: str) -> Marks:
         return tuple((start, end) for start, end, _ in self.found(text, language))
@@ -103,6 +123,8 @@ def snippet(blocks: Sequence[Block], parts: Sequence[Part], highlighter: Highlig
             value = _worth(hits, block, content)
             if value > best[0]:
                 best = (value, block, hits)
+            if value >= highlighter.ample:
+                break
     if best[1] is not None:
         return _cut(best[1], best[2])
     return _cut(opening, []) if opening is not None else None
