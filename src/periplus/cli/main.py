@@ -55,6 +55,11 @@ Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command
 """
 
 
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""What NumPy's linear algebra reads when it is loaded. Our matrices are small: more threads only spin beside one another, which made
+marking pages three times as dear and learning a topic a hundred times."""
+
+
 class _Commands(click.Group):
     """The table above as a click group."""
 
@@ -74,6 +79,8 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
+        for name, threads in _ONE_THREAD.items():
+            os.environ.setdefault(name, threads)
         if PIPES in os.environ:
             from periplus.cli.runner_link import stop_with_runner
 

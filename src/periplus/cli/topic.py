@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 SAID_EVERY_S = 2.0
-for _library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # more threads spin beside arrays as small as these: 100 times as long
-    os.environ.setdefault(_library, "1")
 
 from periplus.cli import topic_crawl  # noqa: E402  it loads NumPy, which reads these variables
 
