@@ -1,12 +1,14 @@
 """How soon does the interface answer on a collection of a million pages and ten million links?
 
-Each address is asked for in turn, in this process and without a socket, some rounds; the collection is that of million.py, which is made
+Each address is asked for in turn, in this process and without a socket (a second round shows what is remembered); the collection is that of million.py, which is made
 first where it is missing. Aims: 300 ms at the median, 1 s at the 95th percentile.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sqlite3
 import statistics
 import sys
 import time
@@ -22,7 +24,7 @@ from periplus.store.sqlite import schema
 from periplus.ui.app import application, house_at
 from periplus.ui.places import places
 
-ONE = quote(page_url(500_000), safe="")
+ONE = quote(page_url(50_000), safe="")
 ADDRESSES = (
     "/", "/jobs", "live", "t/pages", "t/pages?state=invalid", "t/pages?status=404", "t/pages?q=harbours", "t/pages?q=nowhere", "t/pages?title=~7777",
     "t/pages?type=text/html&sort=-size", "t/pages?sort=title", "t/pages?sort=-visited", "t/pages?depth=2&at=200", "t/pages?host=site7.test:443",
@@ -35,11 +37,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1_000_000)
     parser.add_argument("--links", type=int, default=10_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     chosen = parser.parse_args()
     folder = CACHE / f"million-{schema.SCHEMA_VERSION}-{chosen.pages}-{chosen.links}.periplus"
     if not folder.exists():
         generate(folder, chosen.pages, chosen.links)
+    with contextlib.closing(sqlite3.connect(folder / schema.DATABASE, isolation_level=None)) as connection:
+        connection.execute("UPDATE host SET fetched = ? WHERE id = 1", (chosen.pages,))  # as a crawl would have left it
     asking = TestClient(application(house_at(places([folder]), "", (), frozenset({"crawl"}), works=False)), base_url="http://127.0.0.1")
     rows, all_s = [], []
     for address in ADDRESSES:

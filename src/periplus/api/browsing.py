@@ -22,8 +22,9 @@ __all__ = ["DOWNLOADS", "TABLES", "Browser", "Count", "Facet", "TablePage", "Wis
 ISSUE_TABLE = "issues"
 TABLES = (*SOURCES, ISSUE_TABLE)
 DOWNLOADS = ("csv", "xlsx", "parquet", "jsonl")
-READ_S = 5.0  # longest time of one screen
+READ_S = 10.0  # longest time of one screen
 WRITE_S = 600.0  # of one file
+PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits kept in memory, of 100 to 400 bytes an issue
 _ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, ISSUES, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
 
@@ -45,6 +46,8 @@ class TablePage:
     rows: tuple[tuple[object, ...], ...]
     count: Count
     facets: tuple[Facet, ...]
+    sampled: int  # rows that the facets are counted of
+    unordered: bool  # they stand as they lie on disk, for there are too many
 
 
 @dataclass(slots=True)
@@ -52,16 +55,28 @@ class Browser:
     """Leafs through tables of any collection; remembers the latest audits, which take seconds to make. For many threads."""
 
     _audits: OrderedDict[tuple[Path, int, int], reading.Connection] = field(default_factory=OrderedDict)
+    _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str] = (), *, facets: bool = True) -> TablePage:
+    def page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
+        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+            key = (folder.resolve(), browsing.standing(connection), table, wish, tuple(columns))
+        found = self._pages.get(key)
+        if found is None:
+            found = self._pages[key] = self._page(folder, table, wish, columns)
+            while len(self._pages) > PAGES_REMEMBERED:
+                with contextlib.suppress(StopIteration, KeyError):  # another thread was faster
+                    del self._pages[next(iter(self._pages))]
+        return found
+
+    def _page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str]) -> TablePage:
         with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
             shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
-            content = tuple(browsing.found(connection, source, wish, columns))
-            count = browsing.counted(connection, source, wish)
-            told = [Facet(name, tuple(browsing.facet(connection, source, wish, name))) for name in source.facets] if facets and content else []
-            return TablePage(table, shown, content, count, tuple(told))
+            look = browsing.looked(connection, source, wish)
+            content = tuple(browsing.found(connection, source, wish, columns, look))
+            told = tuple(Facet(name, values) for name, values in look.facets) if content else ()
+            return TablePage(table, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))
 
     def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""

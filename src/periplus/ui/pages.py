@@ -47,7 +47,7 @@ def page(request: Request) -> Response:
         }
         values |= _of_view(kept, found, view)
     if view == "visits":
-        values["visits"] = house_of(request).browser.page(folder, "visits", Wish((("url", found.url),), most=100), facets=False)
+        values["visits"] = house_of(request).browser.page(folder, "visits", Wish((("url", found.url),), most=100))
     return rendering.answer(request, "page.html", values)
 
 

@@ -89,6 +89,7 @@ def table(request: Request) -> Response:
     }  # fmt: skip
     if not rendering.wants_json(request):
         values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
+        values |= {"sampled": found.sampled, "unordered": found.unordered}
         values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "long": LONG}
     return rendering.answer(request, "table.html", values)
 

@@ -1,22 +1,29 @@
 """Which rows of a table are on one page of it, how many are there, and what do they share? For whoever turns pages, one after another.
 
-A wish names conditions by column, an order and a place. Rows are found first by their keys alone, so that what is not shown is not read;
-counts stop at COUNTED, so that a question costs no more than looking at so many rows. Each call is bounded by its caller's time limit.
+A wish names conditions by column, an order and a place. A first look at the rows that answer, at most SAMPLED of them, gives what they
+share; where there are fewer it has seen them all, and they are sorted by their keys. Where there are more than COUNTED and no order is
+wished, they stand as they lie on disk: sorting a million rows for the first fifty took most of the time. Each call is bounded by its
+caller's time limit.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from periplus.errors import UsageError
 from periplus.model.table import Column, ColumnKind
+from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.views import VIEWS
+from periplus.urls.canonical import url_id
 
-COUNTED = 100_000  # rows that are looked at for a count or a facet: 0.1 s of a table of a million
+COUNTED = 100_000  # rows after which counting stops: 20 ms
+SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
 FACET_VALUES = 12
 DEEPEST = 1_000_000  # rows that may be leafed over
 EMPTY = "-"  # in a condition: the column says nothing
@@ -38,6 +45,8 @@ class Source:
     order: tuple[str, ...] = ()
     searched: tuple[str, ...] = ()  # columns that `q` looks into
     facets: tuple[str, ...] = ()
+    ids: tuple[tuple[str, str], ...] = ()  # (column with a URL, expression of that URL's id): found without looking at every text
+    targets: tuple[tuple[str, str], ...] = ()  # (column that says something of a link's target, condition on `url`): asked once, not for each link
 
     def expression(self, name: str) -> str:
         """Raises UsageError for a column that there is not."""
@@ -68,6 +77,16 @@ class Count:
 
     rows: int
     capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A first look at the rows that answer. sampled: how many the facets are of; keys: of all of them, None where they are too many or have none."""
+
+    count: Count
+    sampled: int
+    facets: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    keys: list[object] | None
 
 
 def _source(name: str, source: str, made: Sequence[tuple[str, ColumnKind, str, str]], **further: object) -> Source:
@@ -103,6 +122,7 @@ _PAGES = (
     ("visited", TIME, _time("u.visited"), "when it was last asked for"),
 )
 _OF_URL = "url u LEFT JOIN page p ON p.url_id = u.id LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
+_SITE_OF = "SELECT k.site_id FROM url w JOIN host k ON k.id = w.host_id WHERE w.id = {}"
 _LINKS = (
     ("source", TEXT, "a.text", "the page with the link"),
     ("anchor", TEXT, "l.anchor", "its words"),
@@ -110,16 +130,22 @@ _LINKS = (
     ("kind", TEXT, "l.kind", "a, image, canonical, redirect, ..."),
     ("position", TEXT, "l.position", "nav, header, main, aside, footer, body or head"),
     ("nofollow", BOOLEAN, "l.nofollow", "whether it asks not to be followed"),
-    ("internal", BOOLEAN, "g.site_id = h.site_id", "whether it stays on its site"),
-    ("target_site", TEXT, "t.key", "the site of the target"),
+    ("internal", BOOLEAN, f"({_SITE_OF.format('l.source')}) = ({_SITE_OF.format('l.target')})", "whether it stays on its site"),
+    ("target_site", TEXT, f"(SELECT key FROM site WHERE id = ({_SITE_OF.format('l.target')}))", "the site of the target"),
     ("target_reason", TEXT, "b.reason", "what became of the target"),
     ("target_state", TEXT, "(SELECT state FROM reason WHERE name = b.reason)", "indexed, registered, ignored or invalid"),
     ("target_status", INTEGER, "nullif(b.status, 0)", "HTTP status of the target's last answer"),
     ("times", INTEGER, "l.times", "how many such links the page has"),
 )
-_OF_LINK = (
-    "link l LEFT JOIN url a ON a.id = l.source LEFT JOIN url b ON b.id = l.target LEFT JOIN host g ON g.id = a.host_id"
-    " LEFT JOIN host h ON h.id = b.host_id LEFT JOIN site t ON t.id = h.site_id"
+_OF_LINK = "link l LEFT JOIN url a ON a.id = l.source LEFT JOIN url b ON b.id = l.target"
+# Where pages of one site alone were fetched, its own URLs are looked up once, and not two sites for each of ten million links
+_ALONE = "(SELECT count(DISTINCT site_id) FROM host WHERE fetched > 0) = 1"
+_URLS = "SELECT id FROM url WHERE host_id {} (SELECT id FROM host WHERE site_id = (SELECT site_id FROM host WHERE fetched > 0 LIMIT 1))"
+_OF_TARGET = (
+    ("target_state", "reason IN (SELECT name FROM reason WHERE state = ?)"),
+    ("target_reason", "reason = ?"),
+    ("target_status", "status = ?"),
+    ("target_site", "host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"),
 )
 _BAD = (
     ("source", TEXT, "a.text", "the page that it stands on"),
@@ -141,11 +167,11 @@ SOURCES = {
     source.name: source
     for source in (
         _source(
-            "pages", _OF_URL, _PAGES, key="u.id", order=("depth", "url"), searched=("url", "title"),
+            "pages", _OF_URL, _PAGES, key="u.id", order=("depth", "url"), ids=(("url", "u.id"),), searched=("url", "title"),
             facets=("state", "reason", "status", "type", "depth", "language"),
         ),
         _source(
-            "links", _OF_LINK, _LINKS, searched=("source", "target", "anchor"),
+            "links", _OF_LINK, _LINKS, ids=(("source", "l.source"), ("target", "l.target")), targets=_OF_TARGET, searched=("source", "target", "anchor"),
             facets=("kind", "position", "internal", "target_state", "target_reason"),
         ),
         _source("bad", "bad_link b LEFT JOIN url a ON a.id = b.source", _BAD, key="b.rowid", searched=("source", "text", "anchor"), facets=("why", "position")),
@@ -168,6 +194,8 @@ def condition(source: Source, name: str, text: str) -> tuple[str, list[object]]:
     if text.startswith("!"):
         where, values = condition(source, name, text[1:])
         return f"NOT coalesce({where}, 0)", values
+    if (quick := _quick(source, name, text)) is not None:
+        return quick
     if text == EMPTY:
         return f"coalesce({expression}, '') = ''", []
     if kind is BOOLEAN:
@@ -181,6 +209,18 @@ def condition(source: Source, name: str, text: str) -> tuple[str, list[object]]:
     if text.startswith("~"):
         return f"instr(lower({expression}), lower(?)) > 0", [text[1:]]
     return f"{expression} = ?", [text]
+
+
+def _quick(source: Source, name: str, text: str) -> tuple[str, list[object]] | None:
+    """The same condition, said so that SQLite finds what it means without looking at each row's text; None: there is no such way."""
+    if name in dict(source.ids) and text.startswith(("http://", "https://")):
+        return f"{dict(source.ids)[name]} = ?", [url_id(Url(text))]
+    if name == "internal" and text in ("yes", "no"):
+        inside = text == "yes"
+        return f"CASE WHEN {_ALONE} THEN l.target IN ({_URLS.format('IN' if inside else 'NOT IN')}) ELSE {source.expression(name)} = {int(inside)} END", []
+    if name in dict(source.targets) and text != EMPTY and not _RANGE.fullmatch(text) and not _CLASS.fullmatch(text) and text[:1] != "~":
+        return f"l.target IN (SELECT id FROM url WHERE {dict(source.targets)[name]})", [text]
+    return None
 
 
 def _numeric(expression: str, name: str, text: str) -> tuple[str, list[object]]:
@@ -212,34 +252,46 @@ def _order(source: Source, wish: Wish) -> str:
     return f" ORDER BY {', '.join(parts)}" if parts else ""
 
 
-def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> Iterator[tuple[object, ...]]:
-    """The rows wished for, with the columns named, or all. Raises UsageError."""
+def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: Sequence[str] = (), look: Look | None = None) -> Iterator[tuple[object, ...]]:
+    """The rows wished for, with the columns named, or all. look: at the same rows; spares a second search. Raises UsageError."""
     if wish.first > DEEPEST:
         raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
     shown = ", ".join(source.expression(name) for name in columns or [column.name for column in source.columns])
     where, values = _where(source, wish)
+    order = "" if look is not None and look.count.capped and not wish.sort else _order(source, wish)
     place = (wish.most, wish.first)
     if not source.key or wish.most < 0:
-        yield from rows(connection.execute(f"SELECT {shown} FROM {source.source} WHERE {where}{_order(source, wish)} LIMIT ? OFFSET ?", (*values, *place)))
+        yield from rows(connection.execute(f"SELECT {shown} FROM {source.source} WHERE {where}{order} LIMIT ? OFFSET ?", (*values, *place)))
         return
-    keys = connection.execute(f"SELECT {source.key} FROM {source.source} WHERE {where}{_order(source, wish)} LIMIT ? OFFSET ?", (*values, *place))
+    if look is not None and look.keys is not None:
+        where, values = f"{source.key} IN (SELECT value FROM json_each(?))", [json.dumps(look.keys)]
+    keys = connection.execute(f"SELECT {source.key} FROM {source.source} WHERE {where}{order} LIMIT ? OFFSET ?", (*values, *place))
     for (key,) in keys.fetchall():
         yield connection.execute(f"SELECT {shown} FROM {source.source} WHERE {source.key} = ?", (key,)).fetchone()
 
 
-def counted(connection: sqlite3.Connection, source: Source, wish: Wish) -> Count:
+def looked(connection: sqlite3.Connection, source: Source, wish: Wish) -> Look:
+    """How many rows answer, and what they share."""
     where, values = _where(source, wish)
-    count = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
-    return Count(min(count, COUNTED), count > COUNTED)
+    names = [source.key or "NULL", *map(source.expression, source.facets)]
+    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {source.source} WHERE {where} LIMIT ?", (*values, SAMPLED))
+    keys, tallies = [], [Counter[object]() for _ in source.facets]
+    for key, *shared in rows(cursor):
+        keys.append(key)
+        for tally, value in zip(tallies, shared, strict=True):
+            tally[value] += 1
+    facets = tuple((name, _told(source, name, tally)) for name, tally in zip(source.facets, tallies, strict=True))
+    if len(keys) < SAMPLED:
+        return Look(Count(len(keys), False), len(keys), facets, keys if source.key else None)
+    many = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
+    return Look(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
 
 
-def facet(connection: sqlite3.Connection, source: Source, wish: Wish, name: str) -> list[tuple[str, int]]:
-    """The commonest values of a column among the rows that answer, or among the first COUNTED of them; empty text: it says nothing."""
-    where, values = _where(source, wish)
-    inner = f"SELECT {source.expression(name)} AS value FROM {source.source} WHERE {where} LIMIT ?"
-    grouped = connection.execute(f"SELECT value, count(*) FROM ({inner}) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?", (*values, COUNTED, FACET_VALUES))
+def _told(source: Source, name: str, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
+    """The commonest values as text; empty: it says nothing."""
     words = {0: "no", 1: "yes"} if source.kind(name) is BOOLEAN else {}
-    return [(words.get(value, "" if value is None else str(value)), pages) for value, pages in grouped]
+    said = [("" if value is None else words.get(value, str(value)) if isinstance(value, int) else str(value), pages) for value, pages in tally.items()]
+    return tuple(sorted(said, key=lambda one: (-one[1], one[0]))[:FACET_VALUES])
 
 
 def standing(connection: sqlite3.Connection) -> tuple[int, int]:
