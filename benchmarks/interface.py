@@ -1,7 +1,7 @@
 """How soon does the interface answer on a collection of a million pages and ten million links?
 
-Each address is asked for in turn, in this process and without a socket (a second round shows what is remembered); the collection is that of million.py, which is made
-first where it is missing. Aims: 300 ms at the median, 1 s at the 95th percentile.
+Each address is asked for in turn, in this process and without a socket (a second round shows what is remembered); the collection is that
+of million.py, which is made first where it is missing. Aims: 300 ms at the median, 1 s at the 95th percentile.
 """
 
 from __future__ import annotations
