@@ -112,8 +112,10 @@ def test_a_survey_begins_with_its_collection(folder, queue):
 
 def test_what_is_no_site_is_refused_beside_the_form(folder, queue):
     asking = client(folder)
-    answer = asking.post("/new", data={"url": "not a url://", "seal": sealed(asking)})
+    answer = asking.post("/new", data={"url": "not a url://", "max_pages": "77", "seal": sealed(asking)})
     assert answer.status_code == 400
+    assert "not a url://" in answer.text
+    assert 'value="77"' in answer.text, "what was typed is there to be mended"
     assert 'role="alert"' in answer.text
     assert queue.open_jobs() == 0
 
@@ -122,6 +124,13 @@ def test_the_command_line_is_shown_without_doing_it(folder, queue):
     answer = client(folder).get("/", params={"url": "example.org", "max_pages": "5"})
     assert "periplus crawl https://example.org/ -o example.org.periplus --max-pages 5" in answer.text
     assert queue.open_jobs() == 0
+
+
+def test_no_secret_gets_into_an_address(folder):
+    for path in SCREENS:
+        for form in re.findall(r"<form\b.*?</form>", client(folder).get(path).text, flags=re.DOTALL):
+            assert 'method="post"' in form or 'name="seal"' not in form, path
+            assert 'formmethod="get"' not in form or '<input type="hidden" name="seal"' not in form, path
 
 
 def test_jobs_are_cancelled_repeated_and_scheduled(folder, queue):

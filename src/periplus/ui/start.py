@@ -50,7 +50,7 @@ def begin(request: Request) -> Response:
         wish = wished(form)
         prepared(wish, house.places.base)
     except UsageError as error:
-        return _screen(request, house, "", str(error), 400)
+        return _screen(request, house, "", str(error), form)
     give(house, wish)
     return RedirectResponse(rendering.address(wish.folder.removesuffix(SUFFIX), "live"), 303)
 
@@ -73,7 +73,8 @@ def _previewed(asked: Mapping[str, str]) -> tuple[str, str]:
         return "", str(error)
 
 
-def _screen(request: Request, house: House, line: str, fault: str, status: int = 200) -> Response:
+def _screen(request: Request, house: House, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
+    """form: that was refused, to be mended."""
     presets = [preset for preset in PRESETS if preset.command in house.commands]
     with house.queue() as queue:
         open_jobs = queue.open_jobs()
@@ -82,7 +83,7 @@ def _screen(request: Request, house: House, line: str, fault: str, status: int =
         "title": "Collections", "collections": rows, "presets": presets, "periods": list(PERIODS), "line": line, "fault": fault,
         "every": request.query_params.get("every", ""), "works": house.works, "base": house.places.base.resolve(), "open_jobs": open_jobs,
     }  # fmt: skip
-    return rendering.answer(request, "start.html", values, status)
+    return rendering.answer(request, "start.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
 
 
 def _row(name: str, folder: Path) -> Row:

@@ -23,8 +23,7 @@
   if (start) start.addEventListener("keydown", (event) => {  // a field of one line that may take many
     if (event.key === "Enter" && !event.shiftKey && !document.querySelector("[name=preset][value=set]:checked")) {
       event.preventDefault();
-      start.form.requestSubmit();
+      start.form.requestSubmit(start.form.querySelector("button"));
     }
   });
-  for (const file of document.querySelectorAll("form[data-ask]")) file.addEventListener("submit", (event) => { if (!confirm(file.dataset.ask)) event.preventDefault(); });
 })();
