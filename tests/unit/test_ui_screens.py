@@ -297,3 +297,14 @@ def test_an_address_keeps_what_is_not_changed_and_forgets_the_page_that_was_turn
 def test_a_source_in_an_unknown_encoding_is_read_all_the_same():
     assert decoded("á".encode("cp1250"), "windows-1250") == "á"
     assert decoded(b"a", "no-such-encoding") == "a"
+
+
+def test_many_who_watch_are_shown_one_picture(folder, monkeypatch):
+    from periplus.ui import live
+
+    made = []
+    monkeypatch.setattr(live, "_made", lambda request: made.append(1) or f"picture {len(made)}")
+    asking = client(folder)
+    request = type("Asked", (), {"path_params": {"name": "e"}, "app": asking.app._app})()
+    assert {live._part(request) for _ in range(50)} == {"picture 1"}
+    assert len(made) == 1

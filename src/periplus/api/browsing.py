@@ -23,6 +23,7 @@ ISSUE_TABLE = "issues"
 TABLES = (*SOURCES, ISSUE_TABLE)
 DOWNLOADS = ("csv", "xlsx", "parquet", "jsonl")
 READ_S = 10.0  # longest time of one screen
+AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits kept in memory, of 100 to 400 bytes an issue
@@ -110,7 +111,7 @@ class Browser:
 
         key = (folder.resolve(), *browsing.standing(connection))
         if key not in self._audits:
-            with reading.snapshot(connection):
+            with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
                 self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, ISSUES, list(issue_rows(connection)))
             while len(self._audits) > REMEMBERED:
                 self._audits.popitem(last=False)[1].close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ class House:
     browser: Browser = field(default_factory=Browser)
     watchers: Watchers = field(default_factory=Watchers)
     maps: Maps = field(default_factory=Maps)
+    parts: dict[str, tuple[float, str]] = field(default_factory=dict)  # of screens that are pushed: when made, and what
+    part_lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from periplus.ui.house import House, folder_of, house_of, now
 from periplus.ui.safety import form_of
 
 EVERY_S = 1.0  # between two looks for those who watch
+SHARED_S = 0.9  # as old a picture may be that is shown to others too
+PARTS_REMEMBERED = 50  # of collections that are watched
 ALIVE_S = 15  # looks without change after which a word is sent all the same, so that nobody takes silence for death
 OPEN = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 200
@@ -83,6 +86,19 @@ def _sequence(said: str) -> int:
 
 
 def _part(request: Request) -> str:
+    """The moving part of the screen: made once a second for all who watch."""
+    house, name = house_of(request), request.path_params["name"]
+    with house.part_lock:
+        made, part = house.parts.get(name, (0.0, ""))
+        if time.monotonic() - made > SHARED_S:
+            part = _made(request)
+            house.parts[name] = time.monotonic(), part
+            if len(house.parts) > PARTS_REMEMBERED:
+                del house.parts[next(iter(house.parts))]
+        return part
+
+
+def _made(request: Request) -> str:
     try:
         return rendering.rendered(request, "live_part.html", _values(request))
     except PeriplusError as error:  # deleted, or too slow at this moment
