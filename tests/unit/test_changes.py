@@ -232,8 +232,8 @@ def as_schema_2(folder):
     """The collection as the version before wrote it."""
     with sqlite3.connect(folder / schema.DATABASE) as connection:
         connection.executescript(
-            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone;"
-            "DROP TRIGGER page_restated;"
+            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml;"
+            "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
             + "".join(f"DROP VIEW {name};" for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall())
             + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER TABLE body DROP COLUMN blocks;"
             "UPDATE meta SET value = '2' WHERE name = 'schema';"
