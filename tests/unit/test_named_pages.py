@@ -56,6 +56,6 @@ def test_a_page_that_must_wait_is_not_given_out_before(store):
 def test_what_anothers_robots_txt_depends_on_is_urgent(store):
     store.offer([candidate(A, 0)], (), 0.0)
     lease = get(store, store.join(ME, 0.0))["a.test"]
-    assert not store.is_urgent(lease)
+    assert not store.is_urgent(lease.host_id)
     store.offer((), [errand(A + "robots.txt", Purpose.ROBOTS, LAYER_FIRST)], 0.0)
-    assert store.is_urgent(lease)
+    assert store.is_urgent(lease.host_id)

@@ -246,13 +246,20 @@ def test_the_policy_takes_the_best_host_that_need_not_wait():
     policy.told(SiteKey("a.test"), None, 1.0)
 
 
-def test_the_policy_sends_errands_first_and_wakes_sites_when_no_active_one_is_left():
+def test_the_policy_sends_urgent_errands_first_and_what_is_no_page_of_the_queue_last():
+    queue = PageQueue(ORDERS["best-first"])
+    queue.start([url("a", 0)])
+    robots, again = HostKey("robots.test:443"), HostKey("again.test:443")
+    policy = BestPages(queue, lambda host_id: host_id == 3)
+    assert policy.choose([ready(again, 4), ready(A, 1), ready(robots, 3)], 3) == [3, 1, 4]
+
+
+def test_the_policy_wakes_sites_when_no_active_one_is_left():
     queue = SiteWaits(threshold=9)
     queue.start([url("a", 0)])
     queue.read(queue.take(), 1.0, links(url("b", 1)))
-    errand = HostKey("robots.test:443")
     policy = BestPages(queue)
-    assert policy.choose([ready(B, 2), ready(errand, 3)], 2) == [3]
+    assert policy.choose([ready(B, 2), ready(HostKey("again.test:443"), 4)], 2) == [4]
     assert policy.choose([ready(B, 2)], 2) == [2]
 
 

@@ -106,7 +106,7 @@ class TopicalFrontier:
         if self.pages and self.spent + self.in_hand >= self.pages:
             self.budget_spent = self.spent >= self.pages
             return (), BARRIER_POLL_S
-        task = None if self.store.is_urgent(lease) else self._best(lease, in_hand, now)
+        task = None if self.store.is_urgent(lease.host_id) else self._best(lease, in_hand, now)
         tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, 1, in_hand, now)
         self.in_hand += len(tasks)
         return tasks, later_s

@@ -128,7 +128,8 @@ class _Run:
         return TopicalFrontier(store, queue, reader, self._order.settings.budget.max_pages, gathered)
 
     def _refit(self, crew: Crew) -> Crew:
-        return dataclasses.replace(crew, store=self._frontier, policy=BestPages(self._frontier.queue), scope=self._territory)
+        policy = BestPages(self._frontier.queue, self._frontier.store.is_urgent)
+        return dataclasses.replace(crew, store=self._frontier, policy=policy, scope=self._territory)
 
     def _tick(self, progress: Progress) -> bool:
         gathered, least = self._frontier.gathered, self._order.least_harvest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,10 +52,12 @@ class TopicalQueue(Protocol):
 class BestPages:
     """`model.ports.Policy`: hosts by the promise of their best page; nobody is waited for while others are ready.
 
-    Hosts with tasks that are no page of the queue (another's robots.txt, a second attempt) come first: others may wait for these.
+    Urgent hosts come first, for others may wait for what they are to be asked; last come those with tasks that are no page of the queue (a second
+    attempt, what looked like a trap).
     """
 
     queue: TopicalQueue
+    is_urgent: Callable[[int], bool] = lambda host_id: False
     patience_s: float = 0.0
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
@@ -68,9 +70,9 @@ class BestPages:
     def _ranked(self, ready: Sequence[ReadyHost]) -> list[tuple[bool, float, HostKey, int]]:
         found = []
         for host in ready:
-            promise = self.queue.promise_of(host.host)
+            promise = np.inf if self.is_urgent(host.host_id) else self.queue.promise_of(host.host)
             if promise != -np.inf:
-                found.append((host.wait_s > self.patience_s, -np.inf if promise is None else -promise, host.host, host.host_id))
+                found.append((host.wait_s > self.patience_s, np.inf if promise is None else -promise, host.host, host.host_id))
         return found
 
     def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:

@@ -137,9 +137,9 @@ class SqliteCrawlStore:
             return tasks, later_s
         return self._take(lease, most, in_hand, now)
 
-    def is_urgent(self, lease: Lease) -> bool:
+    def is_urgent(self, host_id: int) -> bool:
         """Whether the host has to be asked for something that another host's robots.txt depends on."""
-        return self._connection.execute("SELECT 1 FROM queue WHERE host_id = ? AND layer < 0 LIMIT 1", (lease.host_id,)).fetchone() is not None
+        return self._connection.execute("SELECT 1 FROM queue WHERE host_id = ? AND layer < 0 LIMIT 1", (host_id,)).fetchone() is not None
 
     def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
         """The entry of one page of a leased host, whatever its layer; None where it does not wait, or not yet."""
