@@ -16,6 +16,7 @@ from periplus.cli.progress import say
 from periplus.errors import StoreError, UsageError
 from periplus.model.job import PIPES
 
+TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store what it has in hand
 
 
@@ -23,7 +24,7 @@ WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store what it has in
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on. Any but this machine's own needs --token.")
 @click.option("-p", "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port to listen on.")
-@click.option("--token", envvar="PERIPLUS_TOKEN", default="", help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.")
+@click.option("--token", envvar=TOKEN, default="", help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.")
 @click.option("--name", "names", multiple=True, metavar="HOST", help="A further host name under which browsers may reach it, as behind a proxy.")
 @click.option("--no-workers", is_flag=True, help="Only show: what is asked for waits until some `periplus worker` does it.")
 @click.option("--open", "open_it", is_flag=True, help="Open it in the browser.")
@@ -63,7 +64,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
 def _worker(folder: Path) -> Iterator[None]:
     """A worker as a process of its own, which ends with this one, however that ends: at the end of a pipe."""
     alive_read, alive_write = os.pipe()
-    environment = {**os.environ, PIPES: f"-1,{alive_read}"}
+    environment = {name: text for name, text in os.environ.items() if name != TOKEN} | {PIPES: f"-1,{alive_read}"}
     worker = subprocess.Popen(
         [sys.executable, "-m", "periplus.cli", "worker", "-d", str(folder)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(alive_read,), env=environment, start_new_session=True,
