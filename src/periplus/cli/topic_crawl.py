@@ -36,7 +36,7 @@ ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 @setting_options
-def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collection: Path | None, known: TextIO | None, as_json: bool, **flags: Any) -> None:
+def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collection: Path | None, known: TextIO | None, **flags: Any) -> None:
     """Fetch what is about a topic, wherever it is, starting from a few pages.
 
     Each page is judged as it comes; which page is next is learned from that: by the pages that link to it, their words, its site, its directory.
@@ -70,7 +70,7 @@ def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collecti
     order = TopicalOrder(folder, tuple(starts), name, judge.judge, settings, flags["order"], flags["least_harvest"], listed)
     end = crawl_topic(order, watch)
     _tell(end, folder, name)
-    if as_json:
+    if flags["as_json"]:
         click.echo(json.dumps(_as_json(end)))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
 
