@@ -162,3 +162,17 @@ def test_issues_are_made_once_for_one_state_of_a_collection(folder):
     browser.page(folder / "e.periplus", "issues", Wish())
     assert len(browser._audits) == 1
     assert {row[0] for row in one.rows} <= {HOME, "https://e.org/a", "https://e.org/b"}
+
+
+@pytest.mark.parametrize("wish", ["", "internal=no", "target_state=invalid", "target_state=!invalid", "sort=target", "q=b"])
+def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wish, monkeypatch):
+    """Limits so small that this collection passes them."""
+    whole = rows(folder, f"links?{wish}&per=500")
+    for name, value in (("LARGE", 1), ("FEW", 2), ("SAMPLED", 2), ("COUNTED", 3)):
+        monkeypatch.setattr(f"periplus.store.sqlite.browsing.{name}", value)
+    assert rows(folder, f"links?{wish}&per=500") == whole
+    found = client(folder).get(f"/c/e/t/links?{wish}&format=json").json()["count"]
+    assert found == ({"rows": len(whole), "capped": False} if len(whole) < 2 else {"rows": 2, "capped": True})
+    pages = client(folder).get("/c/e/t/pages?format=json&per=500").json()
+    assert pages["count"] == {"rows": 3, "capped": True}
+    assert len(pages["rows"]) == 6

@@ -24,6 +24,8 @@ from periplus.urls.canonical import url_id
 
 COUNTED = 100_000  # rows after which counting stops: 20 ms
 SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
+LARGE = 100_000  # URLs: of a collection with more, links are looked at and counted no further than FEW, for a rare kind of them costs a whole look
+FEW = 2_000
 FACET_VALUES = 12
 DEEPEST = 1_000_000  # rows that may be leafed over
 EMPTY = "-"  # in a condition: the column says nothing
@@ -274,17 +276,26 @@ def looked(connection: sqlite3.Connection, source: Source, wish: Wish) -> Look:
     """How many rows answer, and what they share."""
     where, values = _where(source, wish)
     names = [source.key or "NULL", *map(source.expression, source.facets)]
-    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {source.source} WHERE {where} LIMIT ?", (*values, SAMPLED))
+    briefly = not source.key and _known(connection) > LARGE
+    most = FEW if briefly else SAMPLED
+    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {source.source} WHERE {where} LIMIT ?", (*values, most))
     keys, tallies = [], [Counter[object]() for _ in source.facets]
     for key, *shared in rows(cursor):
         keys.append(key)
         for tally, value in zip(tallies, shared, strict=True):
             tally[value] += 1
     facets = tuple((name, _told(source, name, tally)) for name, tally in zip(source.facets, tallies, strict=True))
-    if len(keys) < SAMPLED:
+    if len(keys) < most:
         return Look(Count(len(keys), False), len(keys), facets, keys if source.key else None)
+    if briefly:
+        return Look(Count(FEW, True), FEW, facets, None)
     many = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
     return Look(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
+
+
+def _known(connection: sqlite3.Connection) -> int:
+    """URLs of the collection."""
+    return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
 
 
 def _told(source: Source, name: str, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
