@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.api.templates import Templates
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
+    from periplus.model.keywords import KeywordList
     from periplus.model.search import SearchResult
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
@@ -197,6 +198,20 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             behind = self._search.catch_up(self._clock.now(), watch)
             return self._search.find(query, limit, page, facets=facets, behind=behind)
+
+    def keywords(
+        self, *targets: str, query: str | None = None, most: int = 10, method: str = "learnt", watch: Callable[[int], None] = lambda pages: None
+    ) -> KeywordList:
+        """What something is about, as `periplus keywords` says it. targets: a site, or pages, several as one subject; query: the pages that
+        it finds, against all others; neither: the only site, or everything. watch: is told how many pages were read."""
+        from periplus.api.keywords import KeywordOrder, keywords_of_targets, keywords_of_urls
+
+        order = KeywordOrder(most, method, watch)
+        hits = self.search(query, limit=order.answers).hits if query is not None else ()
+        with reading.limited(self._connection, self._limit_s):
+            if query is not None:
+                return keywords_of_urls(self._connection, query, [hit.url for hit in hits], order)
+            return keywords_of_targets(self._connection, targets, order)
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
         """Brings the search index up to date, or makes it anew; says in a sentence how it stands."""
