@@ -27,8 +27,8 @@ def flag_of(row: Row) -> str:
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds a flag for every setting; unset ones arrive as None or ()."""
-    for row in reversed(list(rows())):
+    """Adds a flag for every setting of a crawl; unset ones arrive as None or ()."""
+    for row in reversed([row for row in rows() if row.group != "searching"]):  # what hits weigh is for periplus.toml: no crawl knows it
         names = [name for name in (_SHORT.get(row.name), flag_of(row), row.name) if name]
         text = row.sentence + (f" [{row.unit}; {row.default:g}]" if row.unit else "")
         if row.kind is bool:

@@ -67,8 +67,8 @@ def settings_reference() -> str:
         NOTICE,
         "# Settings\n",
         "In a TOML file they stand in the table `[settings]` under these names. On the command line a name's flag has dashes for",
-        "underscores, and no `_s` of seconds: `max_depth` is `--max-depth`, `delay_s` is `--delay`. Unknown names and values",
-        "outside their range are refused.",
+        "underscores, and no `_s` of seconds: `max_depth` is `--max-depth`, `delay_s` is `--delay`; those of searching have none.",
+        "Unknown names and values outside their range are refused.",
     ]
     group = ""
     for row in rows():
