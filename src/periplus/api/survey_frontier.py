@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from periplus.api.chosen_frontier import ChosenFrontier
 from periplus.api.survey_choice import Chooser
 from periplus.api.survey_orders import PageOrders, seen
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.frontier import Batch, Completion, Lease, Task
 from periplus.model.visit import Purpose, Redirected, Skipped
-from periplus.model.web import Origin, Url
+from periplus.model.web import Url
 from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
 from periplus.urls.canonical import url_id
 
 MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
-EVERY_HOST = 1_000_000  # a rule compares all that are ready, not those that wait longest
 
 
 @dataclass(slots=True)
-class CampaignFrontier:
+class CampaignFrontier(ChosenFrontier):
     """`model.crawl_store.CrawlStore` for the one worker of a campaign. What it adds is in memory only, and is lost without harm."""
 
     store: SqliteCrawlStore
@@ -35,7 +35,7 @@ class CampaignFrontier:
         if self.pages and self.spent + self.in_hand >= self.pages:
             self.budget_spent = self.spent >= self.pages
             return (), BARRIER_POLL_S
-        orders = self.chooser.orders
+        orders = self.chooser.orders if not self.store.is_urgent(lease.host_id) else None  # robots.txt of a host comes before its pages
         task = self._preferred(orders, lease, in_hand, now) if orders is not None else None
         tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, most, in_hand, now)
         self.in_hand += len(tasks)
@@ -68,41 +68,3 @@ class CampaignFrontier:
         new = self.chooser.last.pop(id(document), 0)
         redirect = outcome.target if isinstance(outcome, Redirected) else Url("")
         orders.read(request.url, request.layer, seen(document) if document is not None else [], new, redirect)
-
-    def fair_share(self, now: float) -> int:
-        """All hosts with work. Where they are too many to be held, half as many in turn: so the worker gives some back, and leases those that
-        the rule likes best of all."""
-        hosts = self.store.fair_share(now)
-        if hosts <= self.most_held:
-            return hosts
-        self._lean = not self._lean
-        return self.most_held // 2 if self._lean else self.most_held
-
-    # as the collection's frontier has it -----------------------------------------------------------------------------
-
-    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        return self.store.ready(EVERY_HOST, horizon_s, now)
-
-    def join(self, pid: int, now: float) -> str:
-        return self.store.join(pid, now)
-
-    def leave(self, worker: str, now: float) -> None:
-        self.store.leave(worker, now)
-
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
-        return self.store.offer(candidates, errands, now, reopen=reopen)
-
-    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
-        return self.store.lease(worker, host_ids, now)
-
-    def robots(self, origin: Origin) -> StoredRobots | None:
-        return self.store.robots(origin)
-
-    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
-        return self.store.families(lease)
-
-    def idle(self, now: float) -> bool:
-        return self.store.idle(now)
-
-    def counts(self) -> RunCounts:
-        return self.store.counts()

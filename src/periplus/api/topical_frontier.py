@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.topic.words import content_text
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.api.chosen_frontier import ChosenFrontier
+from periplus.model.frontier import Batch, Completion, Lease, Task
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.ports import Territory
 from periplus.model.visit import Purpose, Redirected, Skipped
-from periplus.model.web import Origin, Url
+from periplus.model.web import Url
 from periplus.schedule.topical.policy import TopicalQueue
 from periplus.schedule.topical.seen import Pointer
 from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
@@ -24,7 +25,6 @@ from periplus.urls.canonical import url_id
 RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
 WINDOW = 500  # pages over which the latest harvest is told: a harvest since the start says how good the seeds were
 MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
-EVERY_HOST = 1_000_000  # all that are ready are compared, not those that wait longest
 FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
 
 Judge = Callable[[Sequence[str]], NDArray[np.float64]]
@@ -88,7 +88,7 @@ class Gathered:
 
 
 @dataclass(slots=True)
-class TopicalFrontier:
+class TopicalFrontier(ChosenFrontier):
     """`model.crawl_store.CrawlStore` for the one worker of a topical crawl. What it adds is in memory only, and is made anew from what is stored."""
 
     store: SqliteCrawlStore
@@ -99,6 +99,7 @@ class TopicalFrontier:
     spent: int = 0  # pages asked for in this run
     in_hand: int = 0
     budget_spent: bool = False
+    most_held: int = MOST_HELD
     _lean: bool = False
 
     def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
@@ -142,40 +143,3 @@ class TopicalFrontier:
         worth, pointers = self.reader.of(completion.document) if completion.document is not None else (0.0, [])
         self.queue.read(url, worth, pointers)
         self.gathered.book(worth)
-
-    def fair_share(self, now: float) -> int:
-        """All hosts with work. Where they are too many to be held, half as many in turn: so the worker gives some back, and leases the best."""
-        hosts = self.store.fair_share(now)
-        if hosts <= MOST_HELD:
-            return hosts
-        self._lean = not self._lean
-        return MOST_HELD // 2 if self._lean else MOST_HELD
-
-    # as the collection's frontier has it -----------------------------------------------------------------------------
-
-    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        return self.store.ready(EVERY_HOST, horizon_s, now)
-
-    def join(self, pid: int, now: float) -> str:
-        return self.store.join(pid, now)
-
-    def leave(self, worker: str, now: float) -> None:
-        self.store.leave(worker, now)
-
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
-        return self.store.offer(candidates, errands, now, reopen=reopen)
-
-    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
-        return self.store.lease(worker, host_ids, now)
-
-    def robots(self, origin: Origin) -> StoredRobots | None:
-        return self.store.robots(origin)
-
-    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
-        return self.store.families(lease)
-
-    def idle(self, now: float) -> bool:
-        return self.store.idle(now)
-
-    def counts(self) -> RunCounts:
-        return self.store.counts()

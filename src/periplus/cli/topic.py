@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
+from periplus.cli.watching import Watch
 from periplus.errors import UsageError
 from periplus.present.lines import visible
 from periplus.present.wording import count_of
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from periplus.model.topic import Judged, Topic
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
-SAID_EVERY_S = 2.0
 
 from periplus.cli import topic_crawl  # noqa: E402  it loads NumPy, which reads these variables
 
@@ -65,7 +64,7 @@ def train(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], col
     from periplus.model.topic import Method
 
     with open_collection(found_collection(collection)) as kept:
-        learned = train_topic(kept, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), _Watch())
+        learned = train_topic(kept, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch())
     _write(learned, flags["as_json"] or flags["format"] == "json", output)
 
 
@@ -119,7 +118,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, limit: i
     from periplus.api.topics import judged_pages, judged_target
 
     with open_collection(found_collection(collection)) as kept:
-        found = [judged_target(kept, name, target) for target in targets] if targets else judged_pages(kept, name, limit, _Watch())
+        found = [judged_target(kept, name, target) for target in targets] if targets else judged_pages(kept, name, limit, Watch())
     with opened(output, exact=as_json) as out:
         for one in found:
             said = json.dumps(one._asdict(), ensure_ascii=False) if as_json else f"{one.probability:5.3f}  {visible(one.url)}  {visible(one.title)}"
@@ -151,7 +150,7 @@ def label(name: str, collection: Path | None, limit: int | None) -> None:
     from periplus.api.labelling import Labelling
 
     with open_collection(found_collection(collection)) as kept:
-        session = Labelling(kept, name, _Watch())
+        session = Labelling(kept, name, Watch())
         try:
             _ask(session, limit)
         except (KeyboardInterrupt, EOFError):
@@ -210,19 +209,6 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
             out.write(json.dumps(topic_values(learned), ensure_ascii=False, indent=1) + "\n")
             return
         out.writelines(line + "\n" for line in topic_lines(learned))
-
-
-class _Watch:
-    """Says on stderr how far the work is, where it takes long."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._said >= SAID_EVERY_S:
-            self._said = now
-            click.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what, err=True)
 
 
 topic.add_command(topic_crawl.crawl)

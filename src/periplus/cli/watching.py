@@ -19,4 +19,4 @@ class Watch:
         now = time.monotonic()
         if now - self._said >= SAID_EVERY_S:
             self._said = now
-            click.echo(f"{what}: {done:,} of {total:,}", err=True)
+            click.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what, err=True)
