@@ -31,8 +31,9 @@ def commands(command: click.Command, path: str, parent: click.Context | None = N
 def cli_reference(command: click.Command, name: str = "periplus") -> str:
     """docs/cli.md: each command's own help text."""
     parts = [NOTICE, "# Commands\n"]
+    helps = command.context_settings.get("help_option_names", ["--help"])  # inherited by all below; a command that ran before remembers them too
     for path, item in commands(command, name):
-        context = click.Context(item, info_name=path, terminal_width=HELP_COLUMNS, max_content_width=HELP_COLUMNS, color=False)
+        context = click.Context(item, info_name=path, terminal_width=HELP_COLUMNS, max_content_width=HELP_COLUMNS, color=False, help_option_names=helps)
         parts.append(f"## {path}\n\n```text\n{item.get_help(context)}\n```\n")
     return "\n".join(parts)
 
