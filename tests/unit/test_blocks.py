@@ -74,7 +74,7 @@ def test_kinds(markup, kinds):
         ('<div id=content class="main  wide"><ul class=a><li id=x>t', ["div#content.main.wide/ul.a/li"]),
         ("<body id=b class=c>t<div>u<span class=x>v</span></div>w", ["", "div", ""]),
         ('<div id="a/b c">t', ["div#a_b_c"]),
-        ("<title>T</title><section id=s><h1 id=h>t<img alt=a>", ["head/title", "section/h1", "section/h1/img"]),
+        ("<title>T</title><section id=s><h1 id=h>t<img alt=a>", ["head/title", "section#s/h1", "section#s/h1/img"]),
         ("<table><tr><td>t", ["table/tbody/tr/td"]),
         (f"<div class={'x' * 90}>t", [f"div.{'x' * 40}"]),
     ],

@@ -45,7 +45,7 @@ _BLOCKS = frozenset({*_KINDS, *_PARAGRAPHS, *_SAME})
 _UNBROKEN = frozenset({BlockKind.HEADING, BlockKind.CODE})  # which `br` does not part
 _BREAKS = frozenset({"br", "hr"})
 _UNNAMED = frozenset({"html", "body"})  # in no path
-_LEAVES = frozenset({*_KINDS, "p", "section"})  # their ids are the places that links lead to: no two pages have the same
+_LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead to: no two pages have the same
 _NONE: Sequence[str] = ()
 
 # An enum's own look-up costs as much as the rest of a comparison.

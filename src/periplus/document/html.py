@@ -23,8 +23,9 @@ Handler: TypeAlias = SaxHandler
 _TITLES_MOST = 500  # that are looked at; real pages have one, and one more in each picture
 _UNSEEN = "head,script,style,template,iframe,noembed,noframes"
 _WITHIN_LINES = "span,code,em,strong,b,i,noscript,a:not([href])"  # 40 us a page, and half of all tags; each further name costs more than it saves
-# Their ids are places that links lead to, of which no two pages have the same: without them, tags of a site's pages are alike.
-_PLACES = frozenset(("section", "li", "p", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre"))
+# Their ids are places that links lead to, of which no two pages have the same: without them, tags of a site's pages are alike. Not so
+# of sections: `section#comments` tells what it holds (quality/extraction fell by half a point without).
+_PLACES = frozenset(("li", "p", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre"))
 _WRITTEN_RAW = ("xmp", "plaintext")  # whose text is not escaped when written
 _COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[|\]\]>", re.DOTALL)
 
