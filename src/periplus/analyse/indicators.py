@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -140,12 +140,3 @@ def public_suffix(prefix: str) -> str:
     """Under what the name of a unit's host is registered: `ac.uk`; empty for an address or a single name."""
     host = prefix.partition("/")[0].removeprefix("*.")
     return registry_suffix(host if is_ip(host) else host.partition(":")[0])
-
-
-def tallied_by_domain(tallies: Iterable[SuffixTally]) -> tuple[SuffixTally, ...]:
-    """The same by top level domain."""
-    found: dict[str, tuple[int, int]] = {}
-    for tally in tallies:
-        sites, links = found.get(tally.domain, (0, 0))
-        found[tally.domain] = (sites + tally.sites, links + tally.links)
-    return tuple(sorted((_tally(domain, *counts) for domain, counts in found.items()), key=lambda tally: (-tally.sites, -tally.links, tally.domain)))

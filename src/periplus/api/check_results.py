@@ -53,7 +53,7 @@ def check_rules(settings: Settings) -> None:
 def keep_issues(folder: Path, run_id: int, issues: Iterable[Issue]) -> None:
     """Remembers what a run found, so that a later one can tell what is new."""
     keys = [_key(issue) for issue in issues]
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         checks.store_issues(connection, run_id, keys)
 
 

@@ -115,12 +115,12 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
 
 
 def _begun(folder: Path, now: float) -> float:
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         return checks.begin(connection, now)
 
 
 def _ended(folder: Path) -> None:
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         checks.end(connection)
 
 

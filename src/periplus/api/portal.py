@@ -37,7 +37,7 @@ def create(folder: Path, portal: Portal) -> None:
     """A new portal. Raises UsageError for a name that is taken or is none, NoCollection, StoreError."""
     if not portal.name or not all(sign.isalnum() or sign in "-_" for sign in portal.name):
         raise UsageError(f"{portal.name!r} is no name for a portal: use letters, digits, - and _, since a folder will have it too")
-    with _writing(folder) as connection:
+    with schema.writing(folder) as connection:
         if portal.name in [known.name for known, _ in portal_rows.portals(connection)]:
             raise UsageError(f"there is a portal {portal.name} already: `periplus portal change {portal.name}` changes it")
         portal_rows.store_portal(connection, portal)
@@ -45,13 +45,13 @@ def create(folder: Path, portal: Portal) -> None:
 
 def change(folder: Path, portal: Portal) -> None:
     """Puts a portal in the place of the one with its name; what was decided stays."""
-    with _writing(folder) as connection:
+    with schema.writing(folder) as connection:
         portal_rows.store_portal(connection, portal)
 
 
 def remove(folder: Path, name: str) -> None:
     """Forgets a portal and its decisions; what was published stays where it is."""
-    with _writing(folder) as connection:
+    with schema.writing(folder) as connection:
         portal_rows.forget_portal(connection, name)
 
 
@@ -126,7 +126,7 @@ def _remember(folder: Path, portal: Portal, chosen: Selection, known: Mapping[Ur
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
     new = {page.url: entry.key for entry in entries for page in entry.story.pages if known.get(page.url) != entry.key}
     if new:
-        with _writing(folder) as connection:
+        with schema.writing(folder) as connection:
             portal_rows.store_known(connection, portal.name, new)
 
 
@@ -150,7 +150,7 @@ def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = 
     portal = portal_named(folder, name)
     edition = edition_of(folder, portal, now, watch)
     done = publish(out or folder / FOLDER / portal.name, portal_files(edition))
-    with _writing(folder) as connection:
+    with schema.writing(folder) as connection:
         portal_rows.store_built(connection, portal.name, now)
     return edition, done
 
@@ -160,7 +160,7 @@ def decide(folder: Path, portal: Portal, verb: str, subjects: Sequence[str], now
 
     Raises UsageError for a subject that is not known, or of the wrong kind for the verb.
     """
-    with _writing(folder) as connection:
+    with schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
         sites = set(graph_rows.site_names(connection).values())
         found = [_subject(verb, subject, keys, sites) for subject in subjects]
@@ -189,10 +189,3 @@ def _checked(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryK
         other = "ban or pin a site" if of_site else "hide or pin an entry"
         raise UsageError(f"{verb} is not for {'sites' if of_site else 'entries'}, and {name} is one: {other}. Nothing was noted.")
     return name, of_site
-
-
-@contextlib.contextmanager
-def _writing(folder: Path) -> Iterator[reading.Connection]:
-    """One transaction. Raises NoCollection, StoreError."""
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
-        yield connection

@@ -13,7 +13,7 @@ from periplus.api.survey_plan import campaign_in
 from periplus.errors import UsageError
 from periplus.model.campaign import BadHref, InternalLink, OutwardLink
 from periplus.model.survey import Unit
-from periplus.store.sqlite import reading, survey_links, survey_plan
+from periplus.store.sqlite import reading, schema, survey_links
 from periplus.store.sqlite.survey_links import KeptLink, LinkKey
 
 KINDS = {"internal": InternalLink._fields, "external": OutwardLink._fields, "bad": BadHref._fields}  # columns of each table
@@ -47,7 +47,7 @@ def delete(folder: Path, wanted: LinkChoice) -> int:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         found = (key for key, _ in _found(connection, folder, wanted))
         keys = list(islice(found, wanted.limit) if wanted.limit >= 0 else found)
-    with survey_plan.writing(folder) as connection:
+    with schema.writing(folder) as connection:
         if wanted.kind == "bad":
             return survey_links.delete_bad(connection, [key for key in keys if isinstance(key, int)])
         return survey_links.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])

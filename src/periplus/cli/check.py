@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice, start_urls
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, start_urls
 from periplus.cli.options import SUFFIX, found_collection, opened, output_option, setting_options, settings_of
 from periplus.cli.progress import ProgressDisplay, say
 from periplus.errors import NoCollection, UsageError
@@ -95,7 +95,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
 
 def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[list[Url], Path]:
     """(where to begin, the collection's folder)."""
-    lines = [line.strip() for file in lists for line in file if line.strip() and not line.lstrip().startswith("#")]
+    lines = [line for file in lists for line in lines_of(file)]
     urls = start_urls([*starts, *lines])
     if urls:
         return urls, collection or Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX)

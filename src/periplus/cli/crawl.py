@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -44,7 +45,7 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
 
-    urls = start_urls([*starts, *(line for file in lists for line in _lines(file))])
+    urls = start_urls([*starts, *(line for file in lists for line in lines_of(file))])
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     folder = collection or Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX)
@@ -83,7 +84,8 @@ def start_urls(texts: list[str]) -> list[Url]:
     return list(found)
 
 
-def _lines(file: Any) -> list[str]:
+def lines_of(file: Iterable[str]) -> list[str]:
+    """What a list of URLs names, a line each; comments and empty lines left out."""
     return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
 
 

@@ -50,9 +50,9 @@ def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collecti
     """
     from periplus.api.topical_run import TopicalOrder, crawl_topic
     from periplus.api.topics import judge_of
-    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice, start_urls
+    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, start_urls
 
-    starts = start_urls([*seeds, *(line for file in lists for line in _lines(file))])
+    starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
     folder = found_collection(collection)
@@ -66,7 +66,7 @@ def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collecti
         display.show(standing)
         return stopping.asked
 
-    listed = tuple(start_urls(_lines(known))) if known else ()
+    listed = tuple(start_urls(lines_of(known))) if known else ()
     order = TopicalOrder(folder, tuple(starts), name, judge.judge, settings, flags["order"], flags["least_harvest"], listed)
     end = crawl_topic(order, watch)
     _tell(end, folder, name)
@@ -82,10 +82,6 @@ def _settings(flags: dict[str, Any], folder: Path) -> Settings:
 
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
     return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
-
-
-def _lines(file: TextIO) -> list[str]:
-    return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
 
 
 class _Lines:

@@ -8,11 +8,6 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def folded_line(text: str) -> str:
-    """The same; quicker for the many lines that need nothing: the only white space that `isprintable` lets pass is the plain space."""
-    return text.strip() if "  " not in text and text.isprintable() else " ".join(text.split())
-
-
 def blocks(text: str) -> str:
     """Each line folded, empty lines left out.
 

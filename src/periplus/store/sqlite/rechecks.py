@@ -24,7 +24,7 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
 
     due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there already.
     """
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         seq = int(connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
         values = {"all": not due_only, "now": now, "first": FIRST_INTERVAL_S, "early": 1 - EARLY_SHARE, "none": LAYER_NONE, "seq": seq}
         added = connection.execute(_ENQUEUE, values).rowcount

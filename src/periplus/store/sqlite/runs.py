@@ -64,7 +64,7 @@ def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings
 
     further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
     """
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
         connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
         connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
@@ -76,12 +76,12 @@ def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings
 
 
 def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         connection.executemany("INSERT OR IGNORE INTO start VALUES (?, ?)", [(url_id, now) for url_id in ids])
 
 
 def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
+    with schema.writing(folder) as connection:
         connection.execute("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
 
 

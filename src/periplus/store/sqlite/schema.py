@@ -263,3 +263,10 @@ class WriteLock:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction on a connection of its own. Raises NoCollection, StoreError."""
+    with contextlib.closing(connect(folder)) as connection, contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
+        yield connection

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from periplus.model.ports import Territory
@@ -24,16 +23,9 @@ def plan(connection: sqlite3.Connection) -> str:
     return str(row[0]) if row else ""
 
 
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction of one's own. Raises NoCollection, StoreError."""
-    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock, lock.transaction(connection):
-        yield connection
-
-
 def change_plan(folder: Path, changed: Callable[[str], str]) -> str:
     """The plan as changed makes it, in one transaction, so that two who change it do not undo one another's."""
-    with writing(folder) as connection:
+    with schema.writing(folder) as connection:
         text = changed(plan(connection))
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (PLAN, text))
     return text
@@ -41,7 +33,7 @@ def change_plan(folder: Path, changed: Callable[[str], str]) -> str:
 
 def wish_stop(folder: Path, *, stop: bool) -> None:
     """Asks the run that is at work to stop; or forgets such a wish."""
-    with writing(folder) as connection:
+    with schema.writing(folder) as connection:
         if stop:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (STOP,))
         else:
@@ -55,7 +47,7 @@ def stop_is_wished(connection: sqlite3.Connection) -> bool:
 def bring_in_line(folder: Path, territory: Territory) -> None:
     """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and lies within is known,
     at a level that links will tell, or at its old one where its site comes back. What was fetched stays. Nobody may be at work."""
-    with writing(folder) as connection:
+    with schema.writing(folder) as connection:
         _resettle_hosts(connection, territory)
         moves: Counter[str] = Counter()
         gone: list[tuple[int]] = []
