@@ -199,7 +199,7 @@ def test_a_watcher_who_looks_twice_reads_only_what_is_new(folder):
 
 
 def test_events_are_numbered_and_whole(folder):
-    from periplus.ui.live import _sequence
+    from periplus.ui.pushing import _sequence
 
     assert [_sequence(said) for said in ("", "7", "x", "9" * 20, "-1", "٣")] == [0, 7, 0, 0, 0, 0]
 
@@ -299,12 +299,15 @@ def test_a_source_in_an_unknown_encoding_is_read_all_the_same():
     assert decoded(b"a", "no-such-encoding") == "a"
 
 
-def test_many_who_watch_are_shown_one_picture(folder, monkeypatch):
-    from periplus.ui import live
+def test_many_who_watch_are_shown_one_picture(folder):
+    from periplus.ui import pushing
 
     made = []
-    monkeypatch.setattr(live, "_made", lambda request: made.append(1) or f"picture {len(made)}")
-    asking = client(folder)
-    request = type("Asked", (), {"path_params": {"name": "e"}, "app": asking.app._app})()
-    assert {live._part(request) for _ in range(50)} == {"picture 1"}
-    assert len(made) == 1
+
+    def make(request):
+        made.append(1)
+        return f"picture {len(made)}"
+
+    request = type("Asked", (), {"path_params": {"name": "e"}, "app": client(folder).app._app})()
+    assert {pushing._part(request, "live e", make) for _ in range(50)} == {"picture 1"}
+    assert pushing._part(request, "survey e", make) == "picture 2", "each screen has its own"

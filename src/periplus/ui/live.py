@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import anyio
-from markupsafe import escape
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 
 from periplus.api.watching import Moment
-from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.errors import NoCollection, UsageError
 from periplus.jobs.presets import SUFFIX, folder_name, gone_on
 from periplus.model.job import Job, JobState
 from periplus.model.visit import State
 from periplus.present.wording import why_waits
 from periplus.ui import rendering
 from periplus.ui.house import House, folder_of, house_of, now
+from periplus.ui.pushing import pushed
 from periplus.ui.safety import form_of
 
-EVERY_S = 1.0  # between two looks for those who watch
-SHARED_S = 0.9  # as old a picture may be that is shown to others too
-PARTS_REMEMBERED = 50  # of collections that are watched
-ALIVE_S = 15  # looks without change after which a word is sent all the same, so that nobody takes silence for death
 OPEN = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 200
 
@@ -64,45 +57,11 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
 def events(request: Request) -> Response:
     """The moving part of the screen, whole and numbered, each time that it changed: whoever missed some misses nothing."""
     _values(request)  # refuses what is not there before the stream begins
-    return StreamingResponse(_stream(request), media_type="text/event-stream")
+    return pushed(request, f"live {request.path_params['name']}", _moving)
 
 
-async def _stream(request: Request) -> AsyncIterator[str]:
-    last, sent, quiet = "", _sequence(request.headers.get("last-event-id", "")), 0
-    while True:
-        part = await run_in_threadpool(_part, request)
-        quiet = 0 if part != last else quiet + 1
-        if part != last:
-            last, sent = part, sent + 1
-            data = "".join(f"data: {line}\n" for line in part.splitlines())
-            yield f"id: {sent}\nevent: moment\n{data}\n"
-        elif quiet % ALIVE_S == 0:
-            yield ": still here\n\n"
-        await anyio.sleep(EVERY_S)
-
-
-def _sequence(said: str) -> int:
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 16 else 0
-
-
-def _part(request: Request) -> str:
-    """The moving part of the screen: made once a second for all who watch."""
-    house, name = house_of(request), request.path_params["name"]
-    with house.part_lock:
-        made, part = house.parts.get(name, (0.0, ""))
-        if time.monotonic() - made > SHARED_S:
-            part = _made(request)
-            house.parts[name] = time.monotonic(), part
-            if len(house.parts) > PARTS_REMEMBERED:
-                del house.parts[next(iter(house.parts))]
-        return part
-
-
-def _made(request: Request) -> str:
-    try:
-        return rendering.rendered(request, "live_part.html", _values(request))
-    except PeriplusError as error:  # deleted, or too slow at this moment
-        return str(escape(str(error)))
+def _moving(request: Request) -> str:
+    return rendering.rendered(request, "live_part.html", _values(request))
 
 
 def _job_of(house: House, name: str) -> Job | None:
