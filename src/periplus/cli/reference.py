@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from periplus.cli.table_reference import exports_reference, sql_reference
+from periplus.cli.table_reference import exports_reference, parquet_reference, sql_reference
 from periplus.settings import Row, Settings, rows
 
 HELP_COLUMNS = 110  # fixed, so that the reference does not depend on the terminal
@@ -87,6 +87,7 @@ def _pages(folder: Path, command: click.Command) -> dict[Path, str]:
         folder / "settings.md": settings_reference(),
         folder / "sql.md": NOTICE + "\n" + sql_reference(),
         folder / "exports.md": NOTICE + "\n" + exports_reference(),
+        folder / "parquet.md": NOTICE + "\n" + parquet_reference(),
     }
 
 
