@@ -73,25 +73,12 @@ class Browser:
 
     def _page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str]) -> TablePage:
         with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
-            shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
-            look = browsing.looked(connection, source, wish)
-            content = tuple(browsing.found(connection, source, wish, columns, look))
-            told = tuple(Facet(name, values) for name, values in look.facets) if content else ()
-            return TablePage(table, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))
+            return leafed(connection, source, wish, columns)
 
     def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
         with self._opened(folder, table) as (connection, source), reading.limited(connection, WRITE_S):
-            content = browsing.found(connection, source, replace(wish, first=0, most=-1))
-            if format == "xlsx":
-                write_xlsx(table, source.columns, content, path)
-            elif format == "parquet":
-                write_parquet(source.columns, content, path)
-            elif format in DOWNLOADS:
-                with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
-                    write_table([column.name for column in source.columns], content, format, out)
-            else:
-                raise UsageError(f"there is no file format {format!r}: choose {', '.join(DOWNLOADS)}")
+            written(connection, source, wish, format, path)
 
     @contextlib.contextmanager
     def _opened(self, folder: Path, table: str) -> Iterator[tuple[reading.Connection, Source]]:
@@ -117,3 +104,26 @@ class Browser:
                 self._audits.popitem(last=False)[1].close()
         self._audits.move_to_end(key)
         return self._audits[key]
+
+
+def leafed(connection: reading.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
+    """One page of a table. Raises UsageError."""
+    shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
+    look = browsing.looked(connection, source, wish)
+    content = tuple(browsing.found(connection, source, wish, columns, look))
+    told = tuple(Facet(name, values) for name, values in look.facets) if content else ()
+    return TablePage(source.name, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))
+
+
+def written(connection: reading.Connection, source: Source, wish: Wish, format: str, path: Path) -> None:
+    """Every row that answers, in the order shown, as a file. Raises UsageError."""
+    content = browsing.found(connection, source, replace(wish, first=0, most=-1))
+    if format == "xlsx":
+        write_xlsx(source.name, source.columns, content, path)
+    elif format == "parquet":
+        write_parquet(source.columns, content, path)
+    elif format in DOWNLOADS:
+        with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
+            write_table([column.name for column in source.columns], content, format, out)
+    else:
+        raise UsageError(f"there is no file format {format!r}: choose {', '.join(DOWNLOADS)}")

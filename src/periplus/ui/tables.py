@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def table(request: Request) -> Response:
     if ending:
         return _file(request, folder, screen, ending)
     columns = tuple(part for part in asked.get("columns", "").split(",") if part) or screen.columns
-    wish, at = _wish(screen, asked)
+    wish, at = wish_of(asked, screen.fixed)
     found = house_of(request).browser.page(folder, screen.table, wish, columns)
     values: dict[str, object] = {
         "title": screen.title, "name": name, "sentence": screen.sentence, "table": shown, "columns": found.columns, "rows": found.rows,
@@ -99,12 +99,12 @@ def _tells(facet: Facet, asked: Mapping[str, str]) -> bool:
     return len(facet.values) > 1 or facet.name in asked
 
 
-def _wish(screen: Screen, asked: Mapping[str, str]) -> tuple[Wish, int]:
+def wish_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[Wish, int]:
     """(what is wanted, the page's number from 1). Raises UsageError."""
     given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
     per, at = _whole(asked, "per", ROWS[0], ROWS[-1]), _whole(asked, "at", 1, 10_000_000)
     sort = tuple(part for part in asked.get("sort", "").split(",") if part)
-    return Wish((*screen.fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
+    return Wish((*fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
 
 
 def _whole(asked: Mapping[str, str], name: str, usual: int, most: int) -> int:
@@ -115,18 +115,23 @@ def _whole(asked: Mapping[str, str], name: str, usual: int, most: int) -> int:
 
 
 def _file(request: Request, folder: Path, screen: Screen, ending: str) -> Response:
-    """Written beside and sent as it is whole; exactly what is filtered, in the order shown."""
+    """Exactly what is filtered, in the order shown."""
+    wish, _ = wish_of(dict(request.query_params), screen.fixed)
+    name = f"{request.path_params['name']}-{request.path_params['table'].partition('.')[0]}"
+    return sent(name, ending, lambda path: house_of(request).browser.write(folder, screen.table, wish, ending, path))
+
+
+def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
+    """A table as a file: written beside, and sent as it is whole. Raises UsageError for an ending that is none of DOWNLOADS."""
     if ending not in DOWNLOADS:
         raise UsageError(f"there is no file format {ending!r}: choose {', '.join(DOWNLOADS)}")
-    wish, _ = _wish(screen, dict(request.query_params))
     with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=f".{ending}", delete=False) as file:
         path = Path(file.name)
     whole = False
     try:
-        house_of(request).browser.write(folder, screen.table, wish, ending, path)
+        write(path)
         whole = True
     finally:
         if not whole:
             path.unlink()
-    name = f"{request.path_params['name']}-{request.path_params['table']}"
-    return FileResponse(path, media_type=MEDIA[ending], filename=name, background=BackgroundTask(path.unlink, missing_ok=True))
+    return FileResponse(path, media_type=MEDIA[ending], filename=f"{name}.{ending}", background=BackgroundTask(path.unlink, missing_ok=True))
