@@ -1,5 +1,6 @@
 """Which job comes next, who has it, and what becomes of it."""
 
+import sqlite3
 import threading
 
 import pytest
@@ -187,3 +188,40 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+
+
+def test_a_successor_is_asked_for_once_when_the_job_before_it_is_done(queue):
+    queue.add(order("a", then=(("crawl", "b"), ("crawl", "c"))), now=0)
+    for name in "abc":
+        job = queue.claim("r", 3, 10)
+        assert job.order.command[1] == name
+        assert queue.claim("other", 3, 10) is None
+        assert queue.finish(job, JobState.DONE, "", 2)
+        assert not queue.finish(job, JobState.DONE, "", 2)
+    assert queue.claim("r", 9, 10) is None
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED, JobState.QUEUED])
+def test_what_is_not_done_has_no_successor(queue, state):
+    queue.add(order("a", then=(("crawl", "b"),)), now=0)
+    queue.finish(queue.claim("r", 1, 10), state, "", 2)
+    assert [job.order.command[1] for job in queue.jobs()] == ["a"]
+    assert queue.jobs()[0].order.then == (("crawl", "b"),)
+
+
+def test_a_schedule_gives_its_jobs_their_successors(queue):
+    queue.repeat(order("a", then=(("crawl", "b"),)), 60, now=0)
+    assert [job.order.then for job in queue.tick(1)] == [(("crawl", "b"),)]
+
+
+def test_a_queue_of_before_successors_is_opened(tmp_path):
+    queue = JobQueue(tmp_path)
+    queue.add(order("a"), now=0)
+    queue.close()
+    with sqlite3.connect(tmp_path / "jobs.db") as connection:
+        connection.execute("ALTER TABLE job DROP COLUMN next")
+        connection.execute("ALTER TABLE schedule DROP COLUMN next")
+    connection.close()
+    again = JobQueue(tmp_path)
+    assert [job.order for job in again.jobs()] == [order("a")]
+    again.close()

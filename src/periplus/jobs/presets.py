@@ -22,6 +22,9 @@ from periplus.urls.scope import site_key
 
 SUFFIX = ".periplus"
 MOST_STARTS = 1_000
+FOLLOW_FIRST = 300  # pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
+FOLLOW_PAGES = 2_000  # of a topical crawl whose form names none
+WORDS_CHARS = 500
 SURVEY_PAGES = 2_000  # of a survey whose form names none: an hour of twenty sites at the usual delay
 PREPARE_S = 60.0
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
@@ -39,6 +42,7 @@ class Preset:
     sentence: str
     command: str
     many: bool = False
+    by_words: bool = False  # it asks for the words of a topic too
 
 
 PRESETS = (
@@ -51,6 +55,14 @@ PRESETS = (
         "Reads many sites where they bring the most new external links, within a number of pages: one address a line.",
         "survey",
         many=True,
+    ),
+    Preset(
+        "follow",
+        "Follow a topic",
+        "Fetches some pages of these sites, learns the topic from its words, then fetches more of it wherever links lead.",
+        "topic",
+        many=True,
+        by_words=True,
     ),
 )
 
@@ -68,7 +80,7 @@ class Wished:
     @property
     def line(self) -> str:
         """As one would type it."""
-        return "\n".join(shlex.join(("periplus", *command)) for command in (self.before, self.order.command) if command)
+        return "\n".join(shlex.join(("periplus", *command)) for command in (self.before, self.order.command, *self.order.then) if command)
 
 
 def starts_of(text: str) -> tuple[Url, ...]:
@@ -103,6 +115,8 @@ def wished(form: Mapping[str, str]) -> Wished:
     folder = folder_name(form.get("name", "") or site_key(starts[0]).replace(":", "-").strip("[]"))
     if preset.command == "survey":
         return _survey(form, starts, folder, PERIODS[every])
+    if preset.by_words:
+        return _follow(form, starts, folder, PERIODS[every])
     flag = "-c" if preset.command == "check" else "-o"
     command = (preset.command, *starts, flag, folder, *flags(form))
     return Wished(folder, JobOrder(command), PERIODS[every])
@@ -114,6 +128,26 @@ def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
     limit = ("--pages", _number("max_pages", pages, *_NUMBERS["max_pages"][1:]))
     further = flags({name: text for name, text in form.items() if name != "max_pages"})
     return Wished(folder, JobOrder(("survey", "run", "-c", folder, *further)), period_s, ("survey", "create", "-c", folder, *limit, *starts))
+
+
+def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> Wished:
+    """Three jobs, one after the other: some pages of the sites named, the topic learned, more of it fetched."""
+    words = topic_words(form.get("words", ""))
+    name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
+    pages = form.get("max_pages", "").strip() or str(FOLLOW_PAGES)
+    limit = ("--max-pages", _number("max_pages", pages, *_NUMBERS["max_pages"][1:]))
+    further = flags({one: text for one, text in form.items() if one != "max_pages"})
+    first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *further)
+    learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
+    return Wished(folder, JobOrder(first, then=(learn, ("topic", "crawl", name, *starts, "-c", folder, *limit, *further))), period_s)
+
+
+def topic_words(text: str) -> str:
+    """The words of a topic, as `words:` takes them. Raises UsageError where there are none."""
+    words = " ".join(re.findall(r"[\w'-]+", text))
+    if not re.search(r"\w", words) or len(words) > WORDS_CHARS:
+        raise UsageError(f"a topic begins with a few words: harbour ship sailor (at most {WORDS_CHARS} letters)")
+    return words
 
 
 def prepared(wish: Wished, folder: Path) -> None:

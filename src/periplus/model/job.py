@@ -32,6 +32,7 @@ class JobOrder:
     run_at: float = 0.0  # not before; seconds since the epoch
     most_attempts: int = 3  # of runners that may die with it
     schedule_id: int = 0  # 0: asked for once
+    then: tuple[tuple[str, ...], ...] = ()  # commands that are asked for one after the other, each when the one before it is done
 
     @property
     def kind(self) -> str:

@@ -20,7 +20,7 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as it is shown. line: its command; collection: its name, if it is here."""
+    """A job as it is shown. line: its command; collection: its name, if it is here; then: the commands after it."""
 
     id: int
     state: JobState
@@ -33,6 +33,7 @@ class JobRow:
     started: float | None
     ended: float | None
     cancel_asked: bool
+    then: tuple[str, ...]
 
 
 def jobs(request: Request) -> Response:
@@ -40,7 +41,16 @@ def jobs(request: Request) -> Response:
     with house.queue() as queue:
         found, schedules = queue.jobs(most=SHOWN), queue.schedules()
     names = list(house.places.collections())
-    told = [{"id": one.id, "line": shlex.join(one.order.command), "period_s": one.period_s, "next_at": one.next_at, "paused": one.paused} for one in schedules]
+    told = [
+        {
+            "id": one.id,
+            "line": " && ".join(map(shlex.join, (one.order.command, *one.order.then))),
+            "period_s": one.period_s,
+            "next_at": one.next_at,
+            "paused": one.paused,
+        }
+        for one in schedules
+    ]
     values = {
         "title": "Jobs", "jobs": [_row(job, names) for job in found], "schedules": told, "works": house.works, "base": house.places.base.resolve(),
         "collections": names, "periods": list(PERIODS),
@@ -90,4 +100,5 @@ def _number(form: dict[str, str], name: str) -> int:
 def _row(job: Job, names: list[str]) -> JobRow:
     command = job.order.command
     own = next((name for word in command if (name := word.removesuffix(".periplus")) != word and name in names), "")
-    return JobRow(job.id, job.state, shlex.join(command), own, job.done, job.total, job.note, job.made, job.started, job.ended, job.cancel_asked)
+    then = tuple(map(shlex.join, job.order.then))
+    return JobRow(job.id, job.state, shlex.join(command), own, job.done, job.total, job.note, job.made, job.started, job.ended, job.cancel_asked, then)

@@ -2,7 +2,8 @@
 
 States of a job: see `JobState`. Always: (1) a job has at most one live lease, named by its epoch, and what an older one reports is
 dropped; (2) the greatest priority goes first, then the oldest; (3) equal requests that are open are one; (4) a period gives one job a
-tick, however many ask; (5) every lease ends, by finish or by time. Not its business: doing the work, knowing the time.
+tick, however many ask; (5) every lease ends, by finish or by time; (6) a job's successor is asked for once, when it is done. Not its
+business: doing the work, knowing the time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from periplus.errors import StoreError
@@ -19,19 +21,19 @@ from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, refuse_network_disk
 
 DATABASE = "jobs.db"
-_ORDER = "command, priority, run_at, most_attempts, schedule_id"
+_ORDER = "command, priority, run_at, most_attempts, schedule_id, next"
 _JOB = f"id, {_ORDER}, state, done, total, note, attempt, epoch, runner, cancel_asked, made, started, ended"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS job (
     id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL, priority INTEGER NOT NULL, run_at REAL NOT NULL, most_attempts INTEGER NOT NULL,
     schedule_id INTEGER NOT NULL, state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT '',
     attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, runner TEXT NOT NULL DEFAULT '', lease_until REAL NOT NULL DEFAULT 0,
-    cancel_asked INTEGER NOT NULL DEFAULT 0, made REAL NOT NULL, started REAL, ended REAL);
+    cancel_asked INTEGER NOT NULL DEFAULT 0, made REAL NOT NULL, started REAL, ended REAL, next TEXT NOT NULL DEFAULT '[]');
 CREATE UNIQUE INDEX IF NOT EXISTS job_open ON job (command) WHERE state IN ('queued', 'running');
 CREATE INDEX IF NOT EXISTS job_next ON job (priority DESC, id) WHERE state = 'queued';
 CREATE TABLE IF NOT EXISTS schedule (
     id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL UNIQUE, priority INTEGER NOT NULL, most_attempts INTEGER NOT NULL,
-    period_s REAL NOT NULL, next_at REAL NOT NULL, paused INTEGER NOT NULL DEFAULT 0);
+    period_s REAL NOT NULL, next_at REAL NOT NULL, paused INTEGER NOT NULL DEFAULT 0, next TEXT NOT NULL DEFAULT '[]');
 """
 
 
@@ -45,8 +47,16 @@ class JobQueue:
             self._connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=BUSY_TIMEOUT_S)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.executescript(_TABLES)
+            self._widen()
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(f"no job queue can be kept in {folder}: {error}. Is the disk full, or the folder read-only?") from error
+
+    def _widen(self) -> None:
+        """A queue that was made before jobs had successors gets the column for them."""
+        for table in ("job", "schedule"):
+            if "next" not in {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}:
+                with contextlib.suppress(sqlite3.OperationalError):  # another process was faster
+                    self._connection.execute(f"ALTER TABLE {table} ADD COLUMN next TEXT NOT NULL DEFAULT '[]'")
 
     def close(self) -> None:
         self._connection.close()
@@ -58,7 +68,8 @@ class JobQueue:
             yield self._connection
 
     def add(self, order: JobOrder, now: float) -> Job:
-        """The job that does this: a new one, or an equal one that is open. A joined job takes the greater priority and the earlier time."""
+        """The job that does this: a new one, or an equal one that is open. A joined job takes the greater priority, the earlier time
+        and the successors of the later order, where that has any."""
         with self._changing() as connection:
             return self._add(connection, order, now)
 
@@ -66,9 +77,10 @@ class JobQueue:
         command = json.dumps(order.command, ensure_ascii=False)
         run_at = max(order.run_at, now)
         connection.execute(
-            f"INSERT INTO job ({_ORDER}, state, made) VALUES (?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (command) WHERE state IN ('queued', 'running')"
-            " DO UPDATE SET priority = max(priority, excluded.priority), run_at = min(run_at, excluded.run_at)",
-            (command, order.priority, run_at, order.most_attempts, order.schedule_id, now),
+            f"INSERT INTO job ({_ORDER}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (command) WHERE state IN ('queued', 'running')"
+            " DO UPDATE SET priority = max(priority, excluded.priority), run_at = min(run_at, excluded.run_at),"
+            " next = CASE WHEN excluded.next = '[]' THEN next ELSE excluded.next END",
+            (command, order.priority, run_at, order.most_attempts, order.schedule_id, json.dumps(order.then, ensure_ascii=False), now),
         )
         return self._one(connection.execute(f"SELECT {_JOB} FROM job WHERE command = ? AND state IN ('queued', 'running')", (command,)))
 
@@ -104,11 +116,17 @@ class JobQueue:
             return not connection.execute("SELECT cancel_asked FROM job WHERE id = ?", (job.id,)).fetchone()[0]
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
-        """The job's end, or its way back into the queue for wait_s at least. False: it is another runner's now, nothing is entered."""
+        """The job's end, or its way back into the queue for wait_s at least; of one that is done its successor is asked for in the same moment.
+        False: it is another runner's now, nothing is entered."""
         ended = None if state is JobState.QUEUED else now
         with self._changing() as connection:
             update = "UPDATE job SET state = ?, note = ?, ended = ?, run_at = max(run_at, ?), lease_until = 0 WHERE id = ? AND epoch = ? AND state = 'running'"
-            return bool(connection.execute(update, (state.value, note, ended, now + wait_s, job.id, job.epoch)).rowcount)
+            entered = bool(connection.execute(update, (state.value, note, ended, now + wait_s, job.id, job.epoch)).rowcount)
+            if entered and state is JobState.DONE:
+                order = self._one(connection.execute(f"SELECT {_JOB} FROM job WHERE id = ?", (job.id,))).order
+                if order.then:
+                    self._add(connection, replace(order, command=order.then[0], then=order.then[1:], run_at=now), now)
+            return entered
 
     def cancel(self, job_id: int, now: float) -> Job:
         """A waiting job is cancelled at once, a running one at its next beat, an ended one stays as it is. Raises StoreError if there is none."""
@@ -136,10 +154,10 @@ class JobQueue:
         command = json.dumps(order.command, ensure_ascii=False)
         with self._changing() as connection:
             connection.execute(
-                "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (command) DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, paused = 0,"
+                "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (command) DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, paused = 0, next = excluded.next,"
                 " next_at = min(next_at, excluded.next_at + excluded.period_s)",
-                (command, order.priority, order.most_attempts, period_s, max(now, order.run_at)),
+                (command, order.priority, order.most_attempts, period_s, max(now, order.run_at), json.dumps(order.then, ensure_ascii=False)),
             )
         return next(schedule for schedule in self.schedules() if schedule.order.command == order.command)
 
@@ -155,9 +173,9 @@ class JobQueue:
         return made
 
     def schedules(self) -> list[Schedule]:
-        rows = self._connection.execute("SELECT id, command, priority, most_attempts, period_s, next_at, paused FROM schedule ORDER BY id")
+        rows = self._connection.execute("SELECT id, command, priority, most_attempts, period_s, next_at, paused, next FROM schedule ORDER BY id")
         return [
-            Schedule(row[0], JobOrder(tuple(json.loads(row[1])), row[2], most_attempts=row[3], schedule_id=row[0]), row[4], row[5], bool(row[6]))
+            Schedule(row[0], JobOrder(_words(row[1]), row[2], most_attempts=row[3], schedule_id=row[0], then=_commands(row[7])), row[4], row[5], bool(row[6]))
             for row in rows
         ]
 
@@ -180,7 +198,15 @@ class JobQueue:
         return _job(row)
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+def _commands(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(tuple, json.loads(text)))
+
+
 def _job(row: tuple[object, ...]) -> Job:
-    job_id, command, priority, run_at, most_attempts, schedule_id, state, done, total, note, attempt, epoch, runner, cancel, made, started, ended = row
-    order = JobOrder(tuple(json.loads(str(command))), priority, run_at, most_attempts, schedule_id)  # type: ignore[arg-type]  # as the table holds them
+    job_id, command, priority, run_at, most_attempts, schedule_id, then, state, done, total, note, attempt, epoch, runner, cancel, made, started, ended = row
+    order = JobOrder(_words(str(command)), priority, run_at, most_attempts, schedule_id, _commands(str(then)))  # type: ignore[arg-type]  # as the table holds them
     return Job(job_id, order, JobState(str(state)), done, total, note, attempt, epoch, runner, bool(cancel), made, started, ended)  # type: ignore[arg-type]  # the same

@@ -21,7 +21,7 @@
   }
   const start = document.querySelector("#url");
   if (start) start.addEventListener("keydown", (event) => {  // a field of one line that may take many
-    if (event.key === "Enter" && !event.shiftKey && !document.querySelector("[name=preset][value=set]:checked")) {
+    if (event.key === "Enter" && !event.shiftKey && !document.querySelector("[name=preset][data-many]:checked")) {
       event.preventDefault();
       start.form.requestSubmit(start.form.querySelector("button"));
     }
