@@ -1,0 +1,1 @@
+"""How is a collection kept in PostgreSQL, for crawls by many machines?"""

@@ -1,0 +1,64 @@
+"""Which database and which collection in it does an address mean?
+
+`postgresql://user@host/database?collection=NAME&segments=PLACE`: all but the two words of ours is libpq's own URI. One PostgreSQL
+schema holds one collection, so a database holds as many as one likes; without a name it is `periplus`. segments: a folder or URL that
+every worker can write to, where the bytes of pages are kept; without it they stay in the database. Only the first crawl says it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from periplus.errors import UsageError
+
+SCHEMES = ("postgresql://", "postgres://")
+DEFAULT_COLLECTION = "periplus"
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # PostgreSQL cuts names at 63 bytes
+_OWN = frozenset({"collection", "segments"})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A collection in a database. dsn: as libpq reads it, perhaps with a password; segments: empty where none was said."""
+
+    dsn: str
+    collection: str = DEFAULT_COLLECTION
+    segments: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole address again, password included: for a child process, never for a log."""
+        parts = urlsplit(self.dsn)
+        own = [(name, value) for name, value in (("collection", self.collection), ("segments", self.segments)) if value]
+        query = "&".join(part for part in (parts.query, urlencode(own)) if part)
+        return urlunsplit(parts._replace(query=query))
+
+    def __str__(self) -> str:
+        """For people: without password, and without what only libpq wants to know."""
+        parts = urlsplit(self.dsn)
+        user, _, place = parts.netloc.rpartition("@")
+        who = user.partition(":")[0]
+        server = dict(parse_qsl(parts.query)).get("host", "") if not place else ""
+        netloc = f"{who}@{place}" if who else place or quote(server, safe="")
+        return f"postgresql://{netloc}{parts.path}?collection={self.collection}"
+
+
+def is_address(text: str) -> bool:
+    """Whether a text means a collection in PostgreSQL, rather than a folder."""
+    return text.startswith(SCHEMES)
+
+
+def address_of(text: str) -> Address:
+    """Raises UsageError."""
+    if not is_address(text):
+        raise UsageError(f"{text} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME")
+    parts = urlsplit(text)
+    said = parse_qsl(parts.query, keep_blank_values=True)
+    own = {name: value for name, value in said if name in _OWN}
+    others = urlencode([(name, value) for name, value in said if name not in _OWN], quote_via=quote)
+    collection = own.get("collection") or DEFAULT_COLLECTION
+    if not _NAME.fullmatch(collection) or collection.startswith("pg_") or collection in ("public", "information_schema"):
+        raise UsageError(f"collection={collection} is no name for a collection: use up to 63 of a-z, 0-9 and _, not beginning with a digit or pg_")
+    return Address(urlunsplit(parts._replace(query=others)), collection, own.get("segments", ""))
