@@ -1,0 +1,123 @@
+"""How is a crawl by several workers put under fire? A crawl of the real command, and workers beside it that a test may kill and freeze.
+
+The workers are those that the crawl itself would hire; hired by the test, so that their number and their deaths are its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from voyage import PATIENCE_S, QUICK, Collection, Served, command, environment, flags_for, until
+
+import judge
+from periplus.api import crawling
+from periplus.api.crawling import CrawlOrder, workable
+from periplus.settings import settings_from
+from periplus.urls.canonical import canonical
+from testweb.log import Log, read_log
+
+BODIES = judge.Question(
+    "a page without its bytes", "SELECT url_id FROM page p WHERE body_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM body b WHERE b.id = p.body_id)"
+)
+TWICE = judge.Question("a page stored twice", "SELECT url_id FROM visit WHERE purpose = 'page' AND outcome = 'fetched' GROUP BY url_id HAVING count(*) > 1")
+
+
+class Crew:
+    """One crawl's workers. boss: the command itself, with one worker; the others come and go."""
+
+    def __init__(self, web: Served, folder: Path, hosts: tuple[str, ...], **values: object) -> None:
+        self.web, self.folder, self.hosts = web, folder, hosts
+        values = {"sitemaps": False, "delay_s": 0.05, **values}
+        settings = settings_from({**QUICK, "resolve": web.resolve, "mine": hosts, **values})
+        self._order = CrawlOrder(folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings))
+        flags = [*flags_for(web.resolve, hosts, **values), "--no-sitemaps"]
+        words = command("crawl", *self._order.starts, "-o", folder, "-q", *flags)
+        self._said = folder.with_name(f"{folder.name}-said.txt")
+        with self._said.open("wb") as file:
+            self.boss = subprocess.Popen(words, stderr=file, env=environment(), start_new_session=True)
+        until(lambda: self._run_id() is not None or self.boss.poll() is not None, "a run")
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def _run_id(self) -> int | None:
+        if not (self.folder / "collection.db").exists():
+            return None
+        rows = self.collection.ask("SELECT max(id) FROM run WHERE state = 'running'")
+        return rows[0][0]
+
+    @property
+    def collection(self) -> Collection:
+        return Collection(self.folder)
+
+    @property
+    def is_over(self) -> bool:
+        return self.boss.poll() is not None
+
+    def hire(self, number: int = 1) -> None:
+        """Further workers, at work when this returns, unless the crawl is over before."""
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        run_id = self._run_id()
+        for _ in range(number if run_id is not None else 0):
+            self.workers.append(crawling._hire(self._order, run_id))
+        until(lambda: self.is_over or {worker.pid for worker in self.workers if worker.poll() is None} <= self.at_work(), "workers at work")
+
+    def at_work(self) -> set[int]:
+        """Process ids of the workers that have joined."""
+        return {pid for (pid,) in self.collection.ask("SELECT pid FROM worker")}
+
+    def holders(self) -> set[int]:
+        """Process ids of the workers that hold a host."""
+        return {pid for (pid,) in self.collection.ask("SELECT DISTINCT pid FROM worker JOIN host ON lease_by = name")}
+
+    def kill(self, rng: random.Random) -> bool:
+        """Ends one worker without warning. False: there is none."""
+        living = [worker for worker in self.workers if worker.poll() is None]
+        if not living:
+            return False
+        victim = rng.choice(living)
+        victim.kill()
+        victim.wait(PATIENCE_S)
+        self.workers.remove(victim)
+        return True
+
+    def dismiss(self, number: int) -> None:
+        """Sends so many away, as an operator would."""
+        leaving, self.workers = self.workers[:number], self.workers[number:]
+        for worker in leaving:
+            worker.terminate()
+        for worker in leaving:
+            worker.wait(PATIENCE_S)
+
+    def finish(self) -> Log:
+        """Waits for the crawl's end; the server's log."""
+        assert self.boss.wait(PATIENCE_S) == 0, self._said.read_text("utf-8")
+        for worker in self.workers:
+            assert worker.wait(PATIENCE_S) == 0
+        assert "Traceback" not in self._said.read_text("utf-8")
+        return read_log(self.web.log_file)
+
+    def faults(self) -> list[str]:
+        """What is wrong in the collection of a crawl that ended by itself."""
+        return [*self.collection.sane(), *judge.unsound(self.collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES, TWICE))]
+
+    def close(self) -> None:
+        for process in (self.boss, *self.workers):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGCONT)
+            process.kill()
+            process.wait(PATIENCE_S)
+
+
+@contextlib.contextmanager
+def crew(web: Served, folder: Path, hosts: tuple[str, ...], **values: object) -> Iterator[Crew]:
+    """A crawl under way, none of whose processes outlives the block."""
+    made = Crew(web, folder, hosts, **values)
+    try:
+        yield made
+    finally:
+        made.close()

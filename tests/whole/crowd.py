@@ -1,0 +1,52 @@
+"""How does a worker without a wire use its store? It leases, takes, completes and commits, and each page links to the same few hosts.
+
+Run as a program: `crowd.py FOLDER RUN_ID LINKED_HOSTS`, to the end of the crawl; says how many pages it stored, and from when to when.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+from contracts.crawl_values import batch, candidate, completion, state
+from periplus.settings import Budget, Keeping
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+
+LINKS = 20  # of a page, to as many hosts of the few
+HELD = 10  # hosts at a time
+
+
+def linked(url: str, few: int) -> list[object]:
+    """A page's links: to URLs of the few hosts that other pages name too, and to one that nobody else does."""
+    rng = random.Random(url)
+    return [candidate(f"http://few{at % few}.test/{rng.randrange(200)}", 1) for at in range(LINKS)]
+
+
+def work(folder: Path, run_id: int, few: int) -> int:
+    """Until nothing is left; the pages stored."""
+    store = SqliteCrawlStore(folder, run_id, Budget(), Keeping(lease_s=60.0))
+    name, done = store.join(os.getpid(), time.time()), 0
+    while not store.idle(time.time()):
+        ready = store.ready(HELD, 0.0, time.time())
+        leases = store.lease(name, [host.host_id for host in ready], time.time()) if ready else ()
+        if not leases:
+            time.sleep(0.002)
+            continue
+        ended = []
+        for lease in leases:
+            tasks, _ = store.take(lease, 10, frozenset(), time.time())
+            ended += [completion(lease, task, candidates=tuple(linked(task.request.url, few) if task.layer == 0 else ())) for task in tasks]
+        lost = store.commit(name, batch(*ended, hosts=tuple(state(lease, 0.0) for lease in leases)), time.time())
+        assert not lost
+        done += len(ended)
+    store.leave(name, time.time())
+    store.close()
+    return done
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    print(work(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])), began, time.monotonic(), flush=True)

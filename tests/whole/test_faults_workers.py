@@ -1,0 +1,146 @@
+"""What may befall a crawl's workers? They are killed and frozen, they come and go: nothing is lost, and no host is asked too soon.
+
+Judged from the server's log and the tables, in a short form; `make test-faults` goes on for longer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from crews import crew
+from voyage import PATIENCE_S, TESTS, Collection, Served, served_apart, until
+
+import judge
+from contracts.crawl_values import candidate
+from periplus.model.visit import Reason
+from periplus.settings import Budget, Keeping, Settings
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+
+DELAY_S = 0.1
+
+
+def hosts_of(web: Served) -> tuple[str, ...]:
+    return tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))
+
+
+def pages_of(web: Served) -> set[tuple[str, str]]:
+    """(host, target) of every page that there is."""
+    parts = [url.split("/", 3) for url in web.truth["pages"]]
+    return {(part[2].partition(":")[0], "/" + part[3]) for part in parts}
+
+
+LONG = pytest.mark.faults
+
+
+@pytest.mark.parametrize(("pages", "least"), [(50, 4), pytest.param(600, 30, marks=LONG)], ids=["short", "minutes"])
+def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int, least: int) -> None:
+    """Three workers beside the crawl's own; every 0.4 s one dies at once and another is hired. least: of kills."""
+    rng, kills = random.Random(3), 0
+    with (
+        served_apart(f"linked seed=7 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), delay_s=DELAY_S) as workers,
+    ):
+        while not workers.is_over:
+            workers.hire(3 - len(workers.workers))
+            kills += workers.kill(rng)
+            time.sleep(0.4)
+        log = workers.finish()
+        print(f"{kills} kills, {judge.repeats(log)} pages asked for again")
+        assert kills >= least
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= kills * len(workers.hosts)
+        assert judge.early_starts(log, DELAY_S) == []
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
+
+
+@pytest.mark.parametrize("freezes", [1, pytest.param(5, marks=LONG)])
+def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, freezes: int) -> None:
+    """Stopped for one and three quarters of its lease. Another fetches what it had in hand; what it then has to say is of an old epoch."""
+    lease_s = 1.6
+    limits = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_timeout_s": 0.8, "lease_s": lease_s}
+    with (
+        served_apart(f"linked seed=8 sites=4 pages={12 * freezes + 6} links_between=8 links_per_page=6", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), delay_s=0.25, **limits) as workers,
+    ):
+        workers.hire(1)
+        (victim,) = workers.workers
+        for _ in range(freezes):
+            until(lambda: victim.pid in workers.holders() or workers.is_over, "a host in the victim's hands")
+            os.kill(victim.pid, signal.SIGSTOP)
+            time.sleep(1.75 * lease_s)
+            assert victim.pid not in workers.holders(), "its hosts are others' when its lease is over"
+            os.kill(victim.pid, signal.SIGCONT)
+        log = workers.finish()
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= freezes * len(workers.hosts)
+        assert judge.early_starts(log, 0.25) == []
+        assert len(judge.meetings(log)) <= freezes * len(workers.hosts), "what was on the wire when it froze"
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
+
+
+@pytest.mark.parametrize("pages", [30, pytest.param(150, marks=LONG)])
+def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, pages: int) -> None:
+    """One, then four, then two: no host waits longer than a lease and its delay, and all share the work."""
+    with (
+        served_apart(f"linked seed=9 sites=8 pages={pages} links_between=8 links_per_page=8", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), delay_s=0.2, lease_s=8) as workers,
+    ):
+        until(lambda: web.lines() >= pages, "the first pages")
+        workers.hire(3)
+        until(lambda: len(workers.holders()) == 4 or workers.is_over, "work for all four")
+        assert not workers.is_over, "four hold hosts at once"
+        workers.dismiss(2)
+        assert not workers.is_over
+        log = workers.finish()
+        began, ended = min(entry.arrived for entry in log), max(entry.arrived for entry in log)
+        for host in workers.hosts:
+            last = log.of(host)[-1].arrived
+            assert judge.longest_pause(log, host, began, last) <= 8 + 0.2, host
+            assert last > ended - 10 - 0.2 * pages
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) == 0, "who is sent away stores what it has"
+        assert judge.early_starts(log, 0.2) == []
+        assert judge.meetings(log) == []
+        assert workers.faults() == []
+
+
+def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
+    """(pages per second, what is wrong) of workers without a wire, all of whose pages link to the same 20 hosts."""
+    schema.create(folder)
+    run_id = runs.begin_run(folder, "crawl", (), Settings(), time.time())
+    store = SqliteCrawlStore(folder, run_id, Budget(), Keeping())
+    store.offer([candidate(f"http://h{at % 40}.test/{at}") for at in range(pages)], (), time.time())
+    store.close()
+    words = [sys.executable, str(Path(__file__).with_name("crowd.py")), str(folder), str(run_id), "20"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    crowd = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(workers)]
+    ended = [(*worker.communicate(timeout=4 * PATIENCE_S), worker.returncode) for worker in crowd]
+    assert [(error, status) for _, error, status in ended] == [("", 0)] * workers
+    told = [tuple(map(float, said.split())) for said, _, _ in ended]
+    done, seconds = sum(one[0] for one in told), max(one[2] for one in told) - min(one[1] for one in told)
+    collection = Collection(folder)
+    wrong = judge.unsound(collection.ask, (*judge.ALWAYS[:3], *judge.AT_THE_END[:3]))
+    if done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0] or collection.ask("SELECT count(*) FROM visit")[0][0] != done:
+        wrong.append("a page was completed twice, or not at all")
+    return done / seconds, wrong
+
+
+@pytest.mark.parametrize(("workers", "pages"), [(4, 600), pytest.param(8, 8_000, marks=LONG)])
+def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(tmp_path: Path, workers: int, pages: int) -> None:
+    """The layout that this guards against had a hundredth of one worker's speed. The speed is judged where the run is long enough to have one."""
+    alone, wrong = crowded(tmp_path / "alone", 1, pages)
+    assert wrong == []
+    together, wrong = crowded(tmp_path / "together", workers, pages)
+    assert wrong == []
+    print(f"{alone:.0f} pages/s alone, {together:.0f} by {workers}")
+    assert pages < 1_000 or together >= 0.5 * alone
