@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,28 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
     told = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, {number(done.size_bytes)} bytes"
     told += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
     click.echo(f"Written to {', '.join(map(str, done.files))}: {told}", err=True)
+
+
+@export.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--texts", is_flag=True, help="Also the pages' texts, and what of them is content.")
+@collection_option
+def parquet(collection: Path | None, folder: Path, texts: bool) -> None:
+    """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
+
+    For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip install 'periplus[parquet]'.
+
+    \b
+    periplus export parquet graph -c example.org.periplus
+    duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
+    """
+    from periplus.api.datasets import export_dataset
+    from periplus.cli.watching import Watch
+
+    watch = Watch()
+    done = export_dataset(found_collection(collection), folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0))
+    told = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
+    click.echo(f"Written to {folder}: {told}", err=True)
 
 
 for _name in _SENTENCES:

@@ -61,7 +61,7 @@ def _arrow_array(kind: ColumnKind, values: Sequence[Any]) -> pyarrow.Array:
     if kind is ColumnKind.TIME:
         return pa.array(values, pa.string()).cast(pa.timestamp("ms", "UTC"))
     if kind is ColumnKind.TEXT:
-        return pa.array([None if value is None else _sound(value) for value in values], pa.string())
+        return pa.array([None if value is None else sound(value) for value in values], pa.string())
     return pa.array(values, _arrow_type(kind))
 
 
@@ -71,7 +71,7 @@ def _blocks(rows: Rows) -> Iterator[list[Sequence[object]]]:
         yield block
 
 
-def _sound(text: str) -> str:
+def sound(text: str) -> str:
     """Without halves of characters, which no UTF-8 file can hold."""
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -107,7 +107,7 @@ def _fill(sheet: xlsxwriter.worksheet.Worksheet, columns: Sequence[Column], rows
     for number, row in enumerate(rows, 1):
         for place, value in enumerate(row):
             if isinstance(value, str):
-                sheet.write_string(number, place, _sound(value) if len(value) <= CELL_CHARS else _sound(value[: CELL_CHARS - 1]) + "…")
+                sheet.write_string(number, place, sound(value) if len(value) <= CELL_CHARS else sound(value[: CELL_CHARS - 1]) + "…")
             elif place in booleans and value is not None:
                 sheet.write_boolean(number, place, bool(value))
             elif isinstance(value, int | float):

@@ -1,0 +1,157 @@
+"""A collection as Parquet tables: numbers in the order of texts, everything there, whole or not at all."""
+
+import itertools
+import json
+import random
+import shutil
+
+import numpy as np
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from periplus.api.datasets import export_dataset
+from periplus.cli.main import main
+from periplus.errors import StoreError, UsageError
+from periplus.model.dataset import MANIFEST, TABLES, manifest_of
+from periplus.model.table import ColumnKind
+from periplus.present import dataset_files
+from periplus.store import number_sort
+from periplus.store.number_sort import in_order
+from periplus.store.sqlite import schema
+from stored import page, stored
+
+SITE = {
+    "https://e.org/": page("Home", "/a", "/b", "https://x.org/", "/a#part"),
+    "https://e.org/a": 404,
+    "https://e.org/b": "/c",
+    "https://e.org/c": page("Deep ž", "/", "/b", "https://x.org/"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("datasets") / "c", SITE, ["https://e.org/"])
+
+
+@pytest.fixture
+def exported(folder, tmp_path):
+    export_dataset(folder, tmp_path / "out", 5.0, with_texts=True)
+    return tmp_path / "out"
+
+
+def rows_of(exported, name):
+    return ds.dataset(exported / name).to_table().to_pylist()
+
+
+def test_urls_are_numbered_in_the_order_of_their_texts(exported):
+    found = rows_of(exported, "urls")
+    assert [row["url"] for row in found] == list(range(len(found)))
+    assert [row["text"] for row in found] == sorted(row["text"] for row in found)
+    hosts = {row["host"]: (row["name"], row["site"]) for row in rows_of(exported, "hosts")}
+    assert [name for name, _ in hosts.values()] == ["e.org:443", "x.org:443"]
+    for row in found:
+        assert hosts[row["host"]][0].partition(":")[0] in row["text"] and hosts[row["host"]][1] == row["site"]
+    assert {row["reason"] for row in found} == {"ok", "not-found", "redirect", "scope"}
+
+
+def test_links_redirects_and_pages_name_urls_by_their_numbers(exported):
+    texts = {row["url"]: row["text"] for row in rows_of(exported, "urls")}
+    links = rows_of(exported, "links")
+    assert [(row["source"], row["target"]) for row in links] == sorted((row["source"], row["target"]) for row in links)
+    named = {(texts[row["source"]], texts[row["target"]], row["kind"], row["times"]) for row in links}
+    assert ("https://e.org/", "https://e.org/a", "a", 2) in named and ("https://e.org/b", "https://e.org/c", "redirect", 1) in named
+    assert len(named) == 7
+    assert [(texts[row["source"]], texts[row["target"]]) for row in rows_of(exported, "redirects")] == [("https://e.org/b", "https://e.org/c")]
+    assert {texts[row["url"]]: row["title"] for row in rows_of(exported, "pages")} == {"https://e.org/": "Home", "https://e.org/c": "Deep ž"}
+    assert all(text["text"] and text["content"] is None for text in rows_of(exported, "texts"))
+
+
+def test_every_table_has_the_columns_that_it_names_with_their_sentences(exported):
+    types = {ColumnKind.TEXT: "string", ColumnKind.INTEGER: "int64", ColumnKind.BOOLEAN: "bool", ColumnKind.TIME: "timestamp[ms, tz=UTC]"}
+    for name, columns in TABLES.items():
+        schema_of = pq.read_schema(exported / name / "part-00000.parquet")
+        assert [(field.name, str(field.type)) for field in schema_of] == [(column.name, types[column.kind]) for column in columns]
+        assert all(field.metadata[b"description"].decode() == column.sentence for field, column in zip(schema_of, columns, strict=True))
+
+
+def test_the_manifest_counts_what_is_there_and_knows_its_files(exported):
+    manifest = manifest_of((exported / MANIFEST).read_text(), "here")
+    assert manifest.kind == "collection" and manifest.made == 5.0 and manifest.inputs["last_run"]["state"] == "done"
+    for table in manifest.tables:
+        assert table.rows == len(rows_of(exported, table.name)) == manifest.rows(table.name)
+        for part in table.parts:
+            assert dataset_files._sha256(exported / table.name / part.name) == part.sha256
+    assert json.loads((exported / MANIFEST).read_text())["digest"] == manifest.digest
+
+
+def test_equal_collections_give_equal_files_in_whatever_order_they_were_made(folder, tmp_path):
+    answers = list(SITE.items())
+    random.Random(1).shuffle(answers)
+    again = stored(tmp_path / "c", dict(answers), ["https://e.org/"])
+    first, second = (export_dataset(place, tmp_path / name, 1.0) for place, name in ((folder, "one"), (again, "two")))
+    assert first.digest == second.digest
+
+
+def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_again(folder, exported, tmp_path):
+    with pytest.raises(UsageError, match="holds a dataset already"):
+        export_dataset(folder, exported, 1.0)
+    (exported / MANIFEST).unlink()
+    assert export_dataset(folder, exported, 1.0).rows("urls") == len(rows_of(exported, "urls"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    with pytest.raises(UsageError, match=r"is not empty: it holds mine\.txt"):
+        export_dataset(folder, tmp_path / "other", 1.0)
+
+
+def test_an_export_that_fails_leaves_no_manifest_and_no_tables(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset_files, "_sha256", lambda path: (_ for _ in ()).throw(OSError(28, "No space left on device")) if "links" in str(path) else "")
+    with pytest.raises(StoreError, match=r"out cannot be written: No space left on device. Is the disk full\?"):
+        export_dataset(folder, tmp_path / "out", 1.0)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_empty_collection_has_empty_tables(tmp_path):
+    schema.create(tmp_path / "c")
+    manifest = export_dataset(tmp_path / "c", tmp_path / "out", 1.0, with_texts=True)
+    assert {table.name: table.rows for table in manifest.tables} == dict.fromkeys(TABLES, 0)
+    assert rows_of(tmp_path / "out", "links") == []
+
+
+def test_large_tables_have_several_parts(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset_files, "PART_ROWS", 3)
+    monkeypatch.setattr(dataset_files, "GROUP_ROWS", 2)
+    manifest = export_dataset(folder, tmp_path / "out", 1.0)
+    links = next(table for table in manifest.tables if table.name == "links")
+    assert [part.rows for part in links.parts] == [2, 2, 3] and len(rows_of(tmp_path / "out", "links")) == 7
+
+
+def test_a_newer_or_strange_manifest_is_refused():
+    with pytest.raises(StoreError, match="format 2; this program knows 1"):
+        manifest_of('{"format": 2}', "here")
+    with pytest.raises(StoreError, match="here is no manifest"):
+        manifest_of("[]", "here")
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 400), st.integers(1, 60), st.integers(0, 9))
+def test_rows_come_into_order_as_if_memory_held_them_all(tmp_path_factory, count, sources, seed):
+    folder, rng = tmp_path_factory.mktemp("sort"), np.random.default_rng(seed)
+    rows = np.stack([rng.integers(0, sources, count), rng.integers(-5, 5, count), rng.integers(0, 1 << 62, count)], 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(number_sort, "HELD_ROWS", 50)
+        blocks = list(in_order(iter(np.array_split(rows, 7)), (0, 1), folder))
+    found = np.concatenate([np.zeros((0, 3), np.int64), *blocks])
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, rows.tolist()))
+    assert [row[:2] for row in found.tolist()] == sorted(row[:2] for row in rows.tolist())
+    assert all(one[-1, 0] < other[0, 0] for one, other in itertools.pairwise(blocks))
+    assert list(folder.iterdir()) == []
+    shutil.rmtree(folder)
+
+
+def test_the_command_says_what_it_wrote(folder, tmp_path):
+    ended = CliRunner().invoke(main, ["export", "parquet", str(tmp_path / "graph"), "-c", str(folder)])
+    assert ended.exit_code == 0 and "links 7" in ended.output and (tmp_path / "graph" / MANIFEST).exists(), ended.output
