@@ -15,9 +15,9 @@ from periplus.analyse.topic.training import examples_of, learned
 from periplus.analyse.topic.words import word_counts
 from periplus.api.collection import Collection
 from periplus.api.topic_examples import Watch
-from periplus.api.topics import add_label, beginning_of, known_examples, relearned, sample_pages, topic_of
+from periplus.api.topics import add_label, beginning_of, known_examples, relearned, sample_pages, take_back_label, topic_of
 from periplus.errors import UsageError
-from periplus.model.topic import Example, Judged, Method, Topic
+from periplus.model.topic import Example, Judged, Method, Topic, TopicScores
 from periplus.model.web import Url
 
 POOL = 600  # pages that are asked for: judged anew after each answer, a quarter of a second
@@ -36,7 +36,7 @@ class Labelling:
     def __init__(self, kept: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
         """Raises UsageError for a topic that is not known, and where no page is left."""
         self.answers = 0
-        self._kept, self._name = kept, name
+        self._folder, self._name = kept.folder, name
         self._topic = topic_of(kept.folder, name)
         self._examples = known_examples(kept.folder, name)
         chosen = {example.name for example in self._examples if example.source != "the collection"}
@@ -47,42 +47,76 @@ class Labelling:
                 watch("reading", len(self._pool), POOL)
         if not self._pool:
             raise UsageError(f"no page of the collection is left that {name!r} could ask for: all are among its examples")
-        self._given: list[Example] = []
+        self._given: list[_Page] = []
         self._judge = Judge(self._topic)
         self._asked = -1
+        self._again = False  # the last page of the pool was taken back
 
     def least_sure(self) -> Judged | None:
         """The page to ask for; None: no one is left."""
         if not self._pool:
             return None
         chances = self._judge.judge_words(page.counts for page in self._pool)
-        self._asked = int(abs(chances - 0.5).argmin())
+        self._asked = len(self._pool) - 1 if self._again else int(abs(chances - 0.5).argmin())
         page = self._pool[self._asked]
         return Judged(Url(page.example.name), page.title, float(chances[self._asked]), beginning_of(page.example.text, page.title))
 
     def answer(self, positive: bool) -> None:
         """Whether the page asked for belongs to the topic: kept, and learned from."""
-        given = self._pool.pop(self._asked).example._replace(positive=positive, source="labelled")
-        add_label(self._kept.folder, self._name, given)
-        self._given.append(given)
+        page = self._asked_for()
+        given = page.example._replace(positive=positive, source="labelled")
+        add_label(self._folder, self._name, given)
+        self._given.append(page._replace(example=given))
         self.answers += 1
         self._topic = learned_on(self._topic, given) if self._topic.method is Method.ONLINE else self._anew()
         self._judge = Judge(self._topic)
 
+    def undo(self) -> None:
+        """The last answer of this session is taken back, and its page is asked for next. Without one nothing happens."""
+        if not self._given:
+            return
+        page = self._given.pop()
+        take_back_label(self._folder, self._name, page.example.name)
+        self._pool.append(page)
+        self.answers -= 1
+        self._again = True
+        self._topic = self._anew() if self._given else topic_of(self._folder, self._name)
+        self._judge = Judge(self._topic)
+
+    @property
+    def scores(self) -> TopicScores | None:
+        """Of the topic as it now is, cross-validated; None: nobody measured."""
+        return self._topic.report.scores if self._topic.report else None
+
+    @property
+    def said(self) -> tuple[tuple[str, str, bool], ...]:
+        """(URL, title, answer) of this session, the last first."""
+        return tuple((page.example.name, page.title, page.example.positive) for page in reversed(self._given))
+
+    @property
+    def left(self) -> int:
+        """Pages that may be asked for."""
+        return len(self._pool)
+
     def skip(self) -> None:
         """The page asked for is not asked for again in this session."""
-        self._pool.pop(self._asked)
+        self._asked_for()
 
-    def finish(self) -> Topic:
+    def _asked_for(self) -> _Page:
+        self._again = False
+        return self._pool.pop(self._asked)
+
+    def finish(self, kept: Collection) -> Topic:
         """The topic learned from everything, and kept."""
-        return relearned(self._kept, self._name)
+        return relearned(kept, self._name)
 
     def _anew(self) -> Topic:
-        names = {example.name for example in self._given}
+        given = [page.example for page in self._given]
+        names = {example.name for example in given}
         first = [example for example in self._examples if example.name not in names]
         step = max(len(first) / AT_ONCE, 1.0)
         some = [first[int(at * step)] for at in range(int(len(first) / step))]
-        examples = examples_of([*some, *self._given])
+        examples = examples_of([*some, *given])
         if not examples.labels.any() or examples.labels.all():  # every n-th of them was of one kind
-            examples = examples_of([*first, *self._given])
+            examples = examples_of([*first, *given])
         return learned(self._name, examples, [page.counts for page in self._pool], self._topic.method).topic

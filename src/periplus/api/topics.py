@@ -116,7 +116,8 @@ def judge_of(folder: Path, name: str) -> Judge:
 def remove_topic(folder: Path, name: str) -> list[Path]:
     """Deletes a topic with its examples and labels; says which files. Raises UsageError for one that is not known."""
     topic_of(folder, name)
-    files = [file for file in _files(topic_file(folder, name)) if file.exists()]
+    file = topic_file(folder, name)
+    files = [one for one in (*_files(file), file.with_suffix(".judged.jsonl")) if one.exists()]
     for file in files:
         file.unlink()
     return files
@@ -187,6 +188,17 @@ def add_label(folder: Path, name: str, example: Example) -> None:
         file.write(json.dumps(example._asdict()) + "\n")
 
 
+def take_back_label(folder: Path, name: str, url: str) -> None:
+    """A label as if it had not been given; that is kept at once, too."""
+    with _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
+        file.write(json.dumps({"name": url, "taken_back": True}) + "\n")
+
+
+def known_labels(folder: Path, name: str) -> list[Example]:
+    """What people said of pages, the last word on each. Raises UsageError for a name that cannot be a topic's."""
+    return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
+
+
 def relearned(kept: Collection, name: str) -> Topic:
     """The topic learned anew from its examples and labels, and kept."""
     from periplus.analyse.topic.words import word_counts
@@ -207,14 +219,22 @@ def _with_labels(given: Sequence[Example], labelled: Sequence[Example]) -> list[
 
 
 def _labels(file: Path) -> Iterator[Example]:
+    said: list[Example] = []
     with contextlib.suppress(FileNotFoundError), _files(file)[2].open(encoding="ascii") as lines:
         for line in lines:
-            if line.endswith("\n"):  # else a kill came between: that answer was not given
-                yield Example(**json.loads(line))
+            if not line.endswith("\n"):  # a kill came between: that answer was not given
+                break
+            one = json.loads(line)
+            if one.get("taken_back"):
+                last = max((at for at, example in enumerate(said) if example.name == one["name"]), default=len(said))
+                del said[last : last + 1]
+            else:
+                said.append(Example(**one))
+    yield from said
 
 
 def _files(file: Path) -> tuple[Path, Path, Path]:
-    """A topic's files: itself, its examples, its labels."""
+    """A topic's files: itself, its examples, its labels; what was judged by it lies beside, as .judged.jsonl."""
     return file, file.with_suffix(".examples.gz"), file.with_suffix(".labels.jsonl")
 
 

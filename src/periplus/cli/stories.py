@@ -19,6 +19,7 @@ from periplus.errors import UsageError
 @click.option("--story", type=click.IntRange(1), default=None, metavar="NUMBER", help="Show this one of the list, page by page.")
 @click.option("--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story.")
 @click.option("-f", "--format", type=click.Choice(("text", "json", "svg")), default="text", show_default=True, help="svg draws one story's cascade.")
+@click.option("--keep", is_flag=True, help="Keep them in the collection: `periplus serve` shows them.")
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @output_option
 def stories(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
@@ -34,6 +35,7 @@ def stories(collection: Path | None, format: str, output: Path | None, **flags: 
     periplus stories --story 3 -f svg -o cascade.svg
     periplus stories --json -o stories.json
     """
+    from periplus.api.results import keep_stories
     from periplus.api.stories import stories_of
     from periplus.present.cascade_svg import write_cascade_svg
     from periplus.present.story_text import cascade_lines, stories_lines, write_stories_json
@@ -43,7 +45,10 @@ def stories(collection: Path | None, format: str, output: Path | None, **flags: 
         raise UsageError("svg draws one story: say which, as in --story 1")
     if format == "json" and story is not None:
         raise UsageError("JSON holds all stories: leave --story out")
-    found = stories_of(found_collection(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
+    folder = found_collection(collection)
+    found = stories_of(folder, least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
+    if flags["keep"]:
+        keep_stories(folder, found)
     if story is not None and story > len(found.stories):
         raise UsageError(f"there is no story {story}: {len(found.stories)} were found")
     with opened(output, exact=format != "text") as out:

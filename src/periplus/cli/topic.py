@@ -106,19 +106,27 @@ def show(name: str, collection: Path | None, format: str, as_json: bool, output:
 @click.argument("name")
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
 @click.option("-n", "--limit", type=click.IntRange(-1), default=JUDGED, show_default=True, help="Pages that are listed where none is named; -1: all.")
+@click.option("--keep", is_flag=True, help="Keep what is said of all pages in the collection: `periplus serve` shows it.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
 @collection_option
 @output_option
-def judge(name: str, targets: tuple[str, ...], collection: Path | None, limit: int, as_json: bool, output: Path | None) -> None:
+def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: Path | None, **flags: Any) -> None:
     """Say how likely pages belong to a topic, 0 to 1; from .5 on they do.
 
     Without URL or FILE: all pages of the collection, best first.
     """
     from periplus.api.collection import open_collection
+    from periplus.api.results import keep_judged
     from periplus.api.topics import judged_pages, judged_target
 
+    limit, as_json = flags["limit"], flags["as_json"]
+    if targets and flags["keep"]:
+        raise UsageError("--keep is for all pages of the collection: name none")
     with open_collection(found_collection(collection)) as kept:
-        found = [judged_target(kept, name, target) for target in targets] if targets else judged_pages(kept, name, limit, Watch())
+        found = [judged_target(kept, name, target) for target in targets] if targets else judged_pages(kept, name, -1, Watch())
+        if flags["keep"]:
+            keep_judged(kept.folder, name, found)
+    found = found if targets or limit < 0 else found[:limit]
     with opened(output, exact=as_json) as out:
         for one in found:
             said = json.dumps(one._asdict(), ensure_ascii=False) if as_json else f"{one.probability:5.3f}  {visible(one.url)}  {visible(one.title)}"
@@ -134,6 +142,19 @@ def remove(name: str, collection: Path | None) -> None:
 
     for file in remove_topic(found_collection(collection), name):
         click.echo(f"Deleted {file}")
+
+
+@topic.command()
+@click.argument("name")
+@collection_option
+def learn(name: str, collection: Path | None) -> None:
+    """Learn a topic anew from its examples and all labels given since, and say how well."""
+    from periplus.api.collection import open_collection
+    from periplus.api.topics import relearned
+
+    with open_collection(found_collection(collection)) as kept:
+        Watch()("learning", 0, 0)
+        _write(relearned(kept, name), False, None)
 
 
 @topic.command()
@@ -159,7 +180,7 @@ def label(name: str, collection: Path | None, limit: int | None) -> None:
             click.echo("Nothing was labelled.", err=True)
             return
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
-        learned = session.finish()
+        learned = session.finish(kept)
     if learned.report is not None:
         click.echo(f"{count_of(session.answers, 'page')} labelled. {learned.name}: F {learned.report.scores.f:.3f}, cross-validated.")
 

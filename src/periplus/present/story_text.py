@@ -110,7 +110,7 @@ def write_stories_json(found: Stories, out: TextIO) -> None:
         for story in found.stories
     ]  # fmt: skip
     whole = {
-        "pages": found.pages, "sites": len(found.posts), "dated_by": {source.value: pages for source, pages in found.dated},
+        "pages": found.pages, "sites": len(found.posts), "posts": dict(found.posts), "dated_by": {source.value: pages for source, pages in found.dated},
         "digests": list(found.digests), "stories": stories,
     }  # fmt: skip
     out.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
