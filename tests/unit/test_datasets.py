@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 
+import duckdb
 import numpy as np
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -150,6 +151,14 @@ def test_rows_come_into_order_as_if_memory_held_them_all(tmp_path_factory, count
     assert all(one[-1, 0] < other[0, 0] for one, other in itertools.pairwise(blocks))
     assert list(folder.iterdir()) == []
     shutil.rmtree(folder)
+
+
+def test_duckdb_reads_the_tables(exported):
+    (found,) = duckdb.execute(
+        f"SELECT u.text, count(*), max(l.last_seen) > TIMESTAMPTZ '1970-01-01' FROM '{exported}/links/*.parquet' l"
+        f" JOIN '{exported}/urls/*.parquet' u ON u.url = l.target WHERE l.kind = 'a' AND NOT l.nofollow GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
+    ).fetchall()
+    assert found == ("https://e.org/b", 2, True)
 
 
 def test_the_command_says_what_it_wrote(folder, tmp_path):
