@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError, UsageError
 from periplus.settings import VERSION
@@ -25,7 +26,7 @@ from periplus.store.postgres.address import Address
 
 log = logging.getLogger(__name__)
 
-Connection = psycopg.Connection[tuple[object, ...]]
+Connection = psycopg.Connection[TupleRow]
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)  # the server or the way to it; a mistake of ours is a ProgrammingError
 IDLE_TRANSACTION_S = 5  # docs/decisions/0040: without it a host stayed locked for hours after a partition
 TCP_TIMEOUT_S = 10  # unanswered data; also the time to connect

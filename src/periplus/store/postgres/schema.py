@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import psycopg
 import xxhash
 from psycopg import sql
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
 from periplus.model.web import SiteKey
+from periplus.store.postgres.connection import Connection
 from periplus.store.sqlite.history import FIELDS as HISTORY_FIELDS
 
 SHARDS: Final = 256  # so many workers may merge side by side; a smallint, and part of the stored form
@@ -60,9 +60,7 @@ CREATE TABLE host (
     PRIMARY KEY (shard, id), UNIQUE (shard, key)) WITH (fillfactor = 70);
 CREATE INDEX host_ready ON host (next_at) WHERE pending > 0 AND lease_by IS NULL;
 CREATE INDEX host_leased ON host (lease_by) WHERE lease_by IS NOT NULL;
-CREATE INDEX host_busy ON host (shard, site_id) WHERE pending > 0;
 CREATE INDEX host_site ON host (shard, site_id);
-CREATE INDEX host_id ON host (id);
 CREATE TABLE robots (
     shard smallint NOT NULL, origin text COLLATE "C" NOT NULL, status bigint NOT NULL, cause text NOT NULL, body bytea NOT NULL,
     fetched float8 NOT NULL, expires float8 NOT NULL, PRIMARY KEY (shard, origin));
@@ -78,8 +76,8 @@ CREATE TABLE alias (
     was text NOT NULL, was_rule text NOT NULL DEFAULT '', moved text NOT NULL DEFAULT '', page_layer bigint, PRIMARY KEY (shard, url_id));
 CREATE SEQUENCE queue_seq;
 CREATE TABLE queue (
-    shard smallint NOT NULL, host_id bigint NOT NULL, layer bigint NOT NULL, seq bigint NOT NULL, url_id bigint NOT NULL, text text,
-    purpose text NOT NULL DEFAULT 'page', about text NOT NULL DEFAULT '', hops bigint NOT NULL DEFAULT 0,
+    shard smallint NOT NULL, host_id bigint NOT NULL, layer bigint NOT NULL, seq bigint NOT NULL DEFAULT nextval('queue_seq'),
+    url_id bigint NOT NULL, text text, purpose text NOT NULL DEFAULT 'page', about text NOT NULL DEFAULT '', hops bigint NOT NULL DEFAULT 0,
     attempt bigint NOT NULL DEFAULT 0, not_before float8 NOT NULL DEFAULT 0, PRIMARY KEY (shard, host_id, layer, seq));
 CREATE TABLE inbox (
     shard smallint NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, host text NOT NULL, site text NOT NULL, url_id bigint NOT NULL, text text NOT NULL,
@@ -151,13 +149,13 @@ def shard_of(site: SiteKey) -> int:
     return xxhash.xxh3_64_intdigest(site.encode("utf-8", "surrogatepass")) % SHARDS
 
 
-def exists(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+def exists(connection: Connection) -> bool:
     """Whether the collection that this connection names has its tables."""
     found = connection.execute("SELECT to_regclass(quote_ident(current_setting('periplus.collection')) || '.meta') IS NOT NULL").fetchone()
     return bool(found and found[0])
 
 
-def create(connection: psycopg.Connection[tuple[object, ...]], collection: str) -> bool:
+def create(connection: Connection, collection: str) -> bool:
     """Makes the collection's schema and tables, or what they lack yet, in one transaction. False: all was there. Raises StoreError.
 
     Any number of workers may come at once: one does it, the others wait for it.
@@ -185,7 +183,7 @@ def refuse_newer(applied: set[str], collection: str) -> None:
         raise StoreError(f"the collection {collection} was written by a newer version ({unknown[-1]}). Upgrade periplus.")
 
 
-def check(connection: psycopg.Connection[tuple[object, ...]], collection: str) -> None:
+def check(connection: Connection, collection: str) -> None:
     """Raises NoCollection where there is none, StoreError where it is not of this version."""
     if not exists(connection):
         raise NoCollection(f"the database holds no collection {collection}. `periplus crawl --store ADDRESS URL` makes one.")
