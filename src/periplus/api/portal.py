@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from periplus.analyse.edition import Selection, selection, without_sites
+from periplus.api import desk
 from periplus.api.facts import run_name
 from periplus.api.portal_parts import described, relevance_of, sites_for
 from periplus.api.publishing import Published, publish
+from periplus.api.results import keep_stories
 from periplus.api.stories import stories_of
 from periplus.errors import UsageError
 from periplus.model.portal import Decisions, Edition, Entry, EntryKey, Portal, Verdict
@@ -21,7 +23,7 @@ from periplus.present.wording import count_of
 from periplus.store.sqlite import graph_rows, portal_rows, reading, runs, schema
 
 Watch = Callable[[str, int, int], None]  # is told (what goes on, how far, of how many)
-FOLDER = "portals"  # within the collection's folder
+FOLDER = desk.FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
 VERBS: dict[str, dict[bool, Verdict | None]] = {  # what each does to an entry, to a site; None: nothing is decided any longer
     "approve": {_ENTRY: Verdict.APPROVED},
@@ -53,6 +55,7 @@ def remove(folder: Path, name: str) -> None:
     """Forgets a portal and its decisions; what was published stays where it is."""
     with schema.writing(folder) as connection:
         portal_rows.forget_portal(connection, name)
+    desk.desk_file(folder, name).unlink(missing_ok=True)
 
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:
@@ -75,7 +78,8 @@ def portal_named(folder: Path, name: str = "") -> Portal:
 
 
 def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
-    """The portal as it would be published now. The keys of its entries are remembered, so that stories keep them while they grow.
+    """The portal as it would be published now. The keys of its entries are remembered, so that stories keep them while they grow;
+    so are the stories, and the entries for the editor's desk.
 
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
@@ -92,7 +96,8 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         sites, covered = sites_for(connection, portal, shown, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
     _remember(folder, portal, chosen, known)
-    return Edition(
+    keep_stories(folder, stories)
+    edition = Edition(
         portal=portal,
         made=now,
         run=run_name(last) if last else "",
@@ -105,6 +110,8 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         covered=covered,
         lacks=tuple(_lacks(kept, published)),
     )
+    desk.keep(folder, edition)
+    return edition
 
 
 def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:

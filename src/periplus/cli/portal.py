@@ -17,7 +17,7 @@ from periplus.cli.progress import say
 from periplus.cli.refresh import Period
 from periplus.errors import UsageError
 from periplus.present.lines import fit, visible
-from periplus.present.wording import count_of, iso, number, utc
+from periplus.present.wording import count_of, number, utc
 
 if TYPE_CHECKING:
     from periplus.model.portal import Edition, Entry, Portal
@@ -159,12 +159,13 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
 def show(name: str, collection: Path | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
     """Show the next edition without publishing it: entries with their keys, and the chosen sites."""
     from periplus.api import portal as portals
+    from periplus.present.edition_json import edition_values
 
     folder = found_collection(collection)
     edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), _reporter())
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps(as_json(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
+            out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
         else:
             out.writelines(line + "\n" for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)))
 
@@ -228,15 +229,12 @@ def _waiting(edition: Edition) -> str:
     return f", {number(len(edition.waiting))} waiting for approval" if edition.portal.approve else ""
 
 
-def _kinds(edition: Edition, waiting: bool) -> list[tuple[str, tuple[Entry, ...]]]:
-    kinds = [("published", edition.entries), ("waiting for approval", edition.waiting), ("hidden", edition.hidden)]
-    return kinds[1:2] if waiting else kinds
-
-
 def lines(edition: Edition, limit: int, waiting: bool, width: int) -> Iterator[str]:
     """The edition for reading."""
+    from periplus.present.edition_json import kinds
+
     yield click.style(visible(edition.portal.title), bold=True)
-    for kind, entries in _kinds(edition, waiting):
+    for kind, entries in kinds(edition, waiting):
         if entries:
             yield ""
             yield f"{count_of(len(entries), 'story', 'stories')} {kind}"
@@ -269,21 +267,3 @@ def _entry_lines(entry: Entry, width: int) -> Iterator[str]:
     relevance = f", of the topic {entry.relevance:.2f}" if entry.relevance is not None else ""
     told = f"{utc(entry.published, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight {entry.weight:.2f}{relevance}: "
     yield INDENT + click.style(fit(told + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)
-
-
-def as_json(edition: Edition, limit: int, waiting: bool) -> dict[str, object]:
-    """The edition for programs; times ISO 8601."""
-    found: dict[str, object] = {"portal": asdict(edition.portal), "made": iso(edition.made), "run": edition.run, "lacks": list(edition.lacks)}
-    found["entries"] = [_entry_json(entry, kind) for kind, entries in _kinds(edition, waiting) for entry in entries[:limit]]
-    found["sites"] = [asdict(site) for site in edition.sites]
-    found["covered"] = edition.covered
-    return found
-
-
-def _entry_json(entry: Entry, kind: str) -> dict[str, object]:
-    pages = [{"url": page.url, "site": page.site, "title": page.title, "date": iso(page.date.when), "by": page.date.source} for page in entry.story.pages]
-    return {
-        "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title, "published": iso(entry.published),
-        "updated": iso(entry.updated), "weight": entry.weight, "relevance": entry.relevance, "sentence": entry.sentence,
-        "keywords": list(entry.keywords), "pages": pages, "links": list(entry.story.links),
-    }  # fmt: skip

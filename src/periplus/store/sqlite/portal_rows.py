@@ -64,6 +64,11 @@ def decide(connection: sqlite3.Connection, portal: str, subject: EntryKey | Site
     connection.execute("INSERT OR REPLACE INTO portal_verdict VALUES (?, ?, ?, ?, ?)", (portal, of_site, subject, verdict.value, now))
 
 
+def last_decided(connection: sqlite3.Connection, portal: str) -> float:
+    """When the editor decided anything; 0.0: never."""
+    return float(connection.execute("SELECT coalesce(max(decided), 0) FROM portal_verdict WHERE portal = ?", (portal,)).fetchone()[0])
+
+
 def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryKey]:
     """The entry that each page was shown under."""
     found = connection.execute("SELECT url, entry FROM portal_page WHERE portal = ?", (portal,))
