@@ -12,36 +12,47 @@ from periplus.errors import PeriplusError, UsageError
 from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
-_COMMANDS = {  # name: (module, sentence); the sentence stands here so that `--help` imports nothing
-    "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
-    "refresh": ("periplus.cli.refresh", "Bring a collection up to date: fetch again only what changed."),
-    "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
-    "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
-    "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
-    "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
-    "page": ("periplus.cli.page", "Show one page as it was kept, or what is known of it."),
-    "links": ("periplus.cli.listing", "List links, with anchors and positions."),
-    "search": ("periplus.cli.search", "Find pages by their words."),
-    "index": ("periplus.cli.search", "Bring the search index up to date, or make it anew."),
-    "duplicates": ("periplus.cli.duplicates", "List pages that say the same, or nearly the same."),
-    "keywords": ("periplus.cli.keywords", "Say what a page, a story or a site is about, in a few words."),
-    "diff": ("periplus.cli.diff", "Compare two runs: pages, links, the map, issues."),
-    "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
-    "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),
-    "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
-    "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
-    "report": ("periplus.cli.report", "Write one page that shows what was found."),
-    "stories": ("periplus.cli.stories", "Find what several sites tell, and how it spread."),
-    "influence": ("periplus.cli.influence", "Choose the few sites that see most of the stories."),
-    "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
-    "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
-    "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),
-    "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
-    "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
-    "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
-    "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
-    "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
+_SECTIONS = {  # of the help, each with its commands: name: (module, sentence); the sentence stands here so that `--help` imports nothing
+    "Fetch": {
+        "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
+        "refresh": ("periplus.cli.refresh", "Bring a collection up to date: fetch again only what changed."),
+        "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
+        "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),
+    },
+    "Look": {
+        "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
+        "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
+        "report": ("periplus.cli.report", "Write one page that shows what was found."),
+        "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
+        "links": ("periplus.cli.listing", "List links, with anchors and positions."),
+        "page": ("periplus.cli.page", "Show one page as it was kept, or what is known of it."),
+        "search": ("periplus.cli.search", "Find pages by their words."),
+        "index": ("periplus.cli.search", "Bring the search index up to date, or make it anew."),
+        "diff": ("periplus.cli.diff", "Compare two runs: pages, links, the map, issues."),
+    },
+    "Study": {
+        "duplicates": ("periplus.cli.duplicates", "List pages that say the same, or nearly the same."),
+        "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
+        "keywords": ("periplus.cli.keywords", "Say what a page, a story or a site is about, in a few words."),
+        "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
+        "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),
+        "stories": ("periplus.cli.stories", "Find what several sites tell, and how it spread."),
+        "influence": ("periplus.cli.influence", "Choose the few sites that see most of the stories."),
+        "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
+    },
+    "Take along": {
+        "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
+        "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
+    },
+    "Run": {
+        "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
+        "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
+        "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
+        "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
+        "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
+    },
 }
+_COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
 _FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
 
 
@@ -74,8 +85,10 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence) for name, (_, sentence) in _COMMANDS.items()])
+        width = max(map(len, _COMMANDS))  # of all sections together, so that the sentences stand in one column
+        for title, section in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), sentence) for name, (_, sentence) in section.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
