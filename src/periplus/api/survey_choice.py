@@ -27,6 +27,7 @@ from periplus.settings import Settings
 from periplus.store.sqlite import reading, survey_visits
 from periplus.urls.scope import site_key
 
+_FOLLOWED = frozenset(kind.value for kind in CLICKED)
 SHORTEST_PATIENCE_S = 2.0  # with a budget of pages: hosts further off are given back by the engine
 
 
@@ -132,19 +133,20 @@ def _further(rule: SiteRule, seed: int) -> SiteRule:
 
 def replay(chooser: Chooser, connection: reading.Connection) -> int:
     """Books all stored pages of the territory's sites, as if they had been read now; returns how many. 0.1 ms a link."""
-    pages = 0
-    followed = {kind.value for kind in CLICKED}
-    for visit in survey_visits.page_visits(connection):
-        site = chooser.territory.site_of(visit.url)
-        if site not in chooser.territory.sites:
-            continue
-        links = survey_visits.links_of(connection, visit.url_id) if visit.read else []
-        new = 0
-        if visit.asked:
-            chooser.rule.resume(site)
-            new = chooser.book(site, [link.target for link in links if link.kind in followed], visit.took_s)
-            pages += 1
-        if chooser.orders is not None:
-            chooser.orders.again(visit.url)
-            chooser.orders.read(visit.url, visit.layer, links, new, Url(visit.redirect))
-    return pages
+    return sum(again(chooser, connection, visit) for visit in survey_visits.page_visits(connection))
+
+
+def again(chooser: Chooser, connection: reading.Connection, visit: survey_visits.PageVisit) -> bool:
+    """Books one stored page; whether it was asked for and is a site's of the survey."""
+    site = chooser.territory.site_of(visit.url)
+    if site not in chooser.territory.sites:
+        return False
+    links = survey_visits.links_of(connection, visit.url_id) if visit.read else []
+    new = 0
+    if visit.asked:
+        chooser.rule.resume(site)
+        new = chooser.book(site, [link.target for link in links if link.kind in _FOLLOWED], visit.took_s)
+    if chooser.orders is not None:
+        chooser.orders.again(visit.url)
+        chooser.orders.read(visit.url, visit.layer, links, new, Url(visit.redirect))
+    return visit.asked

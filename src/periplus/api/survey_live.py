@@ -25,11 +25,11 @@ def standing_of(folder: Path) -> CampaignStanding:
     """How the campaign in folder stands, by what is stored; a run may be at work. Raises UsageError, NoCollection, StoreError."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         campaign = campaign_in(connection, folder)
-        chooser = chooser_of(campaign, _last_settings(connection), connection)
+        chooser = chooser_of(campaign, last_settings(connection), connection)
         return standing(campaign, chooser, connection)
 
 
-def _last_settings(connection: reading.Connection) -> Settings:
+def last_settings(connection: reading.Connection) -> Settings:
     """Of the last run: the levels that it read."""
     records = runs.run_records(connection)
     return settings_from({"max_depth": records[-1].settings.get("max_depth", -1)}) if records else Settings()
@@ -52,7 +52,8 @@ def _sites(campaign: Campaign, chooser: Chooser, waiting: Mapping[SiteKey, int],
     for unit, site in zip(campaign.units, chooser.territory.site_of_unit, strict=True):
         if site in found:  # units that share a host
             before = found[site]
-            found[site] = before._replace(name=f"{before.name} + {unit.name}", short=f"{before.short} + {unit.short}")
+            prefixes = (*before.prefixes, unit.prefixes[0])
+            found[site] = before._replace(name=f"{before.name} + {unit.name}", short=f"{before.short} + {unit.short}", prefixes=prefixes)
             continue
         place = chooser.rule.places.get(site)
         pages = 0 if place is None else int(chooser.rule.yields.pages[0, place])
@@ -60,7 +61,7 @@ def _sites(campaign: Campaign, chooser: Chooser, waiting: Mapping[SiteKey, int],
         left = waiting.get(site, 0)
         state = _state(starts.get(int(url_id(start_of(unit)))), pages, left)
         score = scores.get(site) if pages >= chooser.rule.rule.first else None
-        found[site] = SiteStanding(unit.name, unit.short, state, pages, links, _recent(chooser, site, pages), score, left)
+        found[site] = SiteStanding(unit.name, unit.short, state, pages, links, _recent(chooser, site, pages), score, left, unit.prefixes[:1])
     return tuple(found.values())
 
 

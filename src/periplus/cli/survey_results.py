@@ -16,7 +16,7 @@ from periplus.present.wording import count_of
 if TYPE_CHECKING:
     from periplus.model.webometrics import SurveyResults
 
-TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity")  # of present.survey_tables
+TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")  # of present.survey_tables
 DRAWINGS = {"network": "svg, gexf", "matrix": "csv, pajek, svg", "yield": "svg", "fragment": "xml, json, svg"}  # of api.webometrics.FORMATS
 
 
@@ -120,24 +120,19 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
 @click.option("--start", default="", help="Where the reading of a site that is taken in begins; by default its front page.")
 @collection_option
 def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tuple[str, ...], start: str) -> None:
-    """Note what you think of sites outside the survey; with --status in they join it.
+    """Note what you think of sites: with --status in they join the survey, with any other they leave it.
 
     \b
     periplus survey mark academy.example --status in
     periplus survey mark shop.example ads.example --status out --tag advertising
     """
     from periplus.acquire.clock import SystemClock
-    from periplus.analyse.units import prefix_of, promoted, unit_of
-    from periplus.api.survey_plan import add_sites
-    from periplus.api.webometrics import mark_sites
-    from periplus.model.survey import SiteMark, SiteStatus
+    from periplus.api.survey_curation import decide
+    from periplus.model.survey import SiteStatus
 
     if start and (len(sites) > 1 or status != "in"):
         raise UsageError("--start goes with --status in and one site")
-    folder, prefixes = found_collection(collection), [prefix_of(site) for site in sites]
-    if status == "in":
-        add_sites(folder, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in prefixes])
-    mark_sites(folder, [SiteMark(prefix, SiteStatus(status), tags) for prefix in prefixes], SystemClock().now())
+    prefixes = decide(found_collection(collection), sites, SiteStatus(status), tags, start=start, now=SystemClock().now())
     click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
 
 

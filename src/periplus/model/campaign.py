@@ -35,6 +35,7 @@ class SiteStanding(NamedTuple):
     recent: float  # of them a page, over the last pages (analyse.harvest.RECENT_PAGES)
     score: float | None  # what the rule thinks of it; None: too early
     waiting: int  # pages that are known and not asked for
+    prefixes: tuple[str, ...] = ()  # the first of each of its units
 
     @property
     def share(self) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from periplus.errors import UsageError
+from periplus.model.campaign import CampaignStanding
+from periplus.model.survey import SiteMark
 from periplus.model.table import Column, ColumnKind
 from periplus.model.webometrics import SurveyResults
 
@@ -78,6 +80,43 @@ CONNECTIVITY = (
     Column("largest_weak", _WHOLE, "vertices in the largest weak component"),
     Column("weak_components", _WHOLE, "weak components"),
 )
+INTERLINKING = (
+    Column("source", _TEXT, "the site of the target set that links"),
+    Column("target", _TEXT, "the site that is linked to"),
+    Column("links", _WHOLE, "distinct pairs of documents; of a site with itself: its self-links"),
+    *_RUN,
+)
+RECORDS = (
+    Column("site", _TEXT, "the unit's name"),
+    Column("prefixes", _TEXT, "what URLs of the unit begin with"),
+    Column("fetched", _WHOLE, "URLs that were fetched"),
+    Column("waiting", _WHOLE, "URLs that are known and were not asked for"),
+    Column("robots", _WHOLE, "URLs that robots.txt forbids"),
+    Column("refused", _WHOLE, "URLs that the server refused"),
+    Column("dead", _WHOLE, "URLs that do not exist or cannot be reached"),
+    Column("redirects", _WHOLE, "URLs that redirect"),
+    Column("state", _TEXT, "empty, or why no page of the site was fetched"),
+)
+STANDING = (
+    Column("site", _TEXT, "the site's name"),
+    Column("prefixes", _TEXT, "the first prefix of each of its units"),
+    Column("pages", _WHOLE, "pages that were asked for"),
+    Column("links", _WHOLE, "external items that its pages were the first of the site to show"),
+    Column("recent", _REAL, "of them a page, over the site's last pages"),
+    Column("score", _REAL, "what the rule thinks of it; empty: too early"),
+    Column("share", _REAL, "of the known pages, those that were asked for"),
+    Column("waiting", _WHOLE, "pages that are known and were not asked for"),
+    Column("state", _TEXT, "reading, read, waiting, or why it is not available"),
+    Column("tags", _TEXT, "what the user noted, parted by blanks"),
+)
+
+
+def standing_rows(found: CampaignStanding, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
+    """Rows of STANDING: most new links first."""
+    for row in sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short)):
+        tags = " ".join(tag for prefix in row.prefixes if prefix in marks for tag in marks[prefix].tags)
+        counts = (row.pages, row.links, row.recent, row.score, row.share, row.waiting)
+        yield (row.name, " ".join(row.prefixes), *counts, row.state, tags)
 
 
 def survey_table(found: SurveyResults, name: str) -> tuple[tuple[Column, ...], Iterator[Row]]:
@@ -123,11 +162,28 @@ def _connectivity(found: SurveyResults) -> Iterator[Row]:
         yield (row.vertices, row.sites, row.arcs, row.density, row.reciprocity, *sizes)
 
 
+def _interlinking(found: SurveyResults) -> Iterator[Row]:
+    """Most links first; self-links among them."""
+    matrix = found.matrix
+    inside = (matrix.sources < found.chosen) & (matrix.ends < found.chosen)
+    rows = zip(matrix.counts[inside].tolist(), matrix.sources[inside].tolist(), matrix.ends[inside].tolist(), strict=True)
+    for links, source, end in sorted(rows, key=lambda row: (-row[0], row[1], row[2])):
+        yield found.units[source].name, found.units[end].name, links, found.method.run, found.method.model.value
+
+
+def _records(found: SurveyResults) -> Iterator[Row]:
+    for record in found.method.units:
+        unit = found.units[record.unit]
+        yield (unit.name, " ".join(unit.prefixes), *record[1:])
+
+
 _TABLES: dict[str, tuple[tuple[Column, ...], Callable[[SurveyResults], Iterator[Row]]]] = {
     "sites": (UNITS, _units),
     "companions": (COMPANIONS, _companions),
     "colinks": (CO_LINKS, _co_links),
     "suffixes": (SUFFIXES, _suffixes),
     "connectivity": (CONNECTIVITY, _connectivity),
+    "interlinking": (INTERLINKING, _interlinking),
+    "records": (RECORDS, _records),
 }
 TABLES = tuple(_TABLES)

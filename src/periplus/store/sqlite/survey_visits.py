@@ -15,6 +15,7 @@ _FETCHED = "v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299"
 class PageVisit(NamedTuple):
     """One attempt at a page, or its being passed over."""
 
+    id: int  # of the visit
     url_id: UrlId
     url: Url
     layer: int | None
@@ -34,14 +35,14 @@ class SeenLink(NamedTuple):
     nofollow: bool
 
 
-def page_visits(connection: sqlite3.Connection) -> Iterator[PageVisit]:
-    """Oldest first."""
+def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[PageVisit]:
+    """Oldest first. after: those of a greater id."""
     find = (
-        f"SELECT v.url_id, u.text, u.layer, v.took_s, v.outcome <> 'skipped', {_FETCHED}, iif(v.outcome = 'redirected', v.detail, '')"
-        " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
+        f"SELECT v.id, v.url_id, u.text, u.layer, v.took_s, v.outcome <> 'skipped', {_FETCHED}, iif(v.outcome = 'redirected', v.detail, '')"
+        " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
     )
-    for url_id, url, layer, took_s, asked, read, redirect in connection.execute(find):
-        yield PageVisit(UrlId(url_id), Url(url), layer, took_s, bool(asked), bool(read), redirect)
+    for visit, url_id, url, layer, took_s, asked, read, redirect in connection.execute(find, (after,)):
+        yield PageVisit(visit, UrlId(url_id), Url(url), layer, took_s, bool(asked), bool(read), redirect)
 
 
 def links_of(connection: sqlite3.Connection, page: UrlId) -> list[SeenLink]:
