@@ -66,6 +66,6 @@ def test_numbers_are_written_out():
 
 
 def test_stale_until_written(tmp_path):
-    assert len(reference.stale(tmp_path, tool)) == 4
+    assert len(reference.stale(tmp_path, tool)) == 5
     reference.write(tmp_path, tool)
     assert reference.stale(tmp_path, tool) == []
