@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api.exporting import ISSUES
+from periplus.api.result_tables import RESULT_TABLES
 from periplus.errors import UsageError
 from periplus.model.table import Column
 from periplus.present.table_files import write_parquet, write_xlsx
@@ -26,7 +27,7 @@ READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
-REMEMBERED = 4  # audits kept in memory, of 100 to 400 bytes an issue
+REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
 _ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, ISSUES, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
 
 
@@ -55,14 +56,14 @@ class TablePage:
 class Browser:
     """Leafs through tables of any collection; remembers the latest audits, which take seconds to make. For many threads."""
 
-    _audits: OrderedDict[tuple[Path, int, int], reading.Connection] = field(default_factory=OrderedDict)
+    _audits: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
     _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), browsing.standing(connection), table, wish, tuple(columns))
+            key = (folder.resolve(), browsing.standing(connection), _stamp(folder, table), table, wish, tuple(columns))
         found = self._pages.get(key)
         if found is None:
             found = self._pages[key] = self._page(folder, table, wish, columns)
@@ -82,6 +83,10 @@ class Browser:
 
     @contextlib.contextmanager
     def _opened(self, folder: Path, table: str) -> Iterator[tuple[reading.Connection, Source]]:
+        if table.partition(":")[0] in RESULT_TABLES:
+            with self._lock:
+                yield self._result(folder, table)
+            return
         if table not in TABLES:
             raise UsageError(f"there is no table {table!r}: choose among {', '.join(TABLES)}")
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
@@ -100,10 +105,31 @@ class Browser:
         if key not in self._audits:
             with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
                 self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, ISSUES, list(issue_rows(connection)))
-            while len(self._audits) > REMEMBERED:
-                self._audits.popitem(last=False)[1].close()
+        return self._latest(key)
+
+    def _result(self, folder: Path, table: str) -> tuple[reading.Connection, Source]:
+        """A kept result, as a table; read anew when it has changed."""
+        kind, _, which = table.partition(":")
+        made = RESULT_TABLES[kind]
+        source = browsing.memory_source(kind, made.columns, made.searched, made.facets)
+        source = replace(source, source=f'"{kind}"')
+        key = (folder.resolve(), table, made.stamp(folder, which))
+        if key not in self._audits:
+            self._audits[key] = browsing.kept_in_memory(kind, made.columns, list(made.rows(folder, which)))
+        return self._latest(key), source
+
+    def _latest(self, key: tuple[object, ...]) -> reading.Connection:
+        """Of those remembered; the oldest are forgotten."""
         self._audits.move_to_end(key)
+        while len(self._audits) > REMEMBERED:
+            self._audits.popitem(last=False)[1].close()
         return self._audits[key]
+
+
+def _stamp(folder: Path, table: str) -> object:
+    """Of a kept result; of what the store has its standing is enough."""
+    kind, _, which = table.partition(":")
+    return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
 
 
 def leafed(connection: reading.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> TablePage:

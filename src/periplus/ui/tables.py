@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -21,7 +22,7 @@ ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format"})
 LONG = frozenset({
     "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message", "related_url", "anchor_text",
-    "target_url", "note", "start_urls", "settings", "host", "name", "home_page", "waits_for",
+    "target_url", "note", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by", "beginning", "sentence", "keywords",
 })  # columns that may wrap  # fmt: skip
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 MEDIA = {
@@ -66,17 +67,43 @@ SCREENS = {
     "sites": Screen("Sites", "sites", "Every site that was met.", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")),
     "runs": Screen("Runs", "runs", "Every run of the collection.", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")),
     "redirects": Screen("Redirects", "redirects", "URLs that redirect, one hop a row.", ("url", "target_url", "status", "permanent", "fetched_at")),
+    "stories": Screen(
+        "Stories", "stories", "What several sites tell, the weightiest first.", ("story", "title", "sites", "pages", "first", "first_site", "told_by")
+    ),
+    "story-pages": Screen(
+        "Pages of stories", "story-pages", "Each page of each story, in order.", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
+    ),
+    "judged": Screen(
+        "Judged pages", "judged", "How likely each page belongs to the topic, as it was judged last.",
+        ("probability", "title", "url", "label", "beginning"),
+    ),
+    "words": Screen(
+        "Words", "words", "The words that tell the topic’s pages from others most.", ("word", "speaks", "weight", "positive_share", "negative_share")
+    ),
+    "entries": Screen(
+        "Entries", "entries", "What the portal may show, as it was gathered last, with what was decided since.",
+        ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords"),
+    ),
+    "sources": Screen("Sources", "sources", "Sites that tell the portal’s stories.", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
     "visits": Screen("Visits", "visits", "Every request, and what came of it.", ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
 }  # fmt: skip
+
+
+HOMES = {
+    "judged": "topic/{}",
+    "words": "topic/{}",
+    "entries": "portal/{}",
+    "sources": "portal/{}",
+    "stories": "stories",
+    "story-pages": "stories",
+}  # of results
 
 
 def table(request: Request) -> Response:
     """One page of a table; with an ending of DOWNLOADS the whole of what answers, as a file."""
     name, folder = folder_of(request)
     shown, _, ending = request.path_params["table"].partition(".")
-    if shown not in SCREENS:
-        raise NoCollection(f"there is no table {shown!r}: choose among {', '.join(SCREENS)}")
-    screen, asked = SCREENS[shown], dict(request.query_params)
+    screen, asked = screen_of(shown), dict(request.query_params)
     if ending:
         return _file(request, folder, screen, ending)
     columns = tuple(part for part in asked.get("columns", "").split(",") if part) or screen.columns
@@ -89,9 +116,20 @@ def table(request: Request) -> Response:
     }  # fmt: skip
     if not rendering.wants_json(request):
         values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
+        home = HOMES.get(shown.partition(":")[0], "")
+        values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
         values |= {"sampled": found.sampled, "unordered": found.unordered}
         values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "long": LONG}
     return rendering.answer(request, "table.html", values)
+
+
+def screen_of(shown: str) -> Screen:
+    """A table by its name in the address; `judged:films` is that of one topic. Raises NoCollection."""
+    kind, _, which = shown.partition(":")
+    if kind not in SCREENS:
+        raise NoCollection(f"there is no table {shown!r}: choose among {', '.join(SCREENS)}")
+    screen = SCREENS[kind]
+    return replace(screen, title=f"{screen.title}: {which}", table=shown) if which else screen
 
 
 def _tells(facet: Facet, asked: Mapping[str, str]) -> bool:
