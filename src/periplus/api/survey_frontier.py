@@ -11,7 +11,8 @@ from periplus.api.survey_orders import PageOrders, seen
 from periplus.model.frontier import Batch, Completion, Lease, Task
 from periplus.model.visit import Purpose, Redirected, Skipped
 from periplus.model.web import Url
-from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.standing import BARRIER_POLL_S
 from periplus.urls.canonical import url_id
 
 MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them

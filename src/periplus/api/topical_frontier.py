@@ -19,7 +19,8 @@ from periplus.model.visit import Purpose, Redirected, Skipped
 from periplus.model.web import Url
 from periplus.schedule.topical.policy import TopicalQueue
 from periplus.schedule.topical.seen import Pointer
-from periplus.store.sqlite.frontier import BARRIER_POLL_S, SqliteCrawlStore
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.standing import BARRIER_POLL_S
 from periplus.urls.canonical import url_id
 
 RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not

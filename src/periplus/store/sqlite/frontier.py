@@ -12,19 +12,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from periplus.model.freshness import ASKED_AGAIN, READ
+from periplus.model.freshness import READ
 from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
-from periplus.model.visit import Cut, Purpose, Reason, Request
+from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.history import History
-from periplus.store.sqlite.ledger import RECHECK, Ledger
+from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
-
-RIVAL_WAIT_S = 2.0  # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
-BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
-LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})  # the same bytes would be cut alike
+from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
 
 
 def process_lives(pid: int) -> bool:
@@ -183,38 +180,15 @@ class SqliteCrawlStore:
             "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason"
             " FROM queue q LEFT JOIN url u ON u.id = q.url_id WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
         )
-        twins = self._twins_in_hand(lease.host_id, in_hand)
-        tasks: list[Task] = []
-        stale: list[tuple[int, int, int]] = []
-        soonest: float | None = None
-        for row in self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)):
-            layer, seq, url_id, text, purpose, about, hops, attempt, not_before, clicks, reason = row
-            if (layer, seq) in in_hand or url_id in twins:
-                continue
-            recheck = purpose == RECHECK
-            if (purpose == "page" and reason != Reason.WAITING) or (recheck and reason not in ASKED_AGAIN):
-                stale.append((lease.host_id, layer, seq))
-            elif not_before > now:
-                soonest = min(soonest or not_before, not_before)
-            elif len(tasks) < most:
-                held, etag, modified = self._held(url_id, reason) if recheck else (b"", "", "")
-                request = Request(Url(text), Purpose.PAGE if recheck else Purpose(purpose), clicks, hops, attempt, about, etag, modified)
-                tasks.append(Task(lease.host_id, layer, seq, UrlId(url_id), request, recheck, held))
-                if layer >= LAYER_NONE and url_id:
-                    twins.add(url_id)
-        self._forget(stale)
-        if tasks:
-            return tasks, None
-        if soonest is not None:
-            return (), soonest - now
-        return (), 0.0 if stale and not in_hand else None
+        wish = Wish(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
+        entries = map(Entry._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
+        choice = chosen(wish, entries, self._held)
+        self._forget([(lease.host_id, *entry) for entry in choice.stale])
+        return choice.answer(bool(in_hand), now)
 
-    def _held(self, url_id: int, reason: str) -> tuple[bytes, str, str]:
-        """(digest, ETag, Last-Modified) of the body that we hold, where 304 is an answer: not of what is gone, or came short by accident."""
-        row = self._connection.execute("SELECT body_md5, etag, last_modified_field, cut FROM page WHERE url_id = ?", (url_id,)).fetchone()
-        if row is None or reason not in READ or row[3] not in LASTING_CUTS:
-            return b"", "", ""
-        return b"" if row[3] == Cut.NOT_WANTED else row[0], row[1], row[2]
+    def _held(self, url_id: int, reason: str) -> Held:
+        find = "SELECT body_md5, etag, last_modified_field, cut FROM page WHERE url_id = ?"
+        return held_body(reason, self._connection.execute(find, (url_id,)).fetchone())
 
     def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
         """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one, which must not be fetched

@@ -17,12 +17,8 @@ from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, S
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store.sqlite import checks
 from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, visit_row
+from periplus.store.standing import RECHECK, Known, met_again
 
-UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
-RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
-NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
-REOPENED = RAISED | NEVER_ASKED  # a new run may set these waiting
-RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
 _INSERT_VISIT = (
     "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -204,24 +200,15 @@ class Ledger:
     def _raise(self, host_id: int, candidate: Candidate, reopen: bool) -> bool:
         """A known URL seen again: notes the shorter way or the sitemap. True: it was entered into the to-do list."""
         run, url_id = self._connection.execute, candidate.url_id
-        reason, layer, in_sitemap = run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone()
-        if candidate.in_sitemap and not in_sitemap:
-            run("UPDATE url SET in_sitemap = 1 WHERE id = ?", (url_id,))
-        unfollowed = reason in UNFOLLOWED
-        if candidate.reason in UNFOLLOWED and not unfollowed:
-            return False  # clicks are counted along links that are followed
-        nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
-        if nearer:
-            run("UPDATE url SET layer = ? WHERE id = ?", (candidate.layer, url_id))
-        if candidate.reason is not Reason.WAITING:
-            return False
-        if reason in (REOPENED if reopen else RAISED):
-            clicks = candidate.layer if nearer or unfollowed else layer
-            run("UPDATE url SET reason = 'waiting', rule = '', layer = ? WHERE id = ?", (clicks, url_id))
-            self._tallies["reason:" + reason] -= 1
-            self._tallies["reason:waiting"] += 1
-            return self._await(host_id, candidate, clicks)
-        return nearer and reason == Reason.WAITING and layer is None and self._await(host_id, candidate, candidate.layer)
+        known = Known(*run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone())
+        now, enters = met_again(known, candidate, reopen=reopen)
+        if now.reason != known.reason:
+            run("UPDATE url SET reason = ?, rule = '', layer = ?, in_sitemap = ? WHERE id = ?", (*now, url_id))
+            self._tallies["reason:" + known.reason] -= 1
+            self._tallies["reason:" + now.reason] += 1
+        elif now != known:
+            run("UPDATE url SET layer = ?, in_sitemap = ? WHERE id = ?", (now.layer, now.in_sitemap, url_id))
+        return enters and self._await(host_id, candidate, now.layer)
 
     def send(self, errand: Errand, now: float) -> None:
         """Enters an errand into its host's list, unless it stands there already, or redirects lead to what was checked before."""

@@ -1,0 +1,118 @@
+"""What becomes of a known URL that is met again, and what does a to-do list give out? The rules alone; each database has its own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from periplus.model.freshness import ASKED_AGAIN, READ
+from periplus.model.frontier import LAYER_NONE, Candidate, Task
+from periplus.model.visit import Cut, Purpose, Reason, Request
+from periplus.model.web import Url, UrlId
+
+UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
+RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
+NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
+REOPENED = RAISED | NEVER_ASKED  # a new run may set these waiting
+RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
+RIVAL_WAIT_S = 2.0  # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
+BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
+LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})  # the same bytes would be cut alike
+
+
+class Known(NamedTuple):
+    """How a URL stands. layer: clicks from the start; None: no link has led to it."""
+
+    reason: str
+    layer: int | None
+    in_sitemap: bool
+
+
+def met_again(known: Known, candidate: Candidate, *, reopen: bool) -> tuple[Known, bool]:
+    """A known URL seen again: how it stands now, and whether it is to be entered into the to-do list, at its layer."""
+    reason, layer, in_sitemap = known
+    in_sitemap = in_sitemap or candidate.in_sitemap
+    unfollowed = reason in UNFOLLOWED
+    if candidate.reason in UNFOLLOWED and not unfollowed:
+        return Known(reason, layer, in_sitemap), False  # clicks are counted along links that are followed
+    nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
+    now_layer = candidate.layer if nearer else layer
+    if candidate.reason is not Reason.WAITING:
+        return Known(reason, now_layer, in_sitemap), False
+    if reason in (REOPENED if reopen else RAISED):
+        return Known(Reason.WAITING.value, candidate.layer if unfollowed else now_layer, in_sitemap), True
+    return Known(reason, now_layer, in_sitemap), nearer and reason == Reason.WAITING and layer is None
+
+
+class Entry(NamedTuple):
+    """One row of a to-do list beside its URL. clicks and reason: the URL's; None for robots.txt and sitemaps."""
+
+    layer: int
+    seq: int
+    url_id: int
+    text: str
+    purpose: str
+    about: str
+    hops: int
+    attempt: int
+    not_before: float
+    clicks: int | None
+    reason: str | None
+
+
+class Choice(NamedTuple):
+    """What a list gives out. stale: (layer, seq) of entries whose URL was done by another; soonest: when the next put-off one may be asked."""
+
+    tasks: list[Task]
+    stale: list[tuple[int, int]]
+    soonest: float | None
+
+    def answer(self, in_hand: bool, now: float) -> tuple[Sequence[Task], float | None]:
+        """(tasks, seconds until there may be one): see `model.crawl_store.CrawlStore.take`."""
+        if self.tasks:
+            return self.tasks, None
+        if self.soonest is not None:
+            return (), self.soonest - now
+        return (), 0.0 if self.stale and not in_hand else None
+
+
+class Wish(NamedTuple):
+    """What a worker asks of a host's list. in_hand: (layer, seq) of what it has of it already; twins: URLs in hand by another entry."""
+
+    host_id: int
+    most: int
+    in_hand: frozenset[tuple[int, int]]
+    twins: set[int]
+    now: float
+
+
+Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the body that we hold
+
+
+def chosen(wish: Wish, entries: Iterable[Entry], held: Callable[[int, str], Held]) -> Choice:
+    """Up to `most` of a layer's entries, in their order. held: for entries that ask again."""
+    choice, twins = Choice([], [], None), set(wish.twins)
+    soonest: float | None = None
+    for entry in entries:
+        if (entry.layer, entry.seq) in wish.in_hand or entry.url_id in twins:
+            continue
+        recheck = entry.purpose == RECHECK
+        if (entry.purpose == "page" and entry.reason != Reason.WAITING) or (recheck and entry.reason not in ASKED_AGAIN):
+            choice.stale.append((entry.layer, entry.seq))
+        elif entry.not_before > wish.now:
+            soonest = min(soonest or entry.not_before, entry.not_before)
+        elif len(choice.tasks) < wish.most:
+            known, etag, modified = held(entry.url_id, entry.reason or "") if recheck else (b"", "", "")
+            purpose = Purpose.PAGE if recheck else Purpose(entry.purpose)
+            request = Request(Url(entry.text), purpose, entry.clicks, entry.hops, entry.attempt, entry.about, etag, modified)
+            choice.tasks.append(Task(wish.host_id, entry.layer, entry.seq, UrlId(entry.url_id), request, recheck, known))
+            if entry.layer >= LAYER_NONE and entry.url_id:
+                twins.add(entry.url_id)
+    return choice._replace(soonest=soonest)
+
+
+def held_body(reason: str, row: tuple[bytes, str, str, str] | None) -> Held:
+    """row: (digest, ETag, Last-Modified, cut) of the page. Nothing where 304 would be no answer: of what is gone, or came short by accident."""
+    if row is None or reason not in READ or row[3] not in LASTING_CUTS:
+        return b"", "", ""
+    return b"" if row[3] == Cut.NOT_WANTED else row[0], row[1], row[2]
