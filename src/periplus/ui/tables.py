@@ -73,22 +73,28 @@ SCREENS = {
     "story-pages": Screen(
         "Pages of stories", "story-pages", "Each page of each story, in order.", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
     ),
+    "visits": Screen("Visits", "visits", "Every request, and what came of it.", ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
+}  # fmt: skip
+
+
+OF_ONE = {  # tables of one topic or portal, named with it
     "judged": Screen(
-        "Judged pages", "judged", "How likely each page belongs to the topic, as it was judged last.",
+        "Judged pages",
+        "judged",
+        "How likely each page belongs to the topic, as it was judged last.",
         ("probability", "title", "url", "label", "beginning"),
     ),
     "words": Screen(
         "Words", "words", "The words that tell the topic’s pages from others most.", ("word", "speaks", "weight", "positive_share", "negative_share")
     ),
     "entries": Screen(
-        "Entries", "entries", "What the portal may show, as it was gathered last, with what was decided since.",
+        "Entries",
+        "entries",
+        "What the portal may show, as it was gathered last, with what was decided since.",
         ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords"),
     ),
     "sources": Screen("Sources", "sources", "Sites that tell the portal’s stories.", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
-    "visits": Screen("Visits", "visits", "Every request, and what came of it.", ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
-}  # fmt: skip
-
-
+}
 HOMES = {
     "judged": "topic/{}",
     "words": "topic/{}",
@@ -126,10 +132,11 @@ def table(request: Request) -> Response:
 def screen_of(shown: str) -> Screen:
     """A table by its name in the address; `judged:films` is that of one topic. Raises NoCollection."""
     kind, _, which = shown.partition(":")
-    if kind not in SCREENS:
+    if kind in OF_ONE:
+        return replace(OF_ONE[kind], title=f"{OF_ONE[kind].title}: {which}", table=shown)
+    if shown not in SCREENS:
         raise NoCollection(f"there is no table {shown!r}: choose among {', '.join(SCREENS)}")
-    screen = SCREENS[kind]
-    return replace(screen, title=f"{screen.title}: {which}", table=shown) if which else screen
+    return SCREENS[shown]
 
 
 def _tells(facet: Facet, asked: Mapping[str, str]) -> bool:
