@@ -106,11 +106,15 @@ def resume(request: Request) -> Response:
     return RedirectResponse(rendering.address(name, "live"), 303)
 
 
+def _fetches(command: tuple[str, ...]) -> bool:
+    return command[0] in ("crawl", "check", "survey") or command[:2] == ("topic", "crawl")
+
+
 def _last_crawl(house: House, name: str, folder: Path) -> tuple[str, ...]:
     """The command of the last crawl or check: as it was asked for here; else from the collection's starts, with its folder's settings."""
     known = house.places.collections()
     with house.queue() as queue:
-        ours = [job.order.command for job in queue.jobs(most=JOBS_LOOKED_AT) if job.order.kind in ("crawl", "check", "survey") and works_on(job, name, known)]
+        ours = [job.order.command for job in queue.jobs(most=JOBS_LOOKED_AT) if _fetches(job.order.command) and works_on(job, name, known)]
     if ours:
         return ours[0]
     runs = house.watchers.look(folder).status.runs
