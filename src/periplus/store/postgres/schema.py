@@ -26,7 +26,7 @@ from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
 from periplus.model.web import SiteKey
 from periplus.store.postgres.connection import Connection
-from periplus.store.sqlite.history import FIELDS as HISTORY_FIELDS
+from periplus.store.versions import FIELDS
 
 SHARDS: Final = 256  # so many workers may merge side by side; a smallint, and part of the stored form
 FIRST_LOCK: Final = 0x7065  # advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
@@ -34,7 +34,7 @@ LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL = range(FIRST_LOCK, 
 
 _BYTES = frozenset({"body_md5", "text_md5"})
 _WHOLE = frozenset({"size", "text_chars", "body_id"})
-_HISTORY = ", ".join(f"{name} {'bytea' if name in _BYTES else 'bigint' if name in _WHOLE else 'text'}" for name in HISTORY_FIELDS)
+_HISTORY = ", ".join(f"{name} {'bytea' if name in _BYTES else 'bigint' if name in _WHOLE else 'text'}" for name in FIELDS)
 
 TABLES = f"""
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);

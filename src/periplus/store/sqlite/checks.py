@@ -30,7 +30,7 @@ _SINCE = "check_since"  # in meta: when the check that has not ended yet began
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One visit as evidence. url: that was asked for; outcome, status, detail: as `pages.outcome_columns` writes them."""
+    """One visit as evidence. url: that was asked for; outcome, status, detail: as `store.rows.outcome_columns` writes them."""
 
     url: Url
     purpose: str

@@ -10,13 +10,8 @@ import sqlite3
 from collections import Counter
 
 from periplus.model.freshness import FIRST_INTERVAL_S, Finding, next_interval_s
+from periplus.store.versions import FIELDS, is_another
 
-FIELDS = (
-    "media_type", "size", "charset", "language", "title", "description", "h1", "canonical", "robots", "cut", "etag", "last_modified_field",
-    "text_chars", "body_md5", "text_md5", "body_id",
-)  # fmt: skip
-COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})  # what makes a page another one
-UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # where there is no text to compare
 HISTORY = f"""
 CREATE TABLE url_history (
     url_id INTEGER NOT NULL, run_id INTEGER NOT NULL, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER, layer INTEGER,
@@ -60,8 +55,7 @@ class History:
     def replaced(self, url_id: int, before: tuple[object, ...]) -> bool:
         """Whether the page is another one now; then what it was is kept."""
         after = self.page(url_id)
-        read = dict(zip(FIELDS, after or (), strict=False)).get("text_chars")
-        changed = after is None or any(FIELDS[at] in (COMPARED if read else UNREAD) and was != after[at] for at, was in enumerate(before))
+        changed = is_another(before, after)
         if changed:
             marks = ", ".join("?" * (len(FIELDS) + 2))
             self._run(f"INSERT OR IGNORE INTO page_history VALUES ({marks})", (url_id, self._run_id, *before))

@@ -15,8 +15,9 @@ from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Er
 from periplus.model.page import LinkKind
 from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.model.web import HostKey, SiteKey, Url
+from periplus.store.rows import PackedBody, redirect_row, visit_row
 from periplus.store.sqlite import checks
-from periplus.store.sqlite.pages import PackedBody, PageWriter, redirect_row, visit_row
+from periplus.store.sqlite.pages import PageWriter
 from periplus.store.standing import RECHECK, Known, met_again
 
 _INSERT_VISIT = (
