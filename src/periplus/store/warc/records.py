@@ -97,8 +97,8 @@ def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | 
     if exchange.outcome == "failed":
         return [_failure(exchange, info_id)], None
     repeats = known is not None and exchange.body is not None and exchange.purpose == "page"
-    answer, capture = _answer(exchange, info_id, known if repeats else None)
-    return [answer, _request(exchange, run, info_id, answer.record_id)], capture
+    answered, capture = answer(exchange, info_id, known if repeats else None)
+    return [answered, _request(exchange, run, info_id, answered.record_id)], capture
 
 
 def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> Record:
@@ -109,7 +109,8 @@ def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[byte
     return Record(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
 
 
-def _answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[Record, Capture | None]:
+def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[Record, Capture | None]:
+    """The record of a visit that was answered; and, if it wrote a body in full, where. known: where the same bytes were written before."""
     payload = exchange.body or b""
     fields, digest = _head_fields(exchange, info_id), known.payload_digest if known else sha1(payload)
     kind, block = "response", _http_head(exchange, len(payload))

@@ -1,0 +1,200 @@
+"""Segments: what was flushed is there, what was torn is not believed, what failed is forgotten."""
+
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+
+from periplus.errors import StoreError, UsageError
+from periplus.model.archive import Exchange, RunNote
+from periplus.model.visit import Headers
+from periplus.store.segments import Place, SegmentReader, SegmentWriter, members, shelf_of
+
+NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
+HEADERS = Headers((("content-type", "text/html"), ("content-encoding", "gzip"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK")
+
+
+def exchange(number, body):
+    return Exchange(number, 1, f"https://e.org/{number}", "page", 1_000_000.0 + number, 0.1, "fetched", 200, "", "127.0.0.1", HEADERS, body, "", number)
+
+
+@pytest.fixture(params=["folder", "file", "memory"])
+def place(request, tmp_path):
+    return {"folder": str(tmp_path / "s"), "file": f"file://{tmp_path}/s", "memory": f"memory://{tmp_path.name}"}[request.param]
+
+
+def segments_of(place):
+    return dict(shelf_of(place).sizes())
+
+
+def test_what_was_flushed_is_read_back_with_its_fields_as_sent(place):
+    bodies = [b"", b"one", bytes(range(256)) * 1000, b"7\r\nchunked\r\n0\r\n\r\n"]
+    with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
+        places = []
+        for number, body in enumerate(bodies):
+            places.append(writer.append(exchange(number, body)))
+            writer.flush()
+    reader = SegmentReader(shelf_of(place))
+    assert [reader.body(one) for one in places] == bodies
+    assert reader.response(places[1]) == ("https://e.org/1", HEADERS, b"one")
+
+
+def test_a_segment_is_a_web_archive_that_others_read(place):
+    with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
+        for number in range(3):
+            writer.append(exchange(number, b"body %d" % number))
+    ((name, size),) = segments_of(place).items()
+    with shelf_of(place).open(name) as file:
+        data = file.read()
+    assert len(data) == size and name == "w-00001.warc.gz"
+    records = [(record.rec_type, record.content_stream().read()) for record in ArchiveIterator(io.BytesIO(data), check_digests="raise")]
+    assert [kind for kind, _ in records] == ["warcinfo", "response", "response", "response"]
+    assert [body for _, body in records[1:]] == [b"body 0", b"body 1", b"body 2"]
+
+
+def test_members_are_what_was_appended(place):
+    rng = random.Random(1)
+    with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
+        places = [writer.append(exchange(number, rng.randbytes(rng.choice((0, 10, 70_000, 300_000))))) for number in range(20)]
+    with shelf_of(place).open("w-00001.warc.gz") as file:
+        assert [tuple(one) for one in list(members(file))[1:]] == [(one.start, one.length) for one in places]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**31))
+def test_behind_a_torn_tail_nothing_is_believed(tmp_path_factory, seed):
+    folder, rng = tmp_path_factory.mktemp("torn"), random.Random(seed)
+    with SegmentWriter(shelf_of(str(folder)), "w", NOTE) as writer:
+        places = [writer.append(exchange(number, rng.randbytes(rng.randrange(200)))) for number in range(5)]
+    path = folder / "w-00001.warc.gz"
+    cut = rng.randrange(path.stat().st_size)
+    os.truncate(path, cut)
+    with path.open("rb") as file:
+        assert list(members(file))[1:] == [(one.start, one.length) for one in places if one.start + one.length <= cut]
+    reader = SegmentReader(shelf_of(str(folder)))
+    for number, one in enumerate(places):
+        if one.start + one.length <= cut:
+            assert reader.response(one)[0] == f"https://e.org/{number}"
+        else:
+            with pytest.raises(StoreError, match=r"w-00001\.warc\.gz is damaged at byte"):
+                reader.body(one)
+
+
+def test_a_full_segment_is_followed_by_another(place):
+    with SegmentWriter(shelf_of(place), "w", NOTE, segment_bytes=2_000) as writer:
+        places = [writer.append(exchange(number, random.Random(number).randbytes(900))) for number in range(6)]
+    assert len(segments_of(place)) == len({one.segment for one in places}) == 6 // 2 + (6 % 2 > 0)
+    assert all(SegmentReader(shelf_of(place)).body(one) for one in places)
+
+
+class FailingShelf:
+    """A folder whose writes fail now and then, with some of the data there or not."""
+
+    def __init__(self, folder, rng):
+        self._shelf, self._rng, self._folder, self.appends = shelf_of(str(folder)), rng, folder, True
+        self.failures = 0
+
+    def write(self, name, data, at):
+        if self._rng.random() < 0.4:
+            self.failures += 1
+            with (self._folder / name).open("ab") as file:
+                file.write(data[: self._rng.randrange(len(data))])
+            raise StoreError("the storage is away")
+        self._shelf.write(name, data, at)
+
+    def close(self):
+        self._shelf.close()
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**31))
+def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(tmp_path_factory, seed):
+    folder, rng = tmp_path_factory.mktemp("failing"), random.Random(seed)
+    shelf, rows = FailingShelf(folder, rng), {}
+    with SegmentWriter(shelf, "w", NOTE) as writer:
+        for number in range(40):
+            batch = {writer.append(exchange(number, b"%d-%d" % (number, one))): b"%d-%d" % (number, one) for one in range(rng.randrange(1, 4))}
+            try:
+                writer.flush()
+            except StoreError:
+                continue
+            rows |= batch
+    assert shelf.failures
+    reader = SegmentReader(shelf_of(str(folder)))
+    assert {one: reader.body(one) for one in rows} == rows
+
+
+def test_two_writers_of_one_name_are_told_apart(tmp_path):
+    first, second = (SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) for _ in range(2))
+    first.append(exchange(1, b"a"))
+    first.flush()
+    second.append(exchange(2, b"b"))
+    with pytest.raises(StoreError, match="File exists"):
+        second.flush()
+
+
+def test_a_damaged_record_is_no_page(tmp_path):
+    with SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) as writer:
+        place = writer.append(exchange(1, b"a" * 1000))
+    data = bytearray((tmp_path / place.segment).read_bytes())
+    data[place.start + place.length // 2] ^= 255
+    (tmp_path / place.segment).write_bytes(data)
+    reader = SegmentReader(shelf_of(str(tmp_path)))
+    with pytest.raises(StoreError, match="is damaged at byte"):
+        reader.body(place)
+    for strange in (Place(place.segment, 0, place.start), Place(place.segment, 7, 9)):
+        with pytest.raises(StoreError, match="is damaged at byte"):
+            reader.body(strange)
+    with pytest.raises(StoreError, match="No such file"):
+        reader.body(Place("none.warc.gz", 0, 9))
+
+
+def test_an_unknown_storage_is_said():
+    with pytest.raises(UsageError, match="cannot be kept on nowhere://"):
+        shelf_of("nowhere://x")
+
+
+KILLED = """
+import json, random, sys
+sys.path.insert(0, sys.argv[2])
+from test_segments import NOTE, exchange
+from periplus.store.segments import SegmentWriter, shelf_of
+with SegmentWriter(shelf_of(sys.argv[1]), "killed", NOTE) as writer:
+    for number in range(1_000_000):
+        body = random.Random(number).randbytes(50_000)
+        place = writer.append(exchange(number, body))
+        writer.flush()
+        print(json.dumps(place), flush=True)
+"""
+
+
+def test_killed_at_any_moment_all_that_was_said_to_be_there_is_there(tmp_path):
+    rng = random.Random(7)
+    for number in range(4):
+        folder = tmp_path / str(number)
+        here = Path(__file__).parent
+        with subprocess.Popen([sys.executable, "-c", KILLED, folder, here], stdout=subprocess.PIPE) as process:
+            said = [process.stdout.readline() for _ in range(rng.randrange(1, 12))]
+            process.send_signal(signal.SIGKILL)
+            said += process.stdout.readlines()
+        rows = [Place(*json.loads(line)) for line in said if line.endswith(b"\n")]
+        reader = SegmentReader(shelf_of(str(folder)))
+        assert rows and all(reader.body(place) == random.Random(at).randbytes(50_000) for at, place in enumerate(rows))
+        with (folder / rows[0].segment).open("rb") as file:
+            assert set(members(file)) >= {(place.start, place.length) for place in rows}
+
+
+def test_gzip_itself_reads_a_segment(tmp_path):
+    with SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) as writer:
+        writer.append(exchange(1, b"needle"))
+    assert b"needle" in gzip.decompress((tmp_path / "w-00001.warc.gz").read_bytes())
