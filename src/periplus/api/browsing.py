@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api.exporting import ISSUES
+from periplus.api.link_books import LinkBooks, narrowed
 from periplus.api.result_tables import RESULT_TABLES
 from periplus.errors import UsageError
 from periplus.model.table import Column
@@ -59,6 +60,7 @@ class Browser:
     _audits: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
     _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    books: LinkBooks = field(default_factory=LinkBooks)
 
     def page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
@@ -74,7 +76,7 @@ class Browser:
 
     def _page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str]) -> TablePage:
         with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
-            return leafed(connection, source, wish, columns)
+            return leafed(connection, source, narrowed(folder, connection, table, wish, self.books), columns)
 
     def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""

@@ -25,6 +25,7 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.api.link_books import LinkBooks
     from periplus.api.page import Page
     from periplus.api.searching import Search
     from periplus.api.site import Site
@@ -132,12 +133,14 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return listing.is_known(self._connection, url)
 
-    def page(self, url: str) -> Page:
-        """One page with what is known and kept of it, to be asked while the collection is open. Raises InvalidUrl, UsageError."""
+    def page(self, url: str, books: LinkBooks | None = None) -> Page:
+        """One page with what is known and kept of it, to be asked while the collection is open. books: that spare looking at every link.
+        Raises InvalidUrl, UsageError."""
         from periplus.api.page import Page
 
+        book = books.of(self.folder, self._connection) if books else None
         with reading.limited(self._connection, self._limit_s):
-            return Page(self._connection, canonical(url if "://" in url else f"https://{url}"))
+            return Page(self._connection, canonical(url if "://" in url else f"https://{url}"), book)
 
     def map(self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None) -> Site:
         """The hierarchical map of the collection's site. site: its key, where there are several.
@@ -292,7 +295,7 @@ def crawl(start: str | Sequence[str], folder: Path | str | None = None, *, watch
 
 def contents(folder: Path) -> list[Path]:
     """The files that make up the collection in folder: what `--fresh` deletes. Settings (periplus.toml) are not among them."""
-    names = (schema.DATABASE, schema.DATABASE + "-wal", schema.DATABASE + "-shm", "write.lock", "search", "search.lock")
+    names = (schema.DATABASE, schema.DATABASE + "-wal", schema.DATABASE + "-shm", "write.lock", "search", "search.lock", "links.book")
     return [folder / name for name in names if (folder / name).exists()]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn
+from itertools import islice
+from typing import TYPE_CHECKING, NoReturn
 
 from periplus.document.formats.table import FILES
 from periplus.document.understand import canonical_xml, understand
@@ -18,13 +19,17 @@ from periplus.store.sqlite.listing import LinkFilter, LinkRow
 from periplus.store.sqlite.reading import Connection
 from periplus.urls.canonical import url_id
 
+if TYPE_CHECKING:
+    from periplus.store.sqlite.inlinks import KeptBook  # loads numpy, which `periplus page` does without
+
 
 class Page:
     """One page of a collection, to be asked while that is open."""
 
-    def __init__(self, connection: Connection, url: Url) -> None:
-        """Raises UsageError for a URL that the collection does not know."""
-        self.url = url
+    def __init__(self, connection: Connection, url: Url, book: KeptBook | None = None) -> None:
+        """book: of the collection's links; without it, every link is looked at for those that lead here, and every visit.
+        Raises UsageError for a URL that the collection does not know."""
+        self.url, self._book = url, book
         self._connection, self._id = connection, url_id(url)
         found = page_rows.whereabouts(connection, self._id)
         if found is None:
@@ -38,8 +43,8 @@ class Page:
         facts = self._facts
         fetched = self._fetched() if facts and facts.media_type in FILES else None
         fault = understand(self.url, fetched).fault if fetched else ""
-        links_in, links_out = page_rows.link_counts(self._connection, self._id)
-        duplicates = page_rows.duplicates(self._connection, self._id) if facts else ()
+        links_in, links_out = self._linking(0)[0], page_rows.links_out(self._connection, self._id)
+        duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()
         return PageSummary(self.url, *self._where, facts, fault, links_in, links_out, duplicates)
 
     def source(self) -> bytes:
@@ -62,7 +67,7 @@ class Page:
 
     def headers(self) -> tuple[int, Headers]:
         """(status, header) of the answer that brought it; of the last one where none did. Raises UsageError where none is known."""
-        return page_rows.answer(self._connection, self._id) or self._missing("header")
+        return page_rows.answer(self._connection, self._id, self.visits()) or self._missing("header")
 
     def xml(self) -> tuple[bytes, str]:
         """It as canonical XML, and the media type of that: as it was kept, or made of its bytes. Raises UsageError where there are none."""
@@ -74,11 +79,37 @@ class Page:
         return canonical_xml(self.url, fetched) or self._missing("text")
 
     def inlinks(self, limit: int = -1) -> Iterator[LinkRow]:
-        """Links to it, with their anchors and the pages that hold them."""
-        return map(LinkRow._make, listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
+        """Links to it, with their anchors and the pages that hold them; with a book those of the pages of greatest rank first."""
+        if self._book is None or limit < 0:
+            return map(LinkRow._make, listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
+        found = listing.links_between(self._connection, self._linking(limit)[1], self._id)
+        return map(LinkRow._make, islice(found, limit))
+
+    def visits(self) -> list[int] | None:
+        """The numbers of the visits that asked for it; None: there is no book that tells."""
+        if self._book is None:
+            return None
+        from periplus.store.sqlite import inlinks
+
+        return inlinks.visits_of(self._connection, self._book, self.url)
+
+    def _linking(self, most: int) -> tuple[int, list[int]]:
+        """(how many other pages link to it, the ids of at most so many); without a book none of them."""
+        if self._book is None:
+            return page_rows.links_in(self._connection, self._id), []
+        from periplus.store.sqlite import inlinks
+
+        return inlinks.linking(self._connection, self._book, self._id, most)
+
+    def _perhaps_same(self) -> list[int] | None:
+        if self._book is None:
+            return None
+        from periplus.store.sqlite import inlinks
+
+        return inlinks.perhaps_same(self._connection, self._book, page_rows.folded_digest(self._connection, self._id))
 
     def _fetched(self) -> Fetched | None:
-        body, said = self._contents.body(self._id), page_rows.answer(self._connection, self._id)
+        body, said = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
         return Fetched(said[0], said[1], body) if body is not None and said else None
 
     def _missing(self, what: str) -> NoReturn:

@@ -46,3 +46,29 @@ class LinkRows:
 
     sources: NDArray[np.int64]
     targets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkBook:
+    """All links of a collection both ways, by place: u URLs ascending by id, m pairs of URLs that a link joins.
+
+    An end is place * 4 + NAV (every link of the pair stands in a menu) + PART (none of them leads to a page: images, styles, ...).
+    """
+
+    ids: NDArray[np.int64]  # u
+    sites: NDArray[np.int32]  # u: the number of each URL's site
+    directories: NDArray[np.int32]  # u: host and first step of the path, counted from 0
+    fetched: NDArray[np.bool_]  # u
+    rank: NDArray[np.float32]  # u: PageRank over the links between pages, sum 1
+    out_offsets: NDArray[np.int64]  # u + 1
+    out_ends: NDArray[np.uint32]  # m: targets, by source
+    in_offsets: NDArray[np.int64]  # u + 1
+    in_ends: NDArray[np.uint32]  # m: sources, by target
+
+
+NAV, PART = 1, 2
+
+
+def place_of_ends(ends: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The places that ends of a LinkBook name."""
+    return (ends >> np.uint32(2)).astype(np.int64)

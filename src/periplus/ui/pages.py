@@ -34,7 +34,7 @@ def page(request: Request) -> Response:
     if view not in VIEWS or not url:
         raise UsageError(f"name a page with url=, and perhaps a view: {', '.join(filter(None, VIEWS))}")
     with open_collection(folder, time_limit_s=READ_S) as kept:
-        found = kept.page(url)
+        found = kept.page(url, house_of(request).browser.books)
         if asked.get("raw"):
             return _raw(found, view)
         summary = found.summary()

@@ -64,13 +64,15 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What of a table is wanted. conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns
-    that are searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all."""
+    that are searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all.
+    within: (expression, whole numbers): no row answers whose value is not among them, as somebody knows who has an index."""
 
     conditions: tuple[tuple[str, str], ...] = ()
     text: str = ""
     sort: tuple[str, ...] = ()
     first: int = 0
     most: int = 50
+    within: tuple[str, tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,8 @@ def _where(source: Source, wish: Wish) -> tuple[str, list[object]]:
     if wish.text:
         found = [f"instr(lower({source.expression(name)}), lower(?)) > 0" for name in source.searched]
         parts.append((f"({' OR '.join(found)})", [wish.text] * len(found)))
+    if wish.within is not None:
+        parts.append((f"{wish.within[0]} IN (SELECT value FROM json_each(?))", [json.dumps(wish.within[1])]))
     return " AND ".join(part for part, _ in parts) or "1", [value for _, values in parts for value in values]
 
 

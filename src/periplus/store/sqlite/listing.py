@@ -169,6 +169,16 @@ def links(connection: sqlite3.Connection, wanted: LinkFilter, columns: Sequence[
     return rows(connection.execute(find, (*values, wanted.limit)))
 
 
+def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[tuple[object, ...]]:
+    """LinkRow's values of the links from these URLs to one, in the order of the URLs."""
+    find = (
+        f"SELECT {', '.join(LINK_COLUMNS.values())} FROM link l CROSS JOIN url a ON a.id = l.source CROSS JOIN url b ON b.id = l.target"
+        " WHERE l.source = ? AND l.target = ?"
+    )
+    for source in sources:
+        yield from connection.execute(find, (source, target))
+
+
 def _link_conditions(wanted: LinkFilter) -> tuple[str, list[object]]:
     parts: list[tuple[str, list[object]]] = [("1", [])]
     if wanted.source:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 
 from periplus.model.page_view import PageFacts, SamePage
 from periplus.model.visit import Headers, Reason, State
@@ -35,28 +37,45 @@ def page_facts(connection: sqlite3.Connection, url_id: UrlId) -> PageFacts | Non
     return PageFacts(*(*row[:-3], kept))
 
 
-def answer(connection: sqlite3.Connection, url_id: UrlId) -> tuple[int, Headers] | None:
-    """Status and header of the answer that brought the page's body; of the last answer where none did; None where none is known."""
+def answer(connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None) -> tuple[int, Headers] | None:
+    """Status and header of the answer that brought the page's body; of the last answer where none did; None where none is known.
+    among: the visits to look at; None: all, one by one."""
     find = (
-        "SELECT v.status, v.head FROM visit v WHERE v.url_id = ? AND v.purpose = 'page' AND v.head IS NOT NULL"
+        f"SELECT v.status, v.head FROM visit v WHERE v.url_id = ? AND v.purpose = 'page' AND v.head IS NOT NULL{_one_of('v.id', among)}"
         " ORDER BY v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299 DESC, v.id DESC LIMIT 1"
     )
-    row = connection.execute(find, (url_id,)).fetchone()
+    row = connection.execute(find, (url_id, *_as_json(among))).fetchone()
     return (row[0], unpack_head(row[1])) if row else None
 
 
-def link_counts(connection: sqlite3.Connection, url_id: UrlId) -> tuple[int, int]:
-    """(pages that link to it, URLs that it links to), each counted once."""
-    into = connection.execute("SELECT count(DISTINCT source) FROM link WHERE target = ? AND source <> ?", (url_id, url_id)).fetchone()[0]
-    out = connection.execute("SELECT count(DISTINCT target) FROM link WHERE source = ? AND target <> ?", (url_id, url_id)).fetchone()[0]
-    return into, out
+def _one_of(column: str, among: Sequence[int] | None) -> str:
+    return "" if among is None else f" AND {column} IN (SELECT value FROM json_each(?))"
 
 
-def duplicates(connection: sqlite3.Connection, url_id: UrlId) -> tuple[SamePage, ...]:
-    """Other pages that say the same, the most alike first, at most DUPLICATES_MOST."""
+def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
+    return () if among is None else (json.dumps(among),)
+
+
+def links_in(connection: sqlite3.Connection, url_id: UrlId) -> int:
+    """Pages that link to it, itself not. Looks at every link."""
+    return int(connection.execute("SELECT count(DISTINCT source) FROM link WHERE target = ? AND source <> ?", (url_id, url_id)).fetchone()[0])
+
+
+def links_out(connection: sqlite3.Connection, url_id: UrlId) -> int:
+    """URLs that it links to, itself not."""
+    return int(connection.execute("SELECT count(DISTINCT target) FROM link WHERE source = ? AND target <> ?", (url_id, url_id)).fetchone()[0])
+
+
+def folded_digest(connection: sqlite3.Connection, url_id: UrlId) -> bytes:
+    """The digest of the page's folded words. It has a page."""
+    return bytes(connection.execute("SELECT folded_md5 FROM page WHERE url_id = ?", (url_id,)).fetchone()[0])
+
+
+def duplicates(connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None) -> tuple[SamePage, ...]:
+    """Other pages that say the same, the most alike first, at most DUPLICATES_MOST. among: the pages to look at; None: all."""
     find = (
         "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN 'words' ELSE 'folded' END AS same"
         " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id JOIN url u ON u.id = o.url_id"
-        " WHERE p.url_id = ? ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text LIMIT ?"
+        f" WHERE p.url_id = ?{_one_of('o.url_id', among)} ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text LIMIT ?"
     )
-    return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, DUPLICATES_MOST)))
+    return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, *_as_json(among), DUPLICATES_MOST)))

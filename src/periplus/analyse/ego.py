@@ -1,0 +1,187 @@
+"""Who is near a page, a directory or a site, by links in either direction, and who of them counts most?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from periplus.model.graph import NAV, PART, LinkBook, LinkGraph, place_of_ends
+from periplus.model.web import Url
+
+MENU_SHARE = 0.5  # of a site's fetched pages that link to a page: then the link is one of its menu, wherever it stands
+MENU_PAGES = 10  # of a smaller site no such share is told
+EXPANDED = 2_000  # neighbours whose own neighbours are looked for: of a home page a million would be asked
+Places = NDArray[np.int64]
+
+
+class Grouping(StrEnum):
+    """What one node of a neighbourhood stands for."""
+
+    PAGE = "page"
+    DIRECTORY = "directory"
+    SITE = "site"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Of which neighbourhood is asked. middle: a node; steps: 1 or 2; most: nodes that are named, the middle apart."""
+
+    middle: int
+    steps: int = 1
+    most: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """k nodes, each standing for pages of a book, and the links between them that count.
+
+    links: (nodes, into) -> (node, other end, links) of each pair with links to (into) or from the nodes; never to themselves.
+    """
+
+    groups: Places  # u: the node of each URL
+    best: Places  # k: its URL of greatest rank
+    pages: Places  # k: URLs that it stands for
+    fetched: Places  # k: of them
+    weight: NDArray[np.float64]  # k: the sum of their ranks
+    links: Callable[[Places, bool], tuple[Places, Places, Places]]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A node. place: its URL, of several the one of greatest rank; links_here, linked: links from it to the middle, and from the middle to it."""
+
+    place: int
+    step: int  # 0: the middle
+    pages: int
+    fetched: int
+    rank: float
+    links_here: int
+    linked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Nodes, the middle first, then by step and rank; links between them as (source, end, links) by place in nodes, most links first.
+
+    neighbours: how many there are within the steps; bounded: at least so many, for not all were followed.
+    """
+
+    nodes: tuple[Near, ...]
+    links: tuple[tuple[int, int, int], ...]
+    neighbours: int
+    bounded: bool
+
+
+def web_of(book: LinkBook, grouping: Grouping, *, menus: bool) -> Web:
+    """The nodes of a book. menus: whether links of menus count. Of pages at once; else it looks at each link: 1 s for ten million."""
+    menu = _menu_ends(book)
+    count = len(book.ids)
+    if grouping is Grouping.PAGE:
+        every, one = np.arange(count), np.ones(count, np.int64)
+        return Web(every, every, one, book.fetched.astype(np.int64), book.rank.astype(np.float64), partial(_page_links, book, menu, menus))
+    groups = (book.sites if grouping is Grouping.SITE else book.directories).astype(np.int64)
+    nodes = int(groups.max()) + 1 if count else 0
+    by_rank = np.lexsort((-np.arange(count), book.rank))  # of several writes to one place the last stays: the greatest rank's
+    best = np.full(nodes, -1, np.int64)
+    best[groups[by_rank]] = by_rank
+    pages, fetched = (np.bincount(groups, values, nodes).astype(np.int64) for values in (np.ones(count), book.fetched))
+    source = np.repeat(np.arange(count), np.diff(book.out_offsets))
+    kept, places = _counts(book.out_ends, source, menu, menus, into=False)
+    joined = _matrix(groups[source[kept]], groups[places[kept]], nodes)
+    return Web(groups, best, pages, fetched, np.bincount(groups, book.rank, nodes).astype(np.float64), partial(_node_links, joined, joined.T.tocsr()))
+
+
+def _menu_ends(book: LinkBook) -> NDArray[np.bool_]:
+    """Of each URL, whether so many fetched pages of its site link to it that the links are a menu's. Links from other sites count too, for they are few."""
+    mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
+    found: NDArray[np.bool_] = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
+    return found
+
+
+def _counts(ends: NDArray[np.uint32], of: Places, menu: NDArray[np.bool_], menus: bool, *, into: bool) -> tuple[NDArray[np.bool_], Places]:
+    """(which of the links to or from `of` count, their other ends)."""
+    places = place_of_ends(ends)
+    kept = ((ends & np.uint32(PART)) == 0) & (places != of)
+    if not menus:
+        kept &= ((ends & np.uint32(NAV)) == 0) & ~menu[of if into else places]
+    return kept, places
+
+
+def _page_links(book: LinkBook, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool) -> tuple[Places, Places, Places]:
+    offsets, ends = (book.in_offsets, book.in_ends) if into else (book.out_offsets, book.out_ends)
+    of, found = _slices(offsets, nodes)
+    kept, places = _counts(ends[found], of, menu, menus, into=into)
+    return of[kept], places[kept], np.ones(int(kept.sum()), np.int64)
+
+
+def _slices(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, Places]:
+    """(row, place) of every value in these rows of compressed sparse rows."""
+    begins = offsets[rows]
+    counts = offsets[rows + 1] - begins
+    return np.repeat(rows, counts), np.arange(int(counts.sum())) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+
+
+def _matrix(source: Places, end: Places, nodes: int) -> sparse.csr_array:
+    """Links between nodes, counted."""
+    apart = source != end
+    pairs = (source[apart].astype(np.int32), end[apart].astype(np.int32))
+    return sparse.coo_array((np.ones(len(pairs[0]), np.int64), pairs), shape=(nodes, nodes)).tocsr()
+
+
+def _node_links(out: sparse.csr_array, back: sparse.csr_array, nodes: Places, into: bool) -> tuple[Places, Places, Places]:
+    matrix = back if into else out
+    of, found = _slices(matrix.indptr.astype(np.int64), nodes)
+    return of, matrix.indices[found].astype(np.int64), matrix.data[found]
+
+
+def neighbourhood(web: Web, asked: Asked) -> Neighbourhood:
+    """The middle and its nearest, of more than asked.most those of greatest rank, nearer ones first."""
+    middle = np.array([asked.middle])
+    (_, here, many_here), (_, linked, many_linked) = web.links(middle, True), web.links(middle, False)
+    first = np.union1d(here, linked)
+    steps = {asked.middle: 0} | dict.fromkeys(_best(first, web, asked.most), 1)
+    total, bounded = len(first), False
+    if asked.steps > 1:
+        chosen = first[np.argsort(-web.weight[first], kind="stable")][:EXPANDED]
+        further = np.setdiff1d(np.union1d(web.links(chosen, True)[1], web.links(chosen, False)[1]), np.append(first, asked.middle))
+        bounded = len(chosen) < len(first)
+        total += len(further)
+        steps |= dict.fromkeys(_best(further, web, asked.most + 1 - len(steps)), 2)
+    counts = [dict(zip(ends.tolist(), many.tolist(), strict=True)) for ends, many in ((here, many_here), (linked, many_linked))]
+    nodes = tuple(
+        Near(int(web.best[n]), step, int(web.pages[n]), int(web.fetched[n]), float(web.weight[n]), counts[0].get(n, 0), counts[1].get(n, 0))
+        for n, step in steps.items()
+    )
+    return Neighbourhood(nodes, _between(web, np.array(list(steps))), total, bounded)
+
+
+def _best(nodes: Places, web: Web, most: int) -> list[int]:
+    """Those of greatest weight, equal ones by number, which no order of fetching decides."""
+    found: list[int] = nodes[np.lexsort((nodes, -web.weight[nodes]))][: max(most, 0)].tolist()
+    return found
+
+
+def _between(web: Web, shown: Places) -> tuple[tuple[int, int, int], ...]:
+    source, end, many = web.links(shown, False)
+    order = np.argsort(shown)
+    place = np.searchsorted(shown[order], end).clip(max=len(shown) - 1)
+    inside = shown[order][place] == end
+    begin = order[np.searchsorted(shown[order], source[inside])]
+    rows = zip(begin.tolist(), order[place[inside]].tolist(), many[inside].tolist(), strict=True)
+    return tuple(sorted(rows, key=lambda row: (-row[2], row[0], row[1])))
+
+
+def book_graph(book: LinkBook) -> LinkGraph:
+    """The links between pages as the analyses take them. Its pages have no names and stand by id."""
+    source = np.repeat(np.arange(len(book.ids)), np.diff(book.out_offsets))
+    places = place_of_ends(book.out_ends)
+    kept = ((book.out_ends & np.uint32(PART)) == 0) & (places != source)
+    counts = np.bincount(source[kept], minlength=len(book.ids))
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return LinkGraph([Url("")] * len(book.ids), offsets, places[kept].astype(np.int32), book.fetched, np.full(len(book.ids), -1, np.int32))

@@ -1,0 +1,272 @@
+"""Who links to a URL, which visits asked for it, and which pages say the same? A file beside the tables tells.
+
+No crawl keeps an index for its readers: one on the targets of links cost it 367 us and 1.6 kB a page. This file is made once, after the
+crawl, and costs 12 bytes a link.
+It is of one moment: what was visited since is read from the tables, a few thousand visits at most; beyond that it no longer serves.
+It appears whole and is never changed: a kill leaves the file before, and whoever reads one goes on with it while another takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.graph import NAV, PART, REASONS, LinkBook
+from periplus.model.page import FOLLOWED_KINDS, Position
+from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.store.sqlite.number_rows import number_blocks
+from periplus.urls.canonical import url_id
+
+FILE = "links.book"
+VERSION = 1  # of the file; another one is made anew
+ALIGNED = 64  # bytes
+NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
+FETCHED = frozenset({Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX})
+_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
+_FETCHED = np.array([reason in FETCHED for reason in REASONS])
+
+
+class Moment(NamedTuple):
+    """When a book was made. visit: the last one that it knows; started: when that began, since a deleted visit's number is given again."""
+
+    visit: int
+    started: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """Which visits asked for each URL, by the places of a LinkBook."""
+
+    offsets: NDArray[np.int64]  # u + 1
+    visits: NDArray[np.uint32]  # their numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Pages by the beginning of the digest of their folded words: p of them, ascending by it."""
+
+    digests: NDArray[np.int64]  # p
+    pages: NDArray[np.int64]  # p: their ids
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBook:
+    """A book as it lies in its file, or in memory."""
+
+    moment: Moment
+    links: LinkBook
+    visited: Visited
+    same: Same
+
+
+def moment_of(connection: sqlite3.Connection) -> Moment:
+    """The collection's moment now."""
+    row = connection.execute("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1").fetchone() or (0, 0.0)
+    return Moment(int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0]))
+
+
+def still_holds(connection: sqlite3.Connection, moment: Moment) -> bool:
+    """Whether a book of this moment is true but for what was visited since; false where so much was, or what it knew was deleted."""
+    if moment_of(connection).visit - moment.visit > NEWER_MOST:
+        return False
+    row = connection.execute("SELECT started FROM visit WHERE id = ?", (moment.visit,)).fetchone()
+    return row == (moment.started,) if moment.visit else row is None
+
+
+def few_links(connection: sqlite3.Connection, most: int) -> bool:
+    """Whether there are at most so many rows of links."""
+    return bool(connection.execute("SELECT count(*) <= ? FROM (SELECT 1 FROM link LIMIT ?)", (most, most + 1)).fetchone()[0])
+
+
+def read(connection: sqlite3.Connection) -> KeptBook:
+    """The book of this moment, ranks all 0; what is stored while it is made counts as newer. One look at each link: 17 s of one core for ten million."""
+    moment = moment_of(connection)
+    ids, sites, directories, fetched = _urls(connection)
+    sources, targets = _pairs(connection, ids)
+    count = len(ids)
+    out_places = sources >> np.uint32(2)
+    flags = targets & np.uint32(3)
+    by_target = np.argsort(targets >> np.uint32(2), kind="stable")
+    in_ends = (out_places[by_target] << np.uint32(2)) | flags[by_target]
+    links = LinkBook(
+        ids, sites, directories, fetched, np.zeros(count, np.float32), _offsets(out_places, count), targets, _offsets(targets >> np.uint32(2), count), in_ends
+    )
+    return KeptBook(moment, links, _visited(connection, ids, moment), _same(connection))
+
+
+def _offsets(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=count)))).astype(np.int64)
+
+
+def _urls(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+    """(ids, sites, directories, whether fetched) of all URLs, ascending by id as they lie."""
+    site_of_host = dict(connection.execute("SELECT id, site_id FROM host"))
+    ids, sites, directories, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0, np.uint8)]
+    numbers: dict[str, int] = {}
+    cursor = connection.execute("SELECT id, host_id, text, reason FROM url ORDER BY id")
+    while block := cursor.fetchmany(10_000):
+        some, hosts, texts, reasons = zip(*block, strict=True)
+        ids.append(np.array(some, np.int64))
+        sites.append(np.array([site_of_host.get(host, 0) for host in hosts], np.int32))
+        directories.append(np.array([numbers.setdefault(directory(text), len(numbers)) for text in texts], np.int32))
+        codes.append(np.array([_CODE[reason] for reason in reasons], np.uint8))
+    return np.concatenate(ids), np.concatenate(sites), np.concatenate(directories), _FETCHED[np.concatenate(codes)]
+
+
+def directory(url: str) -> str:
+    """Host and first step of the path: `https://e.org/docs/`; of what lies at the top, `https://e.org/`."""
+    top = url.find("/", 8) + 1
+    end = url.find("/", top)
+    question = url.find("?", top)
+    return url[: end + 1] if end > 0 and not 0 <= question < end else url[:top]
+
+
+def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """(sources, targets) of each pair of URLs that a link joins, by source and target, as ends: each once, its marks those that all its links share."""
+    find = f"SELECT source, target, (position = '{Position.NAV.value}') * {NAV} + {PART} * (kind NOT IN ({_FOLLOWED})) FROM link ORDER BY source, target"
+    sources: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
+    targets: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
+    for block in number_blocks(connection.execute(find), 3):
+        source, target = _places(ids, block[:, 0]), _places(ids, block[:, 1])
+        known = (source >= 0) & (target >= 0)
+        sources.append((source[known] << 2).astype(np.uint32))
+        targets.append(((target[known] << 2) | block[known, 2]).astype(np.uint32))
+    begin, end = np.concatenate(sources), np.concatenate(targets)
+    if not len(begin):
+        return begin, end
+    first = np.ones(len(begin), np.bool_)
+    first[1:] = (begin[1:] != begin[:-1]) | (end[1:] >> np.uint32(2) != end[:-1] >> np.uint32(2))
+    firsts = np.flatnonzero(first)
+    shared: NDArray[np.uint32] = np.bitwise_and.reduceat(end, firsts)  # of one pair all but the marks are the same
+    return begin[firsts], shared
+
+
+def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each stands in the ascending ids; -1: nowhere."""
+    if not len(ids):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(wanted)  # neighbours are looked up one after another: a third of the time, since the memory at hand serves
+    ordered = wanted[order]
+    place = np.searchsorted(ids, ordered).clip(max=len(ids) - 1)
+    found = np.empty(len(wanted), np.int64)
+    found[order] = np.where(ids[place] == ordered, place, -1)
+    return found
+
+
+def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: Moment) -> Visited:
+    named = [
+        (url_id(Url(text)), number) for text, number in connection.execute("SELECT text, id FROM visit WHERE text IS NOT NULL AND id <= ?", (moment.visit,))
+    ]
+    blocks = number_blocks(connection.execute("SELECT url_id, id FROM visit WHERE text IS NULL AND id <= ?", (moment.visit,)), 2)
+    pairs = np.concatenate([np.array(named, np.int64).reshape(-1, 2), *blocks])
+    found = _places(ids, pairs[:, 0])
+    pairs, found = pairs[found >= 0], found[found >= 0]
+    order = np.lexsort((pairs[:, 1], found))
+    return Visited(_offsets(found.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
+
+
+def _same(connection: sqlite3.Connection) -> Same:
+    rows = connection.execute("SELECT substr(folded_md5, 1, 8), url_id FROM page WHERE length(folded_md5) >= 8")
+    digests, pages = array("q"), array("q")
+    for digest, page in rows:
+        digests.frombytes(digest)
+        pages.append(page)
+    found = np.frombuffer(digests, np.int64)
+    order = np.argsort(found, kind="stable")
+    return Same(found[order], np.frombuffer(pages, np.int64)[order])
+
+
+def write(folder: Path, book: KeptBook) -> None:
+    """In place of the file before. Raises OSError where nothing can be written."""
+    draft = folder / f"{FILE}.{os.getpid()}.new"
+    try:
+        with draft.open("wb") as out:
+            _write(out, book)
+        draft.replace(folder / FILE)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(out: IO[bytes], book: KeptBook) -> None:
+    arrays = dict(_arrays(book))
+    head = {"version": VERSION, "moment": list(book.moment), "arrays": [(name, values.dtype.str, len(values)) for name, values in arrays.items()]}
+    out.write(json.dumps(head).encode() + b"\n")
+    for values in arrays.values():
+        out.write(b"\0" * (-out.tell() % ALIGNED))
+        values.tofile(out)
+
+
+def _arrays(book: KeptBook) -> Iterator[tuple[str, NDArray[np.generic]]]:
+    for part in (book.links, book.visited, book.same):
+        for field in fields(part):
+            yield field.name, getattr(part, field.name)
+
+
+def opened(folder: Path) -> KeptBook | None:
+    """The book in the folder's file, mapped into memory; None: there is none that this program reads."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            head = json.loads(file.readline())
+            if head["version"] != VERSION:
+                return None
+            place, found = file.tell(), {}
+            for name, said, count in head["arrays"]:
+                place += -place % ALIGNED
+                kind = np.dtype(said)
+                found[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
+                place += count * kind.itemsize
+            links, visited, same = (tuple(found[field.name] for field in fields(part)) for part in (LinkBook, Visited, Same))
+            return KeptBook(Moment(*head["moment"]), LinkBook(*links), Visited(*visited), Same(*same))
+    except (OSError, ValueError, TypeError, KeyError):  # none, of another version, or cut short
+        return None
+
+
+def place_of(book: KeptBook, identity: int) -> int:
+    """Where a URL stands; -1: it was not known then."""
+    return int(_places(book.links.ids, np.array([identity], np.int64))[0])
+
+
+def linking(connection: sqlite3.Connection, book: KeptBook, target: int, most: int) -> tuple[int, list[int]]:
+    """(how many pages link to a URL, the ids of at most so many of them, greatest rank first), what was visited since among them, itself not."""
+    place, links = place_of(book, target), book.links
+    known = links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2) if place >= 0 else np.zeros(0, np.uint32)
+    newer = np.array(_newer(connection, book), np.int64)
+    if len(newer):
+        known = known[~np.isin(links.ids[known], newer)]
+    found = "SELECT DISTINCT l.source FROM link l WHERE l.target = ? AND l.source IN (SELECT value FROM json_each(?))"
+    fresh = [source for (source,) in connection.execute(found, (target, json.dumps(newer.tolist()))) if source != target]
+    known = known[known != place]
+    best = np.lexsort((known, -links.rank[known]))[:most]
+    return len(known) + len(fresh), (fresh + links.ids[known[best]].tolist())[:most]
+
+
+def _newer(connection: sqlite3.Connection, book: KeptBook) -> list[int]:
+    """The ids of what was visited since the book was made."""
+    return [identity for (identity,) in connection.execute("SELECT DISTINCT url_id FROM visit WHERE id > ?", (book.moment.visit,))]
+
+
+def perhaps_same(connection: sqlite3.Connection, book: KeptBook, folded_md5: bytes) -> list[int]:
+    """The ids of pages among which all stand whose folded words have this digest."""
+    digest = np.frombuffer(folded_md5[:8], np.int64)
+    first, end = (int(np.searchsorted(book.same.digests, digest, side)[0]) for side in ("left", "right"))
+    return [*book.same.pages[first:end].tolist(), *_newer(connection, book)]
+
+
+def visits_of(connection: sqlite3.Connection, book: KeptBook, url: Url) -> list[int]:
+    """The numbers of the visits that asked for a URL, ascending."""
+    place, visited = place_of(book, url_id(url)), book.visited
+    known = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
+    newer = connection.execute("SELECT id FROM visit WHERE id > ? AND (url_id = ? OR text = ?) ORDER BY id", (book.moment.visit, url_id(url), url))
+    return [*known, *(number for (number,) in newer)]
