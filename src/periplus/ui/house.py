@@ -12,7 +12,10 @@ from pathlib import Path
 from starlette.requests import Request
 
 from periplus.api.browsing import Browser
+from periplus.api.labelling import Sessions
 from periplus.api.remembered_maps import Maps
+from periplus.api.remembered_surveys import Surveys
+from periplus.api.survey_watching import SurveyWatchers
 from periplus.api.watching import Watchers
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.places import Places
@@ -30,6 +33,9 @@ class House:
     browser: Browser = field(default_factory=Browser)
     watchers: Watchers = field(default_factory=Watchers)
     maps: Maps = field(default_factory=Maps)
+    surveys: Surveys = field(default_factory=Surveys)
+    survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
+    labelling: Sessions = field(default_factory=Sessions)
     parts: dict[str, tuple[float, str]] = field(default_factory=dict)  # of screens that are pushed: when made, and what
     part_lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -53,6 +59,12 @@ def folder_of(request: Request) -> tuple[str, Path]:
     """(name, folder) of the collection in the address. Raises NoCollection."""
     name = request.path_params["name"]
     return name, house_of(request).places.folder(name)
+
+
+def job_word(house: House, folder: Path) -> str:
+    """The collection as a job of this house's queue names it."""
+    full = folder.resolve()
+    return full.name if full.parent == house.places.base.resolve() else str(full)
 
 
 def now() -> float:

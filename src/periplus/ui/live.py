@@ -30,7 +30,7 @@ def live(request: Request) -> Response:
 def _values(request: Request) -> dict[str, object]:
     """What the screen shows; of a collection that waits for its first job no more than that."""
     house, name = house_of(request), request.path_params["name"]
-    job = _job_of(house, name)
+    job = job_of(house, name)
     try:
         folder = house.places.folder(name)
     except NoCollection:
@@ -64,7 +64,7 @@ def _moving(request: Request) -> str:
     return rendering.rendered(request, "live_part.html", _values(request))
 
 
-def _job_of(house: House, name: str) -> Job | None:
+def job_of(house: House, name: str) -> Job | None:
     """The latest job that works on the collection: one that is open, else the last that ended."""
     with house.queue() as queue:
         found = queue.jobs(most=JOBS_LOOKED_AT)
@@ -79,12 +79,12 @@ def works_on(job: Job, name: str, known: Mapping[str, Path]) -> bool:
 def stop(request: Request) -> Response:
     """Has the collection's job store what it has in hand and end."""
     house, name = house_of(request), request.path_params["name"]
-    if not _stopped(house, name):
+    if not stop_jobs(house, name):
         raise UsageError("no job of this queue works on it. A crawl that a terminal began is stopped there, with Ctrl-C.")
     return RedirectResponse(rendering.address(name, "live"), 303)
 
 
-def _stopped(house: House, name: str) -> bool:
+def stop_jobs(house: House, name: str) -> bool:
     known = house.places.collections()
     with house.queue() as queue:
         mine = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if job.state in OPEN and works_on(job, name, known)]
@@ -100,7 +100,7 @@ def resume(request: Request) -> Response:
     order = gone_on(_last_crawl(house, name, folder), form)
     changed = any(form.get(field) for field in ("max_pages", "max_depth", "delay", "exclude"))
     if changed:
-        _stopped(house, name)
+        stop_jobs(house, name)
     with house.queue() as queue:
         queue.add(order, now())
     return RedirectResponse(rendering.address(name, "live"), 303)
