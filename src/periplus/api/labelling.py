@@ -6,21 +6,26 @@ many, from some of these; from all of them when the session ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from periplus.analyse.topic.judging import Judge
 from periplus.analyse.topic.online import learned_on
 from periplus.analyse.topic.training import examples_of, learned
 from periplus.analyse.topic.words import word_counts
-from periplus.api.collection import Collection
+from periplus.api.collection import Collection, open_collection
 from periplus.api.topic_examples import Watch
-from periplus.api.topics import add_label, beginning_of, known_examples, relearned, sample_pages, take_back_label, topic_of
+from periplus.api.topics import add_label, beginning_of, known_examples, relearned, sample_pages, take_back_label, topic_file, topic_of
 from periplus.errors import UsageError
 from periplus.model.topic import Example, Judged, Method, Topic, TopicScores
 from periplus.model.web import Url
 
 POOL = 600  # pages that are asked for: judged anew after each answer, a quarter of a second
+SESSIONS = 4  # that go on at a time, each of some 20 MB
 AT_ONCE = 300  # of the first examples that are learned from after each answer: half a second
 
 
@@ -50,16 +55,18 @@ class Labelling:
         self._given: list[_Page] = []
         self._judge = Judge(self._topic)
         self._asked = -1
+        self._page: Judged | None = None  # that is asked for
         self._again = False  # the last page of the pool was taken back
 
     def least_sure(self) -> Judged | None:
-        """The page to ask for; None: no one is left."""
-        if not self._pool:
-            return None
+        """The page to ask for, the same until it is answered; None: no one is left."""
+        if self._page is not None or not self._pool:
+            return self._page
         chances = self._judge.judge_words(page.counts for page in self._pool)
         self._asked = len(self._pool) - 1 if self._again else int(abs(chances - 0.5).argmin())
         page = self._pool[self._asked]
-        return Judged(Url(page.example.name), page.title, float(chances[self._asked]), beginning_of(page.example.text, page.title))
+        self._page = Judged(Url(page.example.name), page.title, float(chances[self._asked]), beginning_of(page.example.text, page.title))
+        return self._page
 
     def answer(self, positive: bool) -> None:
         """Whether the page asked for belongs to the topic: kept, and learned from."""
@@ -79,7 +86,7 @@ class Labelling:
         take_back_label(self._folder, self._name, page.example.name)
         self._pool.append(page)
         self.answers -= 1
-        self._again = True
+        self._again, self._page = True, None
         self._topic = self._anew() if self._given else topic_of(self._folder, self._name)
         self._judge = Judge(self._topic)
 
@@ -103,7 +110,7 @@ class Labelling:
         self._asked_for()
 
     def _asked_for(self) -> _Page:
-        self._again = False
+        self._again, self._page = False, None
         return self._pool.pop(self._asked)
 
     def finish(self, kept: Collection) -> Topic:
@@ -120,3 +127,26 @@ class Labelling:
         if not examples.labels.any() or examples.labels.all():  # every n-th of them was of one kind
             examples = examples_of([*first, *given])
         return learned(self._name, examples, [page.counts for page in self._pool], self._topic.method).topic
+
+
+class Sessions:
+    """Sessions that go on, for whoever asks by and by: one a topic, at most SESSIONS, the oldest ends for a new one. For many threads."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[tuple[Path, str], tuple[int, Labelling]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def of(self, folder: Path, name: str) -> Iterator[Labelling]:
+        """The topic's session, for nobody else meanwhile; a new one where there is none, or the topic was learned anew since. Raises UsageError."""
+        key, file = (folder.resolve(), name), topic_file(folder, name)
+        with self._lock:
+            stamp = file.stat().st_mtime_ns if file.exists() else 0
+            known = self._open.get(key)
+            if known is None or known[0] != stamp:
+                with open_collection(folder) as kept:
+                    self._open[key] = known = stamp, Labelling(kept, name)
+            self._open.move_to_end(key)
+            while len(self._open) > SESSIONS:
+                self._open.popitem(last=False)
+            yield known[1]
