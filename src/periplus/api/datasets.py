@@ -10,7 +10,7 @@ import numpy as np
 
 from periplus.errors import StoreError
 from periplus.model.dataset import TABLES, Block, Coded, Manifest, TableNote
-from periplus.present.dataset_files import abandoned, begin, finish, write_table
+from periplus.present.dataset_files import begin, drop, finish, write_table
 from periplus.settings import VERSION
 from periplus.store.sqlite import dataset_rows, reading, runs
 from periplus.store.sqlite.dataset_rows import Numbers
@@ -30,10 +30,12 @@ def export_dataset(folder: Path, into: Path, now: float, *, with_texts: bool = F
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         begin(into)
         try:
-            with abandoned(into):
+            with contextlib.ExitStack() as stack:
+                stack.callback(drop, into)
                 tables = tuple(_tables(connection, into, with_texts, watch))
                 manifest = Manifest("collection", VERSION, now, _inputs(folder, connection), {"texts": with_texts}, tables)
                 finish(into, manifest)
+                stack.pop_all()
         except OSError as error:
             raise StoreError(f"{into} cannot be written: {error.strerror or error}. Is the disk full?") from error
         return manifest

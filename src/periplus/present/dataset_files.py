@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +30,7 @@ def begin(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if strange := sorted(path.name for path in folder.iterdir() if path.name not in TABLES):
             raise UsageError(f"{folder} is not empty: it holds {strange[0]}. Choose another folder.")
-        for name in TABLES:
-            shutil.rmtree(folder / name, ignore_errors=True)
+        drop(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from None
 
@@ -69,15 +67,10 @@ def finish(folder: Path, manifest: Manifest) -> None:
     draft.replace(folder / MANIFEST)
 
 
-@contextlib.contextmanager
-def abandoned(folder: Path) -> Iterator[None]:
-    """Deletes the unfinished tables in folder when something raises."""
-    try:
-        yield
-    except BaseException:
-        for name in TABLES:
-            shutil.rmtree(folder / name, ignore_errors=True)
-        raise
+def drop(folder: Path) -> None:
+    """Deletes unfinished tables."""
+    for name in TABLES:
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _cut(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

@@ -80,14 +80,11 @@ class SegmentWriter:
         if not self._held:
             return
         data, self._held = bytes(self._held), bytearray()
-        segment, at = self._segment, self._written
-        self._segment = "" if not self._shelf.appends else segment
-        try:
-            self._shelf.write(segment, data, at)
-        except BaseException:
-            self._segment = ""
-            raise
+        segment, self._segment = self._segment, ""  # should the writing fail, the next append begins another
+        self._shelf.write(segment, data, self._written)
         self._written += len(data)
+        if self._shelf.appends:
+            self._segment = segment
 
     def _begin(self) -> None:
         self._number += 1
