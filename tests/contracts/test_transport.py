@@ -324,3 +324,25 @@ def test_public_addresses_are_public(address):
 @pytest.mark.parametrize("address", ["224.0.0.1", "255.255.255.255", "2002:7f00:1::", "fe80::1%eth0", "2001:db8::1", "192.0.2.1", "ff02::1"])
 def test_what_is_not_of_the_public_internet_is_private(address):
     assert is_private(address)
+
+
+def test_what_a_stopped_process_could_not_send_in_time_is_not_sent(server, opened):
+    """Its host may be another worker's by then."""
+    transport, leapt = opened(server.resolve), []
+    real = transport._clock
+
+    class Stopped:
+        now = staticmethod(real.now)
+
+        @staticmethod
+        def monotonic():
+            return real.monotonic() + sum(leapt)
+
+    transport._clock = Stopped()
+    assert carry(transport, server.url("a.test", "/good.html?before"))[0].status == 200
+    transport.start(Request(server.url("a.test", "/good.html?late")))
+    leapt.append(30.0)
+    (late,) = transport.wait(1.0)
+    assert (late.cause, late.status, late.detail) == (Cause.TIMEOUT, 0, "not sent in time")
+    assert carry(transport, server.url("a.test", "/good.html?after"))[0].status == 200
+    assert server.log.count("/good.html?late") == 0

@@ -68,6 +68,14 @@ class HeldHost:
         self.in_hand.difference_update((task.layer, task.seq) for task in self.tasks)
         self.tasks.clear()
 
+    def take_back(self, request: Request) -> None:
+        """A request that was not started after all: it is the next again."""
+        if (task := self.flying.pop(request, None)) is not None:
+            self.tasks.appendleft(task)
+        else:
+            self.side.appendleft(request)
+            self.side_in_flight = False
+
     def state(self, now: float, *, release: bool = False) -> HostState:
         """For the store. now: monotonic."""
         pace = self.pace

@@ -284,6 +284,7 @@ class CurlTransport:
         self._patrol_at = 0.0
         self._idle: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
+        self._fresh: list[_Slot] = []  # started, and not yet handed to the network
         self._done: list[Response] = []
 
     @property
@@ -295,6 +296,7 @@ class CurlTransport:
         slot.begin(request, self._clock)
         self._busy[slot.easy] = slot
         self._multi.add_handle(slot.easy)
+        self._fresh.append(slot)
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         deadline = self._clock.monotonic() + timeout_s
@@ -315,6 +317,7 @@ class CurlTransport:
     def _turn(self, pause_s: float) -> None:
         """One round: wait for sockets, let libcurl act, collect what finished."""
         events = self._selector.select(pause_s)
+        self._withdraw_belated()
         for key, mask in events:
             bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (pycurl.CSELECT_OUT if mask & selectors.EVENT_WRITE else 0)
             self._multi.socket_action(key.fd, bits)
@@ -326,6 +329,17 @@ class CurlTransport:
         if now >= self._patrol_at:
             self._patrol_at = now + PATROL_S
             self._patrol(now)
+
+    def _withdraw_belated(self) -> None:
+        """Ends what nobody may send any longer: this process was stopped after it was started, and its host may be another's by now.
+
+        What was handed over before is under libcurl's own time limits.
+        """
+        fresh, self._fresh = self._fresh, []
+        oldest = self._clock.monotonic() - self._wire.limits.total_timeout_s
+        for slot in fresh:
+            if slot.start_mono < oldest:
+                self._end(slot, pycurl.E_OPERATION_TIMEDOUT, "not sent in time")
 
     def _collect(self) -> None:
         more = 1

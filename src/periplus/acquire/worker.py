@@ -203,11 +203,6 @@ class Worker:
         most = self._manners.per_host if host.mine else 1
         if host.leaving or host.in_flight >= most or host.side_in_flight:
             return  # its turn comes when something of it ends
-        if now + self._settings.limits.total_timeout_s > self._lease_end:
-            self._commit_now = True  # renews the lease
-            host.pace = suspended(host.pace, now + TICK_S, "lease")
-            self._schedule(host)
-            return
         if host.pace.delay_s and host.uncommitted and host.uncommitted + host.in_flight >= most:
             self._commit()  # so that a kill costs a host no more pages than it may have under way; without a delay, speed counts more
             if self._held.get(host.lease.host_id) is not host:
@@ -218,6 +213,13 @@ class Worker:
                 self._abandon(host)
             elif not host.dry or host.pace.not_before > now:
                 self._schedule(host)
+            return
+        now = self._clock.monotonic()  # storing may have taken long; and a process that was stopped knows of it by this alone
+        if now + self._settings.limits.total_timeout_s > self._lease_end:
+            host.take_back(request)
+            self._commit_now = True  # renews the lease, or tells that it is lost
+            host.pace = suspended(host.pace, now + TICK_S, "lease")
+            self._schedule(host)
             return
         self._transport.start(request)
         host.pace = started(host.pace, now)
@@ -265,11 +267,10 @@ class Worker:
         host.dry = True
         if later_s is not None:
             host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "layer")
+        elif host.in_flight == 0 and host.uncommitted:
+            self._commit_now = True
         elif host.in_flight == 0:
-            if host.uncommitted:
-                self._commit_now = True
-            else:
-                self._release([host])
+            self._release([host])
         return False
 
     def _put_off(self, host: HeldHost, task: Task, ruling: Skipped) -> None:
@@ -279,10 +280,9 @@ class Worker:
 
     def _abandon(self, host: HeldHost) -> None:
         """A host that is given up: what waits for it is dropped, once what is under way has ended."""
-        if host.in_flight:
-            return
-        self._commit_now = True
-        log.warning("host=%s given_up=%s why=%s", host.lease.host, host.down, host.pace.waits_for)
+        if not host.in_flight:
+            self._commit_now = True
+            log.warning("host=%s given_up=%s why=%s", host.lease.host, host.down, host.pace.waits_for)
 
     # answers ---------------------------------------------------------------------------------------------------------
 
