@@ -17,7 +17,7 @@ from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Errand, Family
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import clock_turned_back, schema
 from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
@@ -48,6 +48,7 @@ class SqliteCrawlStore:
         self._pages = PageWriter(self._connection, keeping, History(self._connection, run_id))
         self._ledger = Ledger(self._connection, run_id, self._pages)
         self.budget_spent = False
+        self._latest = 0.0  # the latest time that this store was told of
         self._is_refresh = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone() == ("refresh",)
 
     # workers ---------------------------------------------------------------------------------------------------------
@@ -85,6 +86,9 @@ class SqliteCrawlStore:
     # leases ----------------------------------------------------------------------------------------------------------
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        if now < self._latest - clock_turned_back.NOTICED_S:
+            self._follow_the_clock(now)
+        self._latest = max(now, self._latest)
         if fallen := self._fallen(now):  # here, for whoever waits for a dead worker's hosts never comes to lease
             with self._transaction():
                 self._bury(fallen, now)
@@ -94,6 +98,14 @@ class SqliteCrawlStore:
         )
         rows = self._connection.execute(find, (now, now + horizon_s, most))
         return [ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait)) for i, key, site, pending, fetched, wait in rows]
+
+    def _follow_the_clock(self, now: float) -> None:
+        """The clock was set back. Of several workers one moves what is kept: then the last renewal of a lease lies no longer in the future."""
+        back_s, self._latest = self._latest - now, now
+        with self._transaction():
+            renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
+            if renewed is not None and renewed - self._keeping.lease_s - now > back_s / 2:
+                clock_turned_back.follow(self._connection, back_s, now)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []

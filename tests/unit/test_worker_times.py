@@ -1,0 +1,203 @@
+"""What does a worker do when time does not pass as it should? It is stopped for longer than its lease; the clock is set forward and back."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import judge
+from contracts.crawl_values import batch, candidate, state
+from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.aliases import Aliases
+from periplus.acquire.crew import Crew
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.worker import Worker
+from periplus.model.visit import Purpose, Request
+from periplus.model.web import Url
+from periplus.schedule.order import SiteTurns
+from periplus.schedule.traps import TrapWatch
+from periplus.settings import Settings, settings_from
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.hosts import host_name
+from periplus.urls.scope import site_scope
+
+HOSTS, PAGES, LEASE_S, LIMIT_S, DELAY_S = 3, 25, 60.0, 20.0, 0.5
+STARTS = [Url(f"http://s{number}.test/0") for number in range(HOSTS)]
+HOUR_S, DAY_S = 3600.0, 86_400.0
+
+
+@dataclass
+class SkewedClock(FakeClock):
+    """Its time of day is set forward and back; its seconds are as long as ever."""
+
+    skew_s: float = 0.0
+
+    def now(self) -> float:
+        return self.seconds + self.skew_s
+
+
+def answer(request: Request) -> Scripted:
+    if request.purpose is not Purpose.PAGE:
+        return Scripted(status=404)
+    number = int(request.url.rpartition("/")[2])
+    links = "".join(f'<a href="/{page}">{page}</a>' for page in range(number, min(number + 4, PAGES)))
+    return Scripted(f"<html><body>{links}<p>words of {request.url}".encode())
+
+
+class Meddling:
+    """A store all of whose answers may come late: what the test does to time, it does before or after them."""
+
+    def __init__(self, store: SqliteCrawlStore, meddle) -> None:
+        self._store, self._meddle = store, meddle
+
+    def __getattr__(self, name: str):
+        found = getattr(self._store, name)
+        if not callable(found):
+            return found
+
+        def call(*args, **more):
+            self._meddle("before " + name)
+            result = found(*args, **more)
+            self._meddle("after " + name)
+            return result
+
+        return call
+
+
+@dataclass
+class WatchedTransport(FakeTransport):
+    """Notes how old the last proof of a lease was when each request started."""
+
+    proof: list[float] = None
+    ages: list[float] = None
+
+    def start(self, request: Request) -> None:
+        self.ages.append(self.clock.monotonic() - self.proof[-1])
+        super().start(request)
+
+
+def settings() -> Settings:
+    return settings_from({"lease_s": LEASE_S, "total_timeout_s": LIMIT_S, "sitemaps": False, "trap_window": 0, "delay_s": DELAY_S})
+
+
+def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000) -> WatchedTransport:
+    """A crawl of all pages by one worker, in as much time as it takes; meddle(place) is called at each turn of the store.
+
+    turns: looks at whether to stop, after which it is told to.
+    """
+    chosen, proof = settings(), [clock.monotonic()]
+    if not schema.exists(folder):
+        schema.create(folder)
+    run_id = runs.begin_run(folder, "crawl", STARTS, chosen, clock.now())
+    store = SqliteCrawlStore(folder, run_id, chosen.budget, chosen.keeping)
+
+    def watched(place: str) -> None:
+        if place in ("before commit", "before join"):
+            proof.append(clock.monotonic())
+        meddle(place)
+
+    scope = site_scope(STARTS, chosen.scope)
+    store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
+    transport = WatchedTransport(clock, answer, proof=proof, ages=[])
+    sense = lambda records: TrapWatch(0, records)  # noqa: E731
+    crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases())
+    began, looks = clock.monotonic(), itertools.count()
+    Worker(crew, chosen).run(lambda: next(looks) > turns)
+    transport.took_s = clock.monotonic() - began
+    runs.end_run(folder, run_id, "done", "", clock.now())
+    ask = store._connection.execute
+    assert judge.unsound(lambda select: ask(select).fetchall(), judge.ALWAYS) == []
+    assert turns < 1_000 or ask("SELECT reason, count(*) FROM url GROUP BY 1").fetchall() == [("ok", HOSTS * PAGES)]
+    store.close()
+    return transport
+
+
+def read(folder: Path, select: str) -> list[tuple]:
+    with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
+        return connection.execute(select).fetchall()
+
+
+def gaps(transport: FakeTransport) -> list[float]:
+    """Seconds between the starts of two requests to a host, on the clock that nobody sets."""
+    times: dict[str, list[float]] = {}
+    for when, request in transport.started:
+        times.setdefault(host_name(request.url), []).append(when)
+    return [later - earlier for ones in times.values() for earlier, later in itertools.pairwise(ones)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over(tmp_path: Path, seed: int) -> None:
+    """Stopped at random moments for up to twice its lease. A request starts only while the last proof of its lease leaves it time to end."""
+    rng, clock = random.Random(seed), FakeClock()
+
+    def stop(place: str) -> None:
+        if rng.random() < 0.03:
+            clock.seconds += rng.choice((1.0, LEASE_S * 0.7, LEASE_S * 1.75))
+
+    transport = crawled(tmp_path, clock, stop)
+    assert max(transport.ages) <= LEASE_S - LIMIT_S
+    assert min(gaps(transport)) >= DELAY_S - 1e-6
+
+
+@pytest.mark.parametrize("leap_s", [-DAY_S, -HOUR_S, -5.0, 5.0, HOUR_S, 30 * DAY_S])
+def test_a_clock_that_is_set_costs_no_page_no_manners_and_little_time(tmp_path: Path, leap_s: float) -> None:
+    """Once in the middle of the crawl, by a user, by a server of time, or because the machine slept."""
+    calm = crawled(tmp_path / "calm", FakeClock(), lambda place: None)
+    clock, calls = SkewedClock(), itertools.count()
+
+    def leap(place: str) -> None:
+        if next(calls) == 150:
+            clock.skew_s += leap_s
+
+    transport = crawled(tmp_path / "leapt", clock, leap)
+    assert min(gaps(transport)) >= DELAY_S - 1e-6
+    assert len(transport.started) <= len(calm.started) + HOSTS * (1 + HOSTS), "a few are asked again, robots.txt among them"
+    assert transport.took_s <= calm.took_s + 2 * LEASE_S
+
+
+@pytest.mark.parametrize("leap_s", [-10 * DAY_S, -HOUR_S, HOUR_S, 30 * DAY_S])
+def test_a_clock_that_was_set_between_two_runs_keeps_nobody_waiting(tmp_path: Path, leap_s: float) -> None:
+    """When a host may be asked next is kept by the time of day: a time that lies too far ahead is none that we gave."""
+    clock = SkewedClock()
+    crawled(tmp_path, clock, lambda place: None, turns=20)
+    assert len(read(tmp_path, "SELECT id FROM url WHERE reason = 'waiting'")) > HOSTS
+    clock.skew_s += leap_s
+    clock.seconds += 1.0
+    assert crawled(tmp_path, clock, lambda place: None).took_s < 60.0
+
+
+def test_a_clock_that_was_set_back_keeps_no_free_host_waiting_and_cuts_no_wait_short(tmp_path: Path) -> None:
+    """Two workers' stores: the one that sees it first moves what is kept, the other leaves it alone."""
+    schema.create(tmp_path)
+    run_id = runs.begin_run(tmp_path, "crawl", STARTS, settings(), 0.0)
+    one, other = (SqliteCrawlStore(tmp_path, run_id, settings().budget, settings().keeping) for _ in range(2))
+    one.offer([candidate(url) for url in STARTS], (), 5.0)
+    names = [store.join(os.getpid(), 100_000.0) for store in (one, other)]
+    leases = one.lease(names[0], [host.host_id for host in one.ready(9, 0.0, 100_000.0)], 100_000.0)
+    one.commit(names[0], batch(hosts=[state(lease, 30.0) for lease in leases]), 100_001.0)
+    other.commit(names[1], batch(), 100_001.0)
+    assert (one.ready(9, 0.0, 100_001.0), other.ready(9, 0.0, 100_001.5)) == ([], [])
+    for store in (one, other):
+        assert store.ready(9, 0.0, 50_002.0) == []
+        assert store.ready(9, 0.0, 50_029.0) == []
+    for store in (one, other):
+        assert len(store.ready(9, 0.0, 50_032.0)) == HOSTS
+        store.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_clock_that_is_set_all_the_time_ends_no_crawl(tmp_path: Path, seed: int) -> None:
+    rng, clock = random.Random(seed), SkewedClock()
+
+    def leap(place: str) -> None:
+        if rng.random() < 0.05:
+            clock.skew_s = rng.uniform(-DAY_S, DAY_S)
+
+    assert min(gaps(crawled(tmp_path, clock, leap))) >= DELAY_S - 1e-6
