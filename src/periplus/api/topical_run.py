@@ -12,6 +12,7 @@ from pathlib import Path
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.harvest import HarvestPoint, is_due, note_harvest
 from periplus.api.rules import apply_rules, rules_text
 from periplus.api.topic_examples import text_of_page
 from periplus.api.topical_frontier import WINDOW, Gathered, Judge, Reader, Said, TopicalFrontier
@@ -91,6 +92,7 @@ class _Run:
         self._engine = _engine_order(order)
         self._territory = site_scope(order.seeds, self._engine.settings.scope)
         self._why = ""
+        self._noted = 0  # pages, when the harvest was noted last
 
     def run(self) -> TopicalEnd:
         clock, folder, began = SystemClock(), self._order.folder, time.monotonic()
@@ -114,6 +116,7 @@ class _Run:
         first = f"{self._order.seeds[0]}: {reason}" + (f" ({rule})" if rule else "")
         state, said = judged(counts, waiting, self._why or note or self._spent_note(), first)
         runs.end_run(folder, run_id, state, said or "nothing is left to fetch", clock.now())
+        self._note(self._frontier.gathered)
         end = CrawlEnd(run_id, state, said or "nothing is left to fetch", counts, time.monotonic() - began, went_on)
         return TopicalEnd(end, self._frontier.gathered, recall)
 
@@ -133,11 +136,17 @@ class _Run:
 
     def _tick(self, progress: Progress) -> bool:
         gathered, least = self._frontier.gathered, self._order.least_harvest
+        if is_due(gathered.pages, self._noted):
+            self._note(gathered)
         if self._watch(Standing(progress, gathered)):
             return True
         if self._frontier.spent >= WINDOW and gathered.lately < least:
             self._why = f"of the last {len(gathered.last)} pages {gathered.lately:.1%} were relevant, fewer than {least:.1%}"
         return bool(self._why)
+
+    def _note(self, gathered: Gathered) -> None:
+        self._noted = gathered.pages
+        note_harvest(self._order.folder, self._order.topic, HarvestPoint(SystemClock().now(), gathered.pages, gathered.relevant, gathered.lately))
 
     def _spent_note(self) -> str:
         return f"max-pages {self._frontier.pages} are fetched" if self._frontier.budget_spent else ""

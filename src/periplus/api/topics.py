@@ -117,7 +117,7 @@ def remove_topic(folder: Path, name: str) -> list[Path]:
     """Deletes a topic with its examples and labels; says which files. Raises UsageError for one that is not known."""
     topic_of(folder, name)
     file = topic_file(folder, name)
-    files = [one for one in (*_files(file), file.with_suffix(".judged.jsonl")) if one.exists()]
+    files = [one for one in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl")) if one.exists()]
     for file in files:
         file.unlink()
     return files
