@@ -42,6 +42,7 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
     },
     "Take along": {
         "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
+        "delete": ("periplus.cli.delete", "Delete pages, a site, a run or a whole collection; says first what goes."),
         "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
     },
     "Run": {

@@ -21,7 +21,7 @@ from periplus.model.job import PIPES, Job, JobOrder, JobProgress, JobState
 from periplus.model.ports import Clock
 from periplus.store.sqlite.job_queue import JobQueue
 
-KINDS = ("crawl", "refresh", "check", "map", "report", "export", "index", "template", "survey", "topic", "stories", "influence", "portal")
+KINDS = ("crawl", "refresh", "check", "map", "report", "export", "index", "template", "survey", "topic", "stories", "influence", "portal", "delete")
 LEASE_S = 30.0  # a runner that says nothing for so long is dead
 LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     REDIRECT = "redirect"  # leads to another URL
     ALIAS = "alias"  # another address of a page, by a rule or as learned
     SCHEME = "scheme"  # mailto:, javascript: and other schemes that no crawler fetches
+    DELETED = "deleted"  # the user deleted its page; links to it stay, and it is not asked for until it is named as a start
     # invalid
     NOT_FOUND = "not-found"  # 404, 410
     CLIENT_ERROR = "client-error"  # another 4xx
@@ -68,7 +69,7 @@ class Reason(StrEnum):
 
 _STATE_OF = {
     State.INDEXED: ("OK", "TRUNCATED", "OTHER_MEDIA"),
-    State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "ALIAS", "SCHEME"),
+    State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
     State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
 STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {Reason[name]: state for state, names in _STATE_OF.items() for name in names}

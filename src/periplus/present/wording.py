@@ -39,6 +39,7 @@ REASON_WORDS = {
     Reason.REDIRECT: "redirects elsewhere",
     Reason.ALIAS: "another address of a page",
     Reason.SCHEME: "not a web address",
+    Reason.DELETED: "deleted by hand",
     Reason.NOT_FOUND: "not found",
     Reason.CLIENT_ERROR: "request rejected",
     Reason.SERVER_ERROR: "server error",

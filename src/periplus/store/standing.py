@@ -13,7 +13,7 @@ from periplus.model.web import Url, UrlId
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
 RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
 NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
-REOPENED = RAISED | NEVER_ASKED  # a new run may set these waiting
+REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED}  # a new run may set these waiting; what was deleted, only by naming it
 RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
 RIVAL_WAIT_S = 2.0  # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
 BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again

@@ -26,7 +26,7 @@ from periplus.urls.hosts import host_key
 from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
 
-FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value})  # no pages of ours: rules leave them alone
+FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})  # no pages of ours: rules leave them alone
 FETCHED = frozenset({Reason.OK.value, Reason.TRUNCATED.value, Reason.NOINDEX.value, Reason.OTHER_MEDIA.value})
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})  # and so is the page's one URL
 NO_LAYER = 2_000_000_000  # in place of a layer: no link had led to the page; greater than any, for layers are undone to the greatest

@@ -1,0 +1,120 @@
+"""How is something deleted from a collection, or a whole collection, so that it is known beforehand what goes and search knows afterwards?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from periplus.errors import StoreError, UsageError
+from periplus.model.deletion import Deletion, DeletionPlan
+from periplus.model.web import Url
+from periplus.search.index import IndexBusy, read_state
+from periplus.store.sqlite import changes, deleting, reading, runs, schema
+from periplus.store.sqlite.deleting import Watch
+from periplus.store.sqlite.doomed import BATCH
+from periplus.urls.canonical import url_id
+
+__all__ = ["BATCH", "Deletion", "DeletionPlan", "FolderPlan", "Watch", "delete", "folder_plan", "pages_wish", "plan", "remove_collection"]
+
+
+def pages_wish(urls: tuple[Url, ...], folder: Path) -> Deletion:
+    """The wish to delete these pages. Raises UsageError for one that the collection does not know."""
+    ids = tuple(map(url_id, urls))
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        known = deleting.texts_of(connection, ids)
+    if unknown := next((url for url in urls if url not in known), None):
+        raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists what it knows")
+    return Deletion(ids)
+
+
+def plan(folder: Path, wish: Deletion) -> DeletionPlan:
+    """What a deletion would take; nothing is changed. Raises UsageError, NoCollection, StoreError."""
+    _check(folder, wish)
+    with reading.reading():
+        return deleting.planned(folder, wish)
+
+
+def delete(folder: Path, wish: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False) -> DeletionPlan:
+    """Deletes; the search index forgets the pages at once. watch: called after each some thousand URLs, True stops: what is done stays done.
+    Raises UsageError, NoCollection, and StoreError while a crawl is at work."""
+    with _nobody_crawls(folder):
+        _check(folder, wish)
+        done = deleting.delete(folder, wish, watch)
+        _tell_index(folder)
+        if shrink:
+            deleting.shrink(folder)
+    return done
+
+
+def _check(folder: Path, wish: Deletion) -> None:
+    if not (wish.pages or wish.site is not None or wish.run):
+        raise UsageError("nothing was chosen: name pages, a site or a run")
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        records = runs.run_records(connection)
+    if wish.run and [record.id for record in records] == [wish.run]:
+        raise UsageError("the collection has no other run: delete the whole collection, or single pages")
+
+
+@contextlib.contextmanager
+def _nobody_crawls(folder: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as held:
+        if not schema.exists(folder):
+            schema.connect(folder)  # says so
+        try:
+            held.enter_context(runs.only_crawl(folder))
+        except StoreError:
+            raise StoreError(f"a crawl is at work on {folder}: nothing is deleted meanwhile. Stop it or wait for its end, then delete.") from None
+        yield
+
+
+def _tell_index(folder: Path) -> None:
+    """The pages leave the index, if there is one. Where another process is indexing it sees them go; ranks follow with the next search."""
+    from periplus.api.following import FOLLOWER, Follower
+
+    with contextlib.closing(reading.connect(folder)) as connection:
+        followed = changes.place_of(connection, FOLLOWER) is not None
+    if followed and read_state(folder) is not None:
+        with contextlib.suppress(IndexBusy), Follower(folder) as follower:
+            while follower.step():
+                pass
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPlan:
+    """What goes with a whole collection. names: of what lies in its folder, files that others put there too; name: to be typed."""
+
+    name: str
+    names: tuple[str, ...]
+    files: int
+    size_bytes: int
+
+
+def folder_plan(folder: Path) -> FolderPlan:
+    """Raises NoCollection, UsageError for a folder that is another's by a symbolic link."""
+    if not schema.exists(folder):
+        schema.connect(folder).close()  # says that there is none
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a symbolic link: name the folder that it leads to, {folder.resolve()}")
+    sizes = [(Path(place) / name).lstat().st_size for place, _, files in os.walk(folder) for name in files]
+    return FolderPlan(folder.resolve().name, tuple(sorted(path.name for path in folder.iterdir())), len(sizes), sum(sizes))
+
+
+def remove_collection(folder: Path, typed: str) -> FolderPlan:
+    """Removes a collection's folder with all that is in it. typed: its name, with or without `.periplus`.
+    Raises UsageError for another name, StoreError while a crawl is at work or where it cannot be removed."""
+    found = folder_plan(folder)
+    if typed not in (found.name, found.name.removesuffix(".periplus")):
+        raise UsageError(f"nothing was deleted: type the collection's name, {found.name}, not {typed[:100]!r}")
+    with _nobody_crawls(folder):
+        place = folder.resolve()
+        doomed = place.with_name(f".{place.name}.{os.getpid()}.deleted")
+        try:
+            place.rename(doomed)  # at once: nobody meets half of it
+            shutil.rmtree(doomed)
+        except OSError as error:
+            raise StoreError(f"{folder} could not be removed whole: {error}") from error
+    return found

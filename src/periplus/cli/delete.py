@@ -1,0 +1,138 @@
+"""`periplus delete`: says what goes, asks, and deletes: pages, a site, a run, or a whole collection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.crawl import INTERRUPTED, StopOnSignal
+from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.cli.progress import say
+from periplus.cli.runner_link import RunnerLink
+from periplus.errors import UsageError
+from periplus.model.job import JobProgress
+
+if TYPE_CHECKING:
+    from periplus.model.deletion import Deletion, DeletionPlan
+
+
+@click.command()
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+@collection_option
+@click.option("-i", "--input", "listed", type=click.File("r", encoding="utf-8"), help="Pages to delete, one URL a line; - for stdin.")
+@click.option("--site", default="", metavar="SITE", help="All of a site: its pages, what was asked of it, and what was learned of it.")
+@click.option("--run", "run_id", type=click.IntRange(0), default=0, metavar="RUN", help="A run: its record, and the pages that no other run fetched.")
+@click.option("--keep-pages", is_flag=True, help="With --run: only the record; its pages stay.")
+@click.option("--links-to/--keep-links-to", "links_to", default=False, help="Whether other pages' links to what is deleted go too.  [default: they stay]")
+@click.option("--again", is_flag=True, help="What others link to waits to be fetched again; else it is left alone until a crawl names it.")
+@click.option("--everything", metavar="NAME", default="", help="The whole collection with its folder; NAME is the folder's name, to be sure.")
+@click.option("--shrink", is_flag=True, help="Give the space back to the disk: writes the file anew.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+    """Delete pages, a site, a run or a whole collection.
+
+    First says what goes: pages, visits, links, bodies, texts, marks, entries of the index, bytes. Then it is as if they had never been
+    there, and overwritten in the file. Nothing is deleted while a crawl is at work. Interrupted, what is done stays done: the same
+    command does the rest.
+
+    \b
+    periplus delete https://example.org/private/a
+    periplus pages --status 404 -f csv | tail -n +2 | cut -d, -f1 | periplus delete -i - --dry-run
+    periplus delete --site ads.example.net --links-to
+    periplus delete --run 3
+    periplus delete --everything example.org.periplus -c example.org.periplus
+    """
+    from periplus.api import deleting
+
+    folder = found_collection(collection)
+    if flags["everything"]:
+        _remove(folder, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
+        return
+    wish = _wish(folder, urls, flags)
+    plan = deleting.plan(folder, wish)
+    with opened(output, exact=format == "json") as out:
+        if format == "json":
+            out.write(json.dumps({"wish": _words(wish), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n")
+        else:
+            out.writelines(line + "\n" for line in lines(plan, wish))
+    if flags["dry_run"] or plan.is_empty:
+        return
+    if not flags["yes"] and not _agreed():
+        say("Nothing was deleted.")
+        sys.exit(1)
+    stopping, link = StopOnSignal(), RunnerLink()
+
+    def watch(done: int, total: int) -> bool:
+        link.tell(JobProgress(done, total, "deleting"))
+        if done < total:
+            say(f"{done:,} of {total:,} addresses deleted")
+        return stopping.asked
+
+    deleting.delete(folder, wish, watch, shrink=flags["shrink"])
+    if stopping.asked:
+        say("Stopped. What is deleted is deleted; the same command deletes the rest.")
+        sys.exit(INTERRUPTED)
+    say("Deleted.")
+
+
+def _wish(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletion:
+    from periplus.api import deleting
+    from periplus.model.deletion import Deletion
+    from periplus.model.web import SiteKey
+    from periplus.urls.canonical import canonical
+
+    named = [*urls, *(flags["listed"] or ())]
+    pages = tuple(dict.fromkeys(canonical(line.strip().strip('"')) for line in named if line.strip()))
+    wish = deleting.pages_wish(pages, folder) if pages else Deletion()
+    site = SiteKey(flags["site"]) if flags["site"] else None
+    if flags["keep_pages"] and not flags["run_id"]:
+        raise UsageError("--keep-pages goes with --run")
+    return replace(wish, site=site, run=flags["run_id"], links_to=flags["links_to"], again=flags["again"], run_pages=not flags["keep_pages"])
+
+
+def _words(wish: Deletion) -> dict[str, object]:
+    return asdict(wish) | {"pages": len(wish.pages)}
+
+
+def lines(plan: DeletionPlan, wish: Deletion) -> Iterator[str]:
+    """What goes, a line each; what there is none of is left out."""
+    from periplus.present.deletion_text import told
+
+    if plan.is_empty:
+        yield "There is nothing to delete."
+        return
+    yield "This goes:"
+    yield from (f"  {line}" for line in told(plan, wish).goes)
+    if stays := told(plan, wish).stays:
+        yield "This stays:"
+        yield from (f"  {line}" for line in stays)
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody is here to ask: --yes deletes without asking, --dry-run only says what would go")
+    return click.confirm("Delete it?", err=True)
+
+
+def _remove(folder: Path, name: str, *, yes: bool, dry_run: bool) -> None:
+    from periplus.api import deleting
+    from periplus.present.wording import count_of, size
+
+    plan = deleting.folder_plan(folder)
+    click.echo(f"The whole folder {folder} goes: {count_of(plan.files, 'file')}, {size(plan.size_bytes)}: {', '.join(plan.names)}")
+    if dry_run:
+        return
+    if not yes and not _agreed():
+        say("Nothing was deleted.")
+        sys.exit(1)
+    deleting.remove_collection(folder, name)
+    say("Deleted.")

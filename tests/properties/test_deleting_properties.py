@@ -1,0 +1,76 @@
+"""After a deletion a collection is as if it had never had the pages."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deleted import content, sound
+from periplus.api import deleting
+from periplus.model.deletion import Deletion
+from periplus.store.sqlite import doomed, runs
+from periplus.urls.canonical import canonical, url_id
+from stored import Answer, page, stored
+
+START = "https://a.org/"
+NAMES = [START, *(f"https://{host}.org/{number}" for host in ("a", "b") for number in range(5))]
+OUTSIDE = [f"https://{host}.net/{number}" for host in ("x", "y") for number in range(2)]
+WEBS = st.fixed_dictionaries({
+    name: st.one_of(
+        st.lists(st.sampled_from(NAMES + OUTSIDE), max_size=6, unique=True).map(tuple),  # a page's links
+        st.sampled_from([404, 500, 0]),
+        st.sampled_from(NAMES),  # a redirect's target
+    )
+    for name in NAMES
+})  # fmt: skip
+
+
+def answers_of(web: Mapping[str, object]) -> dict[str, Answer]:
+    """Pages with equal links say the same, so that they share one body."""
+    found: dict[str, Answer] = {}
+    for name, said in web.items():
+        found[name] = page("Same", *said) if isinstance(said, tuple) else said  # type: ignore[assignment]
+    return found
+
+
+@settings(max_examples=30)
+@given(WEBS, st.sets(st.sampled_from(NAMES[1:])), st.sampled_from([1, 3, 1000]), st.booleans())
+def test_a_deletion_leaves_what_never_having_had_the_pages_leaves(web, chosen, batch, links_to) -> None:
+    """Batches of one URL, of three, of all. With links to the pages kept, for they tell that the addresses wait."""
+    answers = answers_of(web)
+    with tempfile.TemporaryDirectory() as place:
+        starts = [START, "https://b.org/0"]
+        whole = stored(Path(place) / "whole", answers, starts)
+        never = stored(Path(place) / "never", {name: answer for name, answer in answers.items() if name not in chosen}, starts)
+        for folder in (whole, never):
+            runs.add_starts(folder, [url_id(canonical(start)) for start in starts], 0.0)
+        had = {row[0] for row in content(whole)["url"] if not row[-1]}
+        kept = {row[0] for row in content(never)["url"] if not row[-1]}
+        gone = sorted(had - kept)
+        if not gone:
+            return
+        doomed_before, doomed.BATCH = doomed.BATCH, batch
+        try:
+            wish = Deletion(tuple(url_id(canonical(url)) for url in gone), again=True, links_to=links_to)
+            plan = deleting.plan(whole, wish)
+            before = content(whole)
+            done = deleting.delete(whole, wish)
+        finally:
+            doomed.BATCH = doomed_before
+        after = content(whole)
+        assert sound(whole) == []
+        assert done == plan
+        assert len(before["visit"]) - len(after["visit"]) == plan.visits
+        assert len(before["body"]) - len(after["body"]) == plan.bodies
+        assert len(before["page"]) - len(after["page"]) == plan.pages
+        assert len(before["url"]) - len(after["url"]) == plan.forgotten
+        assert len(before["link"]) - len(after["link"]) == plan.links_from + plan.links_to
+        if links_to:
+            assert not {row[0] for row in after["url"]} & set(gone)
+            assert not {row[1] for row in after["link"]} & set(gone)
+            return
+        assert after == content(never)
