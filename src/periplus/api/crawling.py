@@ -113,7 +113,6 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     """
     check_order(order)
     schema.refuse_network_disk(order.folder)
-    order.folder.mkdir(parents=True, exist_ok=True)
     with only_crawl(order.folder):
         return _crawl_alone(_ruled(dataclasses.replace(order, settings=workable(order.settings))), watch)
 

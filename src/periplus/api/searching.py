@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ Caught = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
 
 NEAR = 0.8  # of two hits' content that is word by word the same, from which they are one hit
 EMPTY = "nothing is searchable yet: the index is being made"
+SHUT = "the index cannot be opened on a disk that is read-only: copy the collection to another one"
 
 
 class Search:
@@ -56,7 +58,7 @@ class Search:
         started = time.perf_counter()
         searcher = self._opened()
         if searcher is None:
-            return SearchResult(query, 0, (), (), (EMPTY,), "", time.perf_counter() - started)
+            return SearchResult(query, 0, (), (), (EMPTY if os.access(self._folder, os.W_OK) else SHUT,), "", time.perf_counter() - started)
         matches = searcher.search(query, Wish(limit, (page - 1) * limit, facets), self._ranks.of)
         hits = tuple(self._hits(query, matches, searcher.languages))
         notes = (*matches.notes, behind) if behind else matches.notes

@@ -71,7 +71,6 @@ def crawl_topic(order: TopicalOrder, watch: Callable[[Standing], bool]) -> Topic
     check_order(_engine_order(order))
     queue_named(order.order)
     schema.refuse_network_disk(order.folder)
-    order.folder.mkdir(parents=True, exist_ok=True)
     with only_crawl(order.folder):
         return _Run(order, watch).run()
 

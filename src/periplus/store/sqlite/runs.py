@@ -40,7 +40,11 @@ def only_crawl(folder: Path) -> Iterator[None]:
     """Holds a collection for one crawl. The kernel frees it when its holder dies, however that happens; child processes do not
     inherit it. Raises StoreError when another crawl holds it: two would each take the other's limits and run for their own.
     """
-    file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreError(f"no collection can be kept in {folder}: {error.strerror}. Is the disk full, or the folder read-only?") from error
     try:
         import fcntl
 

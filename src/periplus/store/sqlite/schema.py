@@ -176,7 +176,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         refuse_network_disk(folder)
     connection = None
     try:
-        connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+        connection = sqlite3.connect(_place(path, read_only), uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
         connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
         connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")  # a reader's long lists spill to disk when they are sorted
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
@@ -196,8 +196,17 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, StoreError):
             raise
+        if not read_only and not os.access(folder, os.W_OK):
+            raise StoreError(f"the collection in {folder} cannot be written: {error}. Is the disk full, or the folder read-only?") from None
         raise StoreError(f"{path} cannot be read as a collection: {error}. Restore it from a copy, or crawl again into another folder.") from None
     return connection
+
+
+def _place(path: Path, read_only: bool) -> str:
+    """The file as a URI. WAL needs to write beside it even for readers: where nobody can, and nobody does, it is said not to change."""
+    if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
+        return f"{path.resolve().as_uri()}?immutable=1"
+    return path.resolve().as_uri()
 
 
 def _version(connection: sqlite3.Connection) -> int:
