@@ -18,7 +18,8 @@ _STYLE = (
     + """
 .title { font-size: 16px; font-weight: 600; } .soft { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; } .mid { text-anchor: middle; }
 .axis { stroke: var(--line); } polyline { fill: none; stroke-width: 2.4; stroke-linejoin: round; }
-.found { stroke: var(--teal-line); } .all { stroke: var(--grey-line); stroke-width: 1; stroke-dasharray: 2 3; } .lately { stroke: var(--amber-line); stroke-width: 1.6; }
+.found { stroke: var(--teal-line); } .all { stroke: var(--grey-line); stroke-width: 1; stroke-dasharray: 2 3; }
+.lately { stroke: var(--amber-line); stroke-width: 1.6; }
 text.found { fill: var(--teal-line); stroke: none; font-size: 11px; } text.lately { fill: var(--amber-line); stroke: none; font-size: 11px; }
 """
 )
@@ -30,10 +31,9 @@ def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out:
     across = nice(max(pages, 1))
     out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">\n')
     out.write(f"<title>Harvest of {escaped(topic)}: {number(relevant)} of {number(pages)} pages</title>\n<style>{_STYLE}</style>\n")
-    out.write(
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>\n<text class="title" x="14" y="26">{number(relevant)} of {number(pages)} pages are on the topic'
-    )
-    out.write("</text>\n" + '<text class="soft" x="14" y="44">pages on the topic over pages fetched; share of the last 500 at the right</text>\n')
+    out.write(f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>\n')
+    out.write(f'<text class="title" x="14" y="26">{number(relevant)} of {number(pages)} pages are on the topic</text>\n')
+    out.write('<text class="soft" x="14" y="44">pages on the topic over pages fetched; share of the last 500 at the right</text>\n')
     out.writelines(_axes(across))
     out.write(_line("all", [(0, 0.0), (across, 1.0)], across))
     out.write(_line("found", [(0, 0.0), *((at, found / across) for at, found, _ in points)], across))

@@ -1,0 +1,276 @@
+"""Which topics does a collection know, how are they taught by labels, and how is more of them fetched?"""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from periplus.api.collection import Collection, open_collection
+from periplus.api.harvest import harvest_of
+from periplus.api.labelling import Labelling
+from periplus.api.results import JudgedPage, judged_file, kept_judged, when_kept
+from periplus.api.topics import known_labels, remove_topic, topic_file, topic_names, topic_of
+from periplus.errors import PeriplusError, UsageError
+from periplus.jobs.topic_wishes import METHODS, crawl_order, judge_command, train_order
+from periplus.model.job import Job, JobOrder
+from periplus.model.page import Part
+from periplus.model.web import Url
+from periplus.present.harvest_svg import write_harvest_svg
+from periplus.present.topic_text import topic_values
+from periplus.ui import rendering
+from periplus.ui.house import House, folder_of, house_of, job_word, now
+from periplus.ui.live import OPEN, works_on
+from periplus.ui.maps import SANDBOX
+from periplus.ui.pushing import pushed
+from periplus.ui.safety import form_of
+
+BEST = 12  # pages and words of each kind that are named on a topic's own screen
+JOBS_LOOKED_AT = 100
+BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
+SAID = 8  # answers of a session that are shown
+READ_S = 5.0
+ANSWERS = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """A topic in the list. fault: why nothing else is known; judged: when, 0.0: never."""
+
+    name: str
+    method: str = ""
+    positives: int = 0
+    negatives: int = 0
+    f: float | None = None
+    labels: int = 0
+    judged: float = 0.0
+    fault: str = ""
+
+
+def routes() -> list[BaseRoute]:
+    one = "/c/{name}/topic/{topic}"
+    return [
+        Route("/c/{name}/topics", topics),
+        Route("/c/{name}/topics", create, methods=["POST"]),
+        Route(one, topic),
+        Route(one + "/do", act, methods=["POST"]),
+        Route(one + "/label", label),
+        Route(one + "/label", answer, methods=["POST"]),
+        Route(one + "/events", events),
+        Route(one + "/harvest.svg", harvest),
+    ]
+
+
+def topics(request: Request) -> Response:
+    """The topics of a collection, and the form that makes one; with a form in the address, the command that it means."""
+    _, folder = folder_of(request)
+    line, fault = "", ""
+    if request.query_params.get("name"):
+        try:
+            line = _lines(train_order(request.query_params, job_word(house_of(request), folder)))
+        except UsageError as error:
+            fault = str(error)
+    return _list(request, line, fault)
+
+
+def create(request: Request) -> Response:
+    """Asks for a topic to be learned, and shows it as it comes."""
+    house, form = house_of(request), form_of(request)
+    name, folder = folder_of(request)
+    try:
+        order = train_order(form, job_word(house, folder))
+    except UsageError as error:
+        return _list(request, "", str(error), form)
+    with house.queue() as queue:
+        queue.add(order, now())
+    return RedirectResponse(rendering.address(name, "topics"), 303)
+
+
+def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
+    name, folder = folder_of(request)
+    values: dict[str, object] = {
+        "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)], "line": line, "fault": fault,
+        "methods": METHODS, "jobs": _jobs(house_of(request), name, ""),
+    }  # fmt: skip
+    return rendering.answer(request, "topics.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
+
+
+def _row(folder: Path, name: str) -> TopicRow:
+    try:
+        topic = topic_of(folder, name)
+        labels = len(known_labels(folder, name))
+    except PeriplusError as error:
+        return TopicRow(name, fault=str(error))
+    positives = sum(mark.positive for mark in topic.examples)
+    f = topic.report.scores.f if topic.report else None
+    return TopicRow(name, topic.method.value, positives, len(topic.examples) - positives, f, labels, when_kept(judged_file(folder, name)))
+
+
+def _lines(order: JobOrder) -> str:
+    """As one would type it."""
+    return "\n".join(shlex.join(("periplus", *command)) for command in (order.command, *order.then))
+
+
+def _jobs(house: House, collection: str, topic: str) -> list[Job]:
+    """The collection's jobs about this topic, or any, that are open; and the last that ended, where it failed."""
+    known = house.places.collections()
+    with house.queue() as queue:
+        ours = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if works_on(job, collection, known) and _is_about(job.order.command, topic)]
+    return [job for job in ours if job.state in OPEN] or [job for job in ours[:1] if job.state.value == "failed"]
+
+
+def _is_about(command: tuple[str, ...], topic: str) -> bool:
+    return command[0] == "topic" and (not topic or command[2:3] == (topic,))
+
+
+def topic(request: Request) -> Response:
+    """How well a topic was learned, by which words; what belongs to it; what can be done with it."""
+    name, folder = folder_of(request)
+    chosen = request.path_params["topic"]
+    learned = topic_of(folder, chosen)
+    with open_collection(folder, time_limit_s=READ_S) as kept:
+        starts = _starts(kept)
+    line = ""
+    if request.query_params.get("show") == "crawl":
+        line = _lines(crawl_order(chosen, request.query_params, starts, job_word(house_of(request), folder)))
+    telling = learned.report.telling if learned.report else ()
+    values: dict[str, object] = {
+        "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned), "labels": len(known_labels(folder, chosen)),
+        "for_it": [word for word in telling if word.weight > 0][:BEST], "against": [word for word in telling if word.weight < 0][:BEST],
+        "starts": list(starts), "line": line, **_judged(folder, chosen), **_moving_values(request),
+    }  # fmt: skip
+    return rendering.answer(request, "topic.html", values)
+
+
+def _judged(folder: Path, topic: str) -> dict[str, object]:
+    """What was judged last: when, how many, the best; and whether the topic was learned anew since."""
+    when = when_kept(judged_file(folder, topic))
+    pages, relevant = 0, 0
+    best: list[JudgedPage] = []
+    for one in kept_judged(folder, topic):
+        pages, relevant = pages + 1, relevant + (one.page.probability >= 0.5)
+        best += [one] if len(best) < BEST else []
+    stale = bool(when) and when < when_kept(topic_file(folder, topic))
+    return {"judged": when, "pages": pages, "relevant": relevant, "best": [_best(one) for one in best], "stale": stale}
+
+
+def _best(one: JudgedPage) -> dict[str, object]:
+    return {"url": one.page.url, "title": one.page.title, "probability": one.page.probability, "label": one.label}
+
+
+def _starts(kept: Collection) -> tuple[Url, ...]:
+    """Of the last topical crawl, else of the first run."""
+    runs = kept.runs()
+    chosen = next((run for run in reversed(runs) if run.kind == "topical"), runs[0] if runs else None)
+    return tuple(map(Url, chosen.starts)) if chosen else ()
+
+
+def _moving_values(request: Request) -> dict[str, object]:
+    """What changes while a topical crawl runs."""
+    name, folder = folder_of(request)
+    chosen = request.path_params["topic"]
+    points = harvest_of(folder, chosen)
+    return {"name": name, "topic": chosen, "jobs": _jobs(house_of(request), name, chosen), "harvest": points[-1] if points else None, "points": len(points)}
+
+
+def events(request: Request) -> Response:
+    """The topic's jobs and its harvest, pushed each time that they changed."""
+    topic_of(folder_of(request)[1], request.path_params["topic"])  # refuses what is not there before the stream begins
+    return pushed(request, f"topic {request.path_params['topic']} of {request.path_params['name']}", _moving)
+
+
+def _moving(request: Request) -> str:
+    return rendering.rendered(request, "topic_part.html", _moving_values(request))
+
+
+def harvest(request: Request) -> Response:
+    """The harvest's curve, as an image."""
+    _, folder = folder_of(request)
+    chosen, out = request.path_params["topic"], io.StringIO()
+    write_harvest_svg(chosen, [(point.pages, point.relevant, point.lately) for point in harvest_of(folder, chosen)], out)
+    return Response(out.getvalue(), media_type="image/svg+xml", headers={"content-security-policy": SANDBOX})
+
+
+def act(request: Request) -> Response:
+    """What a topic's screen asks for: judge, learn, crawl, remove."""
+    house, form = house_of(request), form_of(request)
+    name, folder = folder_of(request)
+    chosen, what = request.path_params["topic"], form.get("what", "")
+    topic_of(folder, chosen)
+    if what == "remove":
+        if form.get("sure") != chosen:
+            raise UsageError(f"to delete a topic with its examples and labels write its name, {chosen}")
+        remove_topic(folder, chosen)
+        return RedirectResponse(rendering.address(name, "topics"), 303)
+    with house.queue() as queue:
+        queue.add(_order(house, folder, chosen, what, form), now())
+    return RedirectResponse(rendering.address(name, f"topic/{chosen}"), 303)
+
+
+def _order(house: House, folder: Path, topic: str, what: str, form: Mapping[str, str]) -> JobOrder:
+    word = job_word(house, folder)
+    if what == "judge":
+        return JobOrder(judge_command(topic, word))
+    if what == "learn":
+        return JobOrder(("topic", "learn", topic, "-c", word), then=(judge_command(topic, word),))
+    if what == "crawl":
+        with open_collection(folder, time_limit_s=READ_S) as kept:
+            return crawl_order(topic, form, _starts(kept), word)
+    raise UsageError(f"nothing is known of {what[:50]!r}: judge, learn, crawl or remove")
+
+
+def label(request: Request) -> Response:
+    """The page that the topic is least sure of, and two answers to it."""
+    name, folder = folder_of(request)
+    chosen = request.path_params["topic"]
+    with house_of(request).labelling.of(folder, chosen) as session:
+        page = session.least_sure()
+        values: dict[str, object] = {
+            "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page, "scores": session.scores, "answers": session.answers,
+            "left": session.left, "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.said[:SAID]],
+        }  # fmt: skip
+    labels = known_labels(folder, chosen)
+    values |= {"labels": len(labels), "labels_for": sum(example.positive for example in labels)}
+    return rendering.answer(request, "topic_label.html", values | {"blocks": list(_blocks(folder, page.url)) if page else []})
+
+
+def _blocks(folder: Path, url: Url) -> Iterator[str]:
+    """What one reads of a page: the first blocks of its content, of all its text where that is not marked."""
+    try:
+        with open_collection(folder, time_limit_s=READ_S) as kept:
+            found = kept.page(url)
+            blocks, parts = found.blocks(), found.parts()
+    except PeriplusError:
+        return
+    texts = [block.text for place, block in enumerate(blocks) if not parts or place >= len(parts) or parts[place] is Part.CONTENT]
+    for text in texts[:BLOCKS]:
+        yield rendering.cut(text, BLOCK_CHARS)
+
+
+def answer(request: Request) -> Response:
+    """An answer to the page that was shown; to another one than that is asked for, nothing: it came twice."""
+    name, folder = folder_of(request)
+    chosen, form = request.path_params["topic"], form_of(request)
+    with house_of(request).labelling.of(folder, chosen) as session:
+        _answered(session, form.get("what", ""), form.get("page", ""))
+    return RedirectResponse(rendering.address(name, f"topic/{chosen}/label"), 303)
+
+
+def _answered(session: Labelling, what: str, url: str) -> None:
+    page = session.least_sure()
+    if what == "undo":
+        session.undo()
+    elif what not in (*ANSWERS, "skip"):
+        raise UsageError(f"an answer is yes, no, skip or undo, not {what[:50]!r}")
+    elif page is None or page.url != url:
+        return
+    elif what == "skip":
+        session.skip()
+    else:
+        session.answer(ANSWERS[what])
