@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import UsageError
-from periplus.model.job import PIPES, Job, JobOrder, JobProgress, JobState
+from periplus.model.job import PIPES, Job, JobOrder, JobProgress, JobState, JobStore
 from periplus.model.ports import Clock
-from periplus.store.sqlite.job_queue import JobQueue
 
 KINDS = ("crawl", "refresh", "check", "map", "report", "export", "index", "template", "survey", "topic", "stories", "influence", "portal", "delete")
 LEASE_S = 30.0  # a runner that says nothing for so long is dead
@@ -37,7 +36,7 @@ class Runner:
     """One process's way to do jobs. name: of this runner, for people; stopped: asked some times a second."""
 
     folder: Path
-    queue: JobQueue
+    queue: JobStore
     clock: Clock
     name: str
     stopped: Callable[[], bool]
