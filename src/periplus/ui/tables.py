@@ -117,7 +117,7 @@ def table(request: Request) -> Response:
     found = house_of(request).browser.page(folder, screen.table, wish, columns)
     values: dict[str, object] = {
         "title": screen.title, "name": name, "sentence": screen.sentence, "table": shown, "columns": found.columns, "rows": found.rows,
-        "count": found.count, "facets": [facet for facet in found.facets if facet.name not in dict(screen.fixed) and _tells(facet, asked)],
+        "count": found.count, "facets": [facet for facet in found.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
         "conditions": [(column, text) for column, text in wish.conditions if (column, text) not in screen.fixed],
     }  # fmt: skip
     if not rendering.wants_json(request):
@@ -139,7 +139,7 @@ def screen_of(shown: str) -> Screen:
     return SCREENS[shown]
 
 
-def _tells(facet: Facet, asked: Mapping[str, str]) -> bool:
+def tells(facet: Facet, asked: Mapping[str, str]) -> bool:
     """A facet of one value tells nothing, unless it is that which was chosen."""
     return len(facet.values) > 1 or facet.name in asked
 
