@@ -245,10 +245,14 @@ def _blocks(folder: Path, url: Url) -> Iterator[str]:
     try:
         with open_collection(folder, time_limit_s=READ_S) as kept:
             found = kept.page(url)
-            blocks, parts = found.blocks(), found.parts()
+            blocks, parts, known = found.blocks(), found.parts(), found.summary().page
     except PeriplusError:
         return
-    texts = [block.text for place, block in enumerate(blocks) if not parts or place >= len(parts) or parts[place] is Part.CONTENT]
+    title = known.title if known else ""
+    texts = [
+        block.text for place, block in enumerate(blocks)
+        if (not parts or place >= len(parts) or parts[place] is Part.CONTENT) and block.text not in title
+    ]  # fmt: skip
     for text in texts[:BLOCKS]:
         yield rendering.cut(text, BLOCK_CHARS)
 

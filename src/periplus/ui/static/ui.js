@@ -19,6 +19,21 @@
     stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED && state()) state().append(" (no longer watched: load the page again)"); });
     addEventListener("pagehide", () => stream.close());
   }
+  const writes = (place) => place.closest("textarea, select, input:not([type=checkbox]):not([type=radio]):not([type=submit])");
+  addEventListener("keydown", (event) => {  // one key for what a button says: of the item that has the focus, else of the only one there is
+    if (event.ctrlKey || event.metaKey || event.altKey || writes(event.target)) return;
+    const items = [...document.querySelectorAll("[data-keys]")];
+    const now = document.activeElement.closest("[data-keys]");
+    if (items.length > 1 && (event.key === "j" || event.key === "k")) {
+      const next = items[Math.max(0, Math.min(items.length - 1, items.indexOf(now) + (event.key === "j" ? 1 : -1)))];
+      next.focus();
+      next.scrollIntoView({ block: "nearest" });
+      return;
+    }
+    const item = now || (items.length === 1 ? items[0] : null);
+    const button = item && !event.repeat && item.querySelector(`[data-key="${CSS.escape(event.key)}"]:not(:disabled)`);
+    if (button) { event.preventDefault(); button.click(); }
+  });
   const start = document.querySelector("#url");
   if (start) start.addEventListener("keydown", (event) => {  // a field of one line that may take many
     if (event.key === "Enter" && !event.shiftKey && !document.querySelector("[name=preset][data-many]:checked")) {
