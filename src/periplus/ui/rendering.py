@@ -18,8 +18,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from periplus.model.visit import Reason, State
+from periplus.model.web import Url
 from periplus.present import wording
 from periplus.settings import VERSION
+from periplus.urls.canonical import url_id
 
 # As `present.lines.visible`, but white space stays: HTML folds it where it does not matter, and stored sources need it
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+")
@@ -39,10 +41,15 @@ def _environment() -> jinja2.Environment:
         "number": wording.number, "bytes": wording.size, "count_of": wording.count_of, "utc": wording.utc, "iso": wording.iso, "short": wording.short,
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
-        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": duration, "cut": cut,
+        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": duration, "cut": cut, "page_key": page_key,
     }  # fmt: skip
     made.globals |= {"version": VERSION}
     return made
+
+
+def page_key(url: str) -> str:
+    """A page's number as a form's field holds it; empty for what is no address of one."""
+    return f"{url_id(Url(url)) & (1 << 64) - 1:016x}" if url.startswith(("http://", "https://")) else ""
 
 
 def duration(seconds: float) -> str:

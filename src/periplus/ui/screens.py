@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
-from periplus.ui import comparing, maps, pages, searching, tables
+from periplus.ui import comparing, deleting, maps, pages, searching, tables
 
 
 def collection_routes() -> list[BaseRoute]:
@@ -17,4 +17,5 @@ def collection_routes() -> list[BaseRoute]:
         Route("/c/{name}/picture.svg", maps.picture),
         Route("/c/{name}/search", searching.in_one),
         Route("/c/{name}/compare", comparing.compare),
+        Route("/c/{name}/delete", deleting.delete, methods=["GET", "POST"]),
     ]
