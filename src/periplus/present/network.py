@@ -50,7 +50,7 @@ def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[C
             figures.fetched or figures.waiting,
             figures.in_units,
         )
-        for figures in _shown(found, max_sites)
+        for figures in shown(found, max_sites)
     ]
     companions = [site for site in found.companions if site.kind in classes][: max(max_sites - len(sites), 0)]
     sites += [
@@ -66,7 +66,7 @@ def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[C
     return Network(tuple(sites), tuple(arrows), len(found.companions) - len(companions), max(found.chosen - max_sites, 0))
 
 
-def _shown(found: SurveyResults, most: int) -> list[UnitFigures]:
+def shown(found: SurveyResults, most: int) -> list[UnitFigures]:
     """The target units of most links in and out, in their order."""
     ranked = sorted(found.figures, key=lambda row: (-(row.in_links + row.out_links), row.unit))[:most]
     return sorted(ranked, key=lambda row: row.unit)

@@ -12,7 +12,7 @@ import numpy as np
 from periplus.model.webometrics import SurveyResults
 from periplus.present.graphs import GEXF
 from periplus.present.lines import visible
-from periplus.present.network import TARGET, Network
+from periplus.present.network import TARGET, Network, shown
 from periplus.present.wording import iso
 from periplus.present.xml_text import attributes, characters, escaped
 from periplus.settings import PRODUCT_TOKEN, VERSION
@@ -78,6 +78,18 @@ def matrix_rows(found: SurveyResults) -> Iterator[list[int]]:
             if end < found.chosen:
                 row[end] = count
         yield row
+
+
+def matrix_part(found: SurveyResults, most: int) -> tuple[list[str], list[list[int]]]:
+    """(short names, matrix) of the `most` sites of most links in and out, in the order of the target set."""
+    kept = [row.unit for row in shown(found, most)]
+    place = np.full(len(found.units), -1, np.int64)
+    place[kept] = np.arange(len(kept))
+    part = np.zeros((len(kept), len(kept)), np.int64)
+    links = found.matrix
+    inside = (place[links.sources] >= 0) & (place[links.ends] >= 0)
+    part[place[links.sources[inside]], place[links.ends[inside]]] = links.counts[inside]
+    return [found.units[unit].short for unit in kept], [list(map(int, row)) for row in part]
 
 
 def write_matrix_csv(found: SurveyResults, out: TextIO) -> None:
