@@ -26,7 +26,19 @@ SITE = {
     "https://e.org/gone": 404,
 }
 PAGE = "/c/e/page?url=https%3A%2F%2Fe.org%2F"
-SCREENS = ("/", "/jobs", "/search?q=alpha", "/c/e/live", "/c/e/map", "/c/e/t/pages", PAGE, PAGE + "&view=visits", "/c/e/search?q=alpha", "/c/e/compare")
+SCREENS = (
+    "/",
+    "/jobs",
+    "/search?q=alpha",
+    "/c/e/live",
+    "/c/e/map",
+    "/c/e/graph?steps=2",
+    "/c/e/t/pages",
+    PAGE,
+    PAGE + "&view=visits",
+    "/c/e/search?q=alpha",
+    "/c/e/compare",
+)
 
 
 @pytest.fixture

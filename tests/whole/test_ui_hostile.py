@@ -81,11 +81,12 @@ def screens(home: str) -> Iterator[str]:
     """Every kind of screen, with hostile words in the address too."""
     first, second, third = TABLE["texts"][1], TABLE["texts"][6], TABLE["hrefs"][0]
     sly = [quote(text, safe="") for text in (first, second, third)]
-    yield from ("/", "/jobs", "/c/x/live", "/c/x/map?show=size&show=in&show=score&nodes=400", "/c/x/picture.svg", "/c/x/compare?before=1&after=1")
+    yield from ("/", "/jobs", "/c/x/live", "/c/x/map?show=size&show=in&show=score&nodes=400", "/c/x/picture.svg", "/c/x/graph?steps=2&most=200", "/c/x/graph?by=site", "/c/x/compare?before=1&after=1")
     yield from (f"/c/x/t/{table}?per=500" for table in TABLES)
     for word in sly:
         yield from (f"/?url={word}&name={word}&preset=map&every={word}", f"/c/{word}/live", f"/{word}", f"/search?q={word}", f"/c/x/search?q={word}")
         yield from (f"/c/x/t/pages?q={word}&title={word}&sort={word}", f"/c/x/t/pages?q={word}", f"/c/x/t/pages?title=~{word}", f"/c/x/t/{word}")
+        yield from (f"/c/x/graph?node={word}", f"/c/x/graph?by=directory&steps={word}", f"/c/x/graph.svg?node={quote(home, safe='')}")
         yield from (f"/c/x/map?find={word}&site={word}", f"/c/x/map?find={word}", f"/c/x/page?url={word}&view={word}", f"/c/x/compare?before={word}&after=1")
     yield "/c/x/search?q=lantern"
     for page in ("", "t1", "t4", "t8", "t16", "t21", "header", "moved", "gone", "p/%3Cscript%3Ealarm(47)%3C/script%3E"):

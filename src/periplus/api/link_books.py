@@ -12,6 +12,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
+from periplus.analyse.ego import Grouping, Web, book_graph, web_of
+from periplus.analyse.pagerank import pagerank
 from periplus.model.web import Url
 from periplus.store.sqlite import inlinks, reading
 from periplus.store.sqlite.browsing import Wish
@@ -22,6 +26,7 @@ __all__ = ["KeptBook", "LinkBooks", "Moment", "make"]
 
 SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
 REMEMBERED = 8  # small books, of 2 MB at most, and files that are open
+WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
 AGAIN_S = 60.0  # between two books of one collection that goes on being crawled; each costs 2 us a link
 NARROWED = 10_000  # pages that link to one: of more, those that lie first on disk are found as soon
 CHILD_NICE = 10  # whoever crawls or reads goes first
@@ -34,6 +39,8 @@ class LinkBooks:
     _small: OrderedDict[tuple[Path, Moment], KeptBook] = field(default_factory=OrderedDict)
     _makers: dict[Path, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _webs: OrderedDict[tuple[Path, Moment, Grouping, bool], Web] = field(default_factory=OrderedDict)
+    _web_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, folder: Path, connection: reading.Connection) -> KeptBook | None:
         """The collection's book, perhaps of a moment ago; None: none serves as yet, and one is being made. connection: to the collection."""
@@ -51,6 +58,17 @@ class LinkBooks:
             if kept is None or kept.moment != moment:
                 self._ask(folder)
             return kept if kept is not None and inlinks.still_holds(connection, kept.moment) else None
+
+    def web(self, folder: Path, book: KeptBook, grouping: Grouping, *, menus: bool) -> Web:
+        """The book's nodes of a kind and the links between them."""
+        key = (folder.resolve(), book.moment, grouping, menus)
+        with self._web_lock:
+            if key not in self._webs:
+                self._webs[key] = web_of(book.links, grouping, menus=menus)
+                while len(self._webs) > WEBS_REMEMBERED:
+                    self._webs.popitem(last=False)
+            self._webs.move_to_end(key)
+            return self._webs[key]
 
     def _ask(self, folder: Path) -> None:
         """Has the book made, unless it is under way or was made just now."""
@@ -81,11 +99,6 @@ def narrowed(folder: Path, connection: reading.Connection, table: str, wish: Wis
 
 
 def _made(connection: reading.Connection) -> KeptBook:
-    import numpy as np
-
-    from periplus.analyse.ego import book_graph
-    from periplus.analyse.pagerank import pagerank
-
     book = inlinks.read(connection)
     rank = pagerank(book_graph(book.links), tolerance=1e-6).scores.astype(np.float32)
     return replace(book, links=replace(book.links, rank=rank))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TextIO
 
 import numpy as np
 
 from periplus.model.survey import CompanionClass
+from periplus.present.labels import SIGN, Circles, label_spots
 from periplus.present.layout import Points, placed
 from periplus.present.lines import cells, fit, visible
 from periplus.present.network import TARGET, Network, NetworkSite
@@ -23,7 +24,6 @@ ARROWS_A_SITE = 2.5  # of very many sites so many
 LEAST_RADIUS = 4.0  # px: smaller circles would not be seen, so theirs say less than their areas
 TOP = 118  # px for title and legend
 EDGE = 24
-SIGN = 6.3  # px of a sign at 11.5 px
 LABEL = 16  # px of a line
 NAME_SIGNS = 22
 
@@ -172,30 +172,13 @@ def _said(site: NetworkSite) -> str:
 
 
 def _labels(drawing: _Drawing, width: int) -> Iterator[str]:
-    """Names below, above or beside the circles, those of the largest first; of many sites only names that cover nothing."""
-    sites, many = drawing.network.sites, len(drawing.network.sites) > ALL_LABELLED
-    taken = [(x - r * 0.8, y - r * 0.8, x + r * 0.8, y + r * 0.8) for (x, y), r in zip(drawing.position.tolist(), drawing.radius.tolist(), strict=True)]
-    order = sorted(range(len(sites)), key=lambda place: (sites[place].part != TARGET, -drawing.radius[place], -sites[place].cited_by, place))
-    for place in order:
-        name = fit(visible(sites[place].short), min(cells(visible(sites[place].short)), NAME_SIGNS))
-        half = SIGN * cells(name) / 2
-        (x, y), radius = drawing.position[place].tolist(), float(drawing.radius[place])
-        spots = [(x, y + radius + 12), (x, y - radius - 4), (x + radius + half + 3, y + 4), (x - radius - half - 3, y + 4)]
-        if radius > half + 2:
-            spots.insert(0, (x, y + 4))
-        free = [spot for spot in spots if _is_free(spot, half, taken, place, width)]
-        if not free and many:
-            continue
-        spot = (free or spots)[0]
-        taken.append((spot[0] - half, spot[1] - 10, spot[0] + half, spot[1] + 3))
-        yield f'<text class="name" x="{spot[0]:.1f}" y="{spot[1]:.1f}">{escaped(name)}</text>\n'
-
-
-def _is_free(spot: tuple[float, float], half: float, taken: Sequence[tuple[float, float, float, float]], own: int, width: int) -> bool:
-    left, top, right, bottom = spot[0] - half, spot[1] - 10, spot[0] + half, spot[1] + 3
-    if left < 2 or right > width - 2 or top < TOP:
-        return False
-    return not any(place != own and left < box[2] and box[0] < right and top < box[3] and box[1] < bottom for place, box in enumerate(taken))
+    """Those of the target set first, then of the largest circles; of many sites only names that cover nothing."""
+    sites, radius = drawing.network.sites, drawing.radius
+    order = sorted(range(len(sites)), key=lambda place: (sites[place].part != TARGET, -radius[place], -sites[place].cited_by, place))
+    names = [fit(visible(site.short), min(cells(visible(site.short)), NAME_SIGNS)) for site in sites]
+    circles = Circles(drawing.position, radius, names)
+    for label in label_spots(circles, order, (width, TOP), every=len(sites) <= ALL_LABELLED):
+        yield f'<text class="name" x="{label.x:.1f}" y="{label.y:.1f}">{escaped(label.name)}</text>\n'
 
 
 def _legend(drawing: _Drawing, title: str, about: str, arrows: int) -> Iterator[str]:

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, Response
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import wording
+from periplus.present.ego_svg import STYLE as EGO_STYLE
 from periplus.settings import VERSION
 from periplus.urls.canonical import url_id
 
@@ -136,7 +137,7 @@ def rendered(request: Request, template: str, values: Mapping[str, object]) -> s
 def style_sheet() -> bytes:
     """The report's palette and forms, and after them the interface's own."""
     report = files("periplus.present").joinpath("report.css").read_bytes()
-    return report + b"\n" + static("ui.css")
+    return report + b"\n" + static("ui.css") + EGO_STYLE.encode()
 
 
 @cache

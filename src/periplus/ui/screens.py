@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
-from periplus.ui import comparing, deleting, maps, pages, searching, survey_views, surveys, tables
+from periplus.ui import comparing, deleting, graph, maps, pages, searching, survey_views, surveys, tables
 
 
 def collection_routes() -> list[BaseRoute]:
@@ -15,6 +15,8 @@ def collection_routes() -> list[BaseRoute]:
         Route("/c/{name}/map", maps.site_map),
         Route("/c/{name}/map.{ending}", maps.file),
         Route("/c/{name}/picture.svg", maps.picture),
+        Route("/c/{name}/graph", graph.graph),
+        Route("/c/{name}/graph.{ending}", graph.file),
         Route("/c/{name}/search", searching.in_one),
         Route("/c/{name}/compare", comparing.compare),
         Route("/surveys", surveys.surveys),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from periplus.model.page_view import PageFacts, SamePage
 from periplus.model.visit import Headers, Reason, State
@@ -35,6 +36,29 @@ def page_facts(connection: sqlite3.Connection, url_id: UrlId) -> PageFacts | Non
         return None
     kept = tuple(name for name, is_kept in zip(("bytes", "text", "xml"), row[-3:], strict=True) if is_kept)
     return PageFacts(*(*row[:-3], kept))
+
+
+class Brief(NamedTuple):
+    """A URL in a few words. Empty, 0 and -1: not known."""
+
+    id: int
+    url: str
+    title: str
+    reason: str
+    status: int
+    media_type: str
+    size: int
+    layer: int
+
+
+def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
+    """What is known of these URLs, in their order; of what was deleted meanwhile nothing but its id."""
+    find = (
+        "SELECT u.id, u.text, coalesce(p.title, ''), u.reason, coalesce(u.status, 0), coalesce(p.media_type, ''), coalesce(p.size, 0),"
+        " coalesce(u.layer, -1) FROM url u LEFT JOIN page p ON p.url_id = u.id WHERE u.id IN (SELECT value FROM json_each(?))"
+    )
+    found = {row[0]: Brief(*row) for row in connection.execute(find, (json.dumps(list(ids)),))}
+    return [found.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
 
 
 def answer(connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None) -> tuple[int, Headers] | None:
