@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = frozenset({"numpy", "scipy", "pycurl", "turbohtml", "lxml", "selectolax", "networkx", "tantivy", "sklearn", "pyarrow", "starlette"})
+HEAVY = frozenset({"numpy", "scipy", "pycurl", "turbohtml", "lxml", "selectolax", "networkx", "tantivy", "sklearn", "pyarrow", "pyspark", "starlette"})
 PROBE = """
 import json, os, sys
 effects = []
@@ -34,6 +34,7 @@ CONTRACT_BREAKERS = {  # a module to add to a copy of the sources, and the contr
     "analyse/words.py": ("import tantivy", "One package knows the full-text engine"),
     "present/pages.py": ("import starlette", "One package serves pages"),
     "store/progress.py": ("import rich.progress", "One package speaks to the terminal"),
+    "analyse/many.py": ("import pyspark", "One package knows the cluster"),
     "document/tree.py": ("import turbohtml", "One module knows the HTML parser"),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from periplus.model.results import OTHERS, MapNode, SiteMap
 
 TIE = 1e-12  # relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
 Indices = NDArray[np.int32]
+Places = Indices | NDArray[np.int64]
 
 
 def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> SiteMap:
@@ -77,6 +80,15 @@ def _links_out(graph: LinkGraph, pages: Indices) -> tuple[Indices, Indices]:
 
 def _depth_first(parent: Indices, layers: list[Indices], by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices]:
     """(the pages reached, depth first, siblings by precedence; how many stand below each page)."""
+    position, below = depth_first_places(parent, layers, by_precedence)
+    reached = np.concatenate(layers)
+    order = np.empty(len(reached), np.int32)
+    order[position[reached]] = reached
+    return order, below
+
+
+def depth_first_places(parent: Places, layers: Sequence[Places], by_precedence: NDArray[np.int64]) -> tuple[NDArray[np.int64], Indices]:
+    """(each page's place in its tree, depth first, siblings by precedence; how many stand below it). Of one tree or several."""
     below = np.zeros(len(parent), np.int32)
     for pages in reversed(layers[1:]):
         np.add.at(below, parent[pages], below[pages] + 1)
@@ -90,10 +102,7 @@ def _depth_first(parent: Indices, layers: list[Indices], by_precedence: NDArray[
     position[children] = ahead + 1  # within the parent's branch; below: within the whole
     for pages in layers[1:]:
         position[pages] += position[parent[pages]]
-    reached = np.concatenate(layers)
-    order = np.empty(len(reached), np.int32)
-    order[position[reached]] = reached
-    return order, below
+    return position, below
 
 
 def map_tree(

@@ -33,6 +33,7 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
     "Study": {
         "duplicates": ("periplus.cli.duplicates", "List pages that say the same, or nearly the same."),
         "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
+        "analyse": ("periplus.cli.analyse", "Compute ranks, maps, duplicates of a large web: in memory, from disk, on a cluster."),
         "keywords": ("periplus.cli.keywords", "Say what a page, a story or a site is about, in a few words."),
         "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
         "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),

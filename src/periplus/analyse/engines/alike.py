@@ -1,0 +1,223 @@
+"""Which pages say the same, nearly the same, or share their navigation, and which site had which text when?
+
+Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is read where it is looked at.
+
+Near pages are told by 128 MinHash values alone, since at this size no text is read twice. Each page in the order of merit joins the page
+before it that is most like it among those that stand for a group and share a band with it, or else stands for a group itself. So a
+group does not drift along a chain of small steps, and every engine finds the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from periplus.analyse.engines.selection import FETCHED_REASONS, LEADERS_MOST, merits_of
+from periplus.analyse.engines.stages import Task
+from periplus.analyse.engines.tables import BLOCK_ROWS, Ints, blocks, is_among, manifest_in, numbers
+from periplus.analyse.nearness import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
+from periplus.document.digest import without_marks
+
+TEXT_ROWS = 2_000  # of texts read at once: some 10 MB
+HOUR_MS = 3_600_000.0
+UNDATED = np.iinfo(np.int64).min
+Names = Callable[[str, str | None], Hashes]  # (text, content) of a page: what it is compared by, ascending and distinct
+
+
+def duplicates(task: Task) -> None:
+    """By digests: pages of one folded text, the first by merit standing for all."""
+    merit = merits_of(task.dataset)
+    fetched = is_among(task.dataset, "urls", "reason", FETCHED_REASONS)
+    page, folded, text, body = _digests(task)
+    kept = fetched[page]
+    page, folded, text, body = page[kept], folded[kept], text[kept], body[kept]
+    order = np.lexsort((merit[page], folded["low"], folded["high"]))
+    page, folded, text, body = page[order], folded[order], text[order], body[order]
+    first = np.ones(len(page), np.bool_)
+    first[1:] = folded[1:] != folded[:-1]
+    group = np.cumsum(first) - 1
+    head = np.flatnonzero(first)[group]
+    like = np.where(body == body[head], "bytes", np.where(text == text[head], "words", "folded"))
+    some = (np.bincount(group, minlength=1) > 1)[group]
+    rows = np.flatnonzero(some)[np.argsort(page[some])]
+    task.write("duplicates", {"url": page[rows], "group": page[head[rows]], "like": like[rows].tolist()})
+
+
+_DIGEST = np.dtype([("high", "<u8"), ("low", "<u8")])
+
+
+def _digests(task: Task) -> tuple[Ints, np.ndarray, np.ndarray, np.ndarray]:
+    """(page, folded, text, body digest): 56 bytes a page."""
+    names = ("folded_digest", "text_digest", "body_digest")
+    columns: list[list[np.ndarray]] = [[], [], []]
+    for block in blocks(task.dataset, "pages", names, rows=BLOCK_ROWS // 8):
+        for column, values in zip(columns, block.columns, strict=True):
+            column.append(np.frombuffer(bytes.fromhex("".join(values.to_pylist())), _DIGEST))
+    none = np.zeros(0, _DIGEST)
+    folded, text, body = (np.concatenate([none, *column]) for column in columns)
+    return numbers(task.dataset, "pages", "url"), folded, text, body
+
+
+def _content(text: str, content: str | None) -> Hashes:
+    return shingles(without_marks(text if content is None else content))
+
+
+def _outline(text: str, content: str | None) -> Hashes:
+    """The lines of a page that are no content, each as one name: pages of one template share most of them."""
+    import xxhash
+
+    own = frozenset(() if content is None else content.split("\n"))
+    lines = {xxhash.xxh3_64_intdigest(line.encode("utf-8", "surrogatepass")) for line in text.split("\n") if line and line not in own}
+    return np.array(sorted(lines), np.uint64)
+
+
+def sketch_rows(names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]) -> dict[str, object]:
+    """Rows of a table of sketches; pages without a text have none."""
+    found = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
+    full = [place for place, names in enumerate(found) if len(names)]
+    return {
+        "url": urls[full],
+        "shingles": np.array([len(found[place]) for place in full], np.int64),
+        "bins": [sketch(found[place]).astype("<u8").tobytes() for place in full],
+    }
+
+
+def _sketched(names_of: Names, task: Task) -> None:
+    with task.writer("sketches") as writer:
+        for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS):
+            urls, texts, contents = block.columns
+            writer.add(sketch_rows(names_of, np.asarray(urls, np.int64), texts.to_pylist(), contents.to_pylist()))
+
+
+NAMES: dict[str, Names] = {"sketches": _content, "outlines": _outline}
+sketches = partial(_sketched, _content)
+outlines = partial(_sketched, _outline)
+
+
+def near(task: Task) -> None:
+    """Among pages that no other with the same text stands for."""
+    twins = numbers(task.folders["duplicates"], "duplicates", "url")
+    others = twins[twins != numbers(task.folders["duplicates"], "duplicates", "group")]
+    _alike(task, "sketches", "near", task.order.near, others)
+
+
+def templates(task: Task) -> None:
+    _alike(task, "outlines", "templates", task.order.template, np.zeros(0, np.int64))
+
+
+def _alike(task: Task, of: str, table: str, threshold: float, left_out: Ints) -> None:
+    """Groups of the pages of a table of sketches."""
+    urls, bins = _bins(task, of, left_out)
+    order = np.argsort(merits_of(task.dataset)[urls])
+    leader, similarity = leaders(bins, order, _buckets(task, bins, band_bins(threshold)), int(np.ceil(threshold * BINS - 1e-9)))
+    size = np.bincount(leader, minlength=1)[leader] > 1
+    task.write(table, {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]})
+
+
+def _bins(task: Task, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
+    """(pages with enough to compare, their MinHash values: in a file, 1 kB a page)."""
+    path = task.scratch / "bins"
+    kept = []
+    with path.open("wb") as file:
+        for block in blocks(task.folders[of], "sketches", ["url", "shingles", "bins"], rows=TEXT_ROWS * 10):
+            urls = np.asarray(block.column(0), np.int64)
+            fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~np.isin(urls, left_out)
+            rows = block.column(2).filter(fit).to_pylist()
+            file.write(b"".join(rows))
+            kept.append(urls[fit])
+    urls = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    return urls, np.memmap(path, np.uint64, "r", shape=(len(urls), BINS)) if len(urls) else np.zeros((0, BINS), np.uint64)
+
+
+def _buckets(task: Task, bins: Hashes, width: int) -> Ints:
+    """int64[pages, bands]: the bucket of each page in each band, -1 for one that it has for itself. In a file, by columns."""
+    pages, bands = len(bins), BINS // width
+    if not pages:
+        return np.zeros((0, bands), np.int64)
+    found = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, pages))
+    for band in range(bands):
+        keys = np.empty(pages, np.uint64)
+        for start in range(0, pages, BLOCK_ROWS):
+            keys[start : start + BLOCK_ROWS] = band_keys(bins[start : start + BLOCK_ROWS], band, width)
+        order = np.argsort(keys)
+        begins = np.diff(keys[order], prepend=keys[order[:1]]) != 0
+        number = np.cumsum(begins)
+        shared = np.bincount(number)[number] > 1
+        found[band, order] = np.where(shared, number * bands + band, -1)
+    return found.T
+
+
+def band_keys(bins: Hashes, band: int, width: int) -> Hashes:
+    """One number for the band's values of each page."""
+    mixed = np.full(len(bins), np.uint64(band))
+    for place in range(band * width, (band + 1) * width):
+        mixed = (mixed * np.uint64(0x9E3779B97F4A7C15)) ^ bins[:, place]  # as in analyse.nearness
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+def leaders(bins: Hashes, order: Ints, buckets: Ints, needed: int) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """(of each page the one that stands for its group, the share of equal values with it). order: pages by merit; needed: values that
+    must be equal. Only the first LEADERS_MOST of a bucket that stand for groups are compared with."""
+    leader = np.arange(len(order))
+    similarity = np.ones(len(order))
+    turn = np.empty(len(order), np.int64)
+    turn[order] = np.arange(len(order))
+    held: dict[int, list[int]] = {}
+    for page, row in _rows(order, buckets):
+        candidates = np.array(sorted({turn[one] for bucket in row for one in held.get(bucket, ())}), np.int64)
+        if len(candidates):
+            equal = (bins[order[candidates]] == bins[page]).sum(axis=1)
+            best = int(np.argmax(equal))  # of equal ones the first by merit
+            if equal[best] >= needed:
+                leader[page], similarity[page] = order[candidates[best]], equal[best] / BINS
+                continue
+        for bucket in row:
+            mine = held.setdefault(bucket, [])
+            if len(mine) < LEADERS_MOST:
+                mine.append(page)
+    return leader, similarity
+
+
+def _rows(order: Ints, buckets: Ints) -> Iterator[tuple[int, list[int]]]:
+    for start in range(0, len(order), BLOCK_ROWS // 16):
+        some = order[start : start + BLOCK_ROWS // 16]
+        for page, row in zip(some.tolist(), buckets[some].tolist(), strict=True):
+            yield page, [bucket for bucket in row if bucket >= 0]
+
+
+def cascades(task: Task) -> None:
+    """A text's pages: those of one near group with all their twins. Texts of one site are none."""
+    pages = numbers(task.dataset, "pages", "url")
+    story = _stories(task, manifest_in(task.dataset).rows("urls"))[pages]
+    dated = numbers(task.dataset, "pages", "last_modified", missing=UNDATED)
+    dated = np.where(dated == UNDATED, numbers(task.dataset, "urls", "first_seen")[pages], dated)
+    site = numbers(task.dataset, "urls", "site")[pages]
+    told = np.flatnonzero(story >= 0)
+    order = told[np.lexsort((dated[told], site[told], story[told]))]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (story[order[1:]] != story[order[:-1]]) | (site[order[1:]] != site[order[:-1]])
+    order = order[first]  # of each site its first page of each text
+    order = order[np.lexsort((site[order], dated[order], story[order]))]
+    begins = np.flatnonzero(np.diff(story[order], prepend=-1))
+    sites = np.diff(np.append(begins, len(order)))
+    start = np.repeat(begins, sites)
+    kept = np.repeat(sites > 1, sites)
+    place = np.arange(len(order)) - start
+    delay_h = (dated[order] - dated[order[start]]) / HOUR_MS
+    columns = {"story": story[order], "site": site[order], "place": place, "when": dated[order], "delay_h": delay_h}
+    task.write("cascades", {name: values[kept] for name, values in columns.items()})
+
+
+def _stories(task: Task, urls: int) -> Ints:
+    """Of each URL the page that stands for all that say what it does, or nearly so; -1: it is in no group."""
+    same, alike = task.folders["duplicates"], task.folders["near"]
+    story = np.full(urls, -1)
+    page, head = numbers(same, "duplicates", "url"), numbers(same, "duplicates", "group")
+    story[page] = head
+    near_page = numbers(alike, "near", "url")
+    story[near_page] = numbers(alike, "near", "group")
+    story[page] = story[head]  # heads may stand in a near group
+    return story

@@ -1,0 +1,1 @@
+"""How are the same stages computed on a Spark cluster?"""

@@ -1,0 +1,267 @@
+"""How are the stages computed with only URLs in memory, a few numbers each, while links pass by from disk?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from periplus.analyse.engines.alike import cascades, duplicates, near, outlines, sketches, templates
+from periplus.analyse.engines.dealing import Tally, distinct_of
+from periplus.analyse.engines.selection import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
+from periplus.analyse.engines.stages import Engine, Task
+from periplus.analyse.engines.tables import Floats, Ints, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.whole import ends, write_links, write_map, write_nodes
+from periplus.analyse.hierarchy import TIE, depth_first_places
+from periplus.analyse.linkgraph import distinct_sorted
+from periplus.errors import NotConverged
+
+LINKS_AT_ONCE = 1 << 22  # of a map's layer: 100 MB
+
+
+def graph(task: Task) -> None:
+    urls = url_vectors(task.dataset)
+    end = end_vector(task.folders["ends"], len(urls.site))
+    write_nodes(task, urls, homes(task.dataset, end, urls))
+    span = max(len(urls.site), 1)
+    with task.writer("edges") as writer:
+        for source, target in _whole_sources(_edges(task, urls, end), span):
+            writer.add({"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})
+
+
+def _edges(task: Task, urls: UrlVectors, end: Ints) -> Iterator[tuple[Ints, Ints]]:
+    for source, target in _links(task, FOLLOWED):
+        led = end[target]
+        kept = (led >= 0) & (source != led) & urls.fetched[source]
+        kept &= urls.page[led]  # of -1 the last URL: left out already
+        yield source[kept], led[kept]
+
+
+def _links(task: Task, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
+    for block in blocks(task.dataset, "links", ["source", "target", "kind"]):
+        kept = text_mask(block, "kind", kinds)
+        yield np.asarray(block.column(0), np.int64)[kept], np.asarray(block.column(1), np.int64)[kept]
+
+
+def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tuple[Ints, Ints]]:
+    """Each pair once, ascending. Links come by source, so that only a source which the block cuts in two has to wait."""
+    left = np.zeros(0, np.int64)
+    for source, target in edges:
+        pairs = distinct_sorted(np.concatenate([left, source * span + target]))
+        cut = int(np.searchsorted(pairs, pairs[-1] // span * span)) if len(pairs) else 0
+        pairs, left = pairs[:cut], pairs[cut:]
+        yield pairs // span, pairs % span
+    yield left // span, left % span
+
+
+class _Nodes(NamedTuple):
+    """Of each URL that is a page."""
+
+    pages: Ints  # numbers of URLs, ascending
+    place: Ints  # of each URL its place in pages
+    group: Ints  # of each page: a surfer who is lost goes on within it
+    groups: int
+
+
+def _nodes(task: Task, *, by_site: bool) -> _Nodes:
+    folder = task.folders["graph"]
+    pages = numbers(folder, "nodes", "url")
+    place = np.zeros(int(pages.max(initial=-1)) + 1, np.int64)
+    place[pages] = np.arange(len(pages))
+    group = numbers(folder, "nodes", "site") if by_site else np.zeros(len(pages), np.int64)
+    return _Nodes(pages, place, group, int(group.max(initial=-1)) + 1)
+
+
+def _placed_edges(task: Task, nodes: _Nodes, *, inside: bool) -> Iterator[tuple[Ints, Ints]]:
+    for block in blocks(task.folders["graph"], "edges", ["source", "target", "inside"]):
+        source, target = (nodes.place[np.asarray(block.column(at), np.int64)] for at in (0, 1))
+        kept = np.asarray(block.column(2), np.bool_)
+        yield (source[kept], target[kept]) if inside else (source, target)
+
+
+def ranks(task: Task) -> None:
+    _ranks(task, by_site=True)
+
+
+def web_ranks(task: Task) -> None:
+    _ranks(task, by_site=False)
+
+
+def _ranks(task: Task, *, by_site: bool) -> None:
+    """As analyse.pagerank, all groups at once: 60 bytes a page."""
+    nodes, order = _nodes(task, by_site=by_site), task.order
+    count = len(nodes.pages)
+    links_out = np.zeros(count, np.int64)
+    for source, _ in _placed_edges(task, nodes, inside=by_site):
+        np.add.at(links_out, source, 1)
+    sinks = np.flatnonzero(links_out == 0)
+    share = np.divide(order.damping, links_out, out=np.zeros(count), where=links_out > 0)
+    size = np.maximum(np.bincount(nodes.group, minlength=nodes.groups), 1)
+    scores = np.ones(count)
+    residual, done = np.inf, 0
+    while done < order.max_rounds and residual > order.tolerance:
+        lost = order.damping * np.bincount(nodes.group[sinks], scores[sinks], nodes.groups) / size
+        found = (1 - order.damping + lost)[nodes.group]
+        flow = scores * share
+        for source, target in _placed_edges(task, nodes, inside=by_site):
+            np.add.at(found, target, flow[source])
+        change = np.bincount(nodes.group, np.abs(found - scores), nodes.groups) / size
+        scores, residual, done = found, float(change.max(initial=0.0)), done + 1
+    if residual > order.tolerance:
+        raise NotConverged("PageRank", done, residual)
+    scores /= np.bincount(nodes.group, scores, nodes.groups)[nodes.group]
+    task.write("ranks", {"url": nodes.pages, "rank": scores})
+
+
+class _Links(NamedTuple):
+    """The links within sites by source: targets in a file."""
+
+    offsets: Ints
+    targets: Ints
+
+
+def _links_by_source(task: Task, nodes: _Nodes) -> _Links:
+    path = task.scratch / "targets"
+    counts = np.zeros(len(nodes.pages) + 1, np.int64)
+    with path.open("wb") as file:
+        for source, target in _placed_edges(task, nodes, inside=True):
+            np.add.at(counts, source + 1, 1)
+            file.write(target.tobytes())
+    offsets = np.cumsum(counts)
+    return _Links(offsets, np.memmap(path, np.int64, "r") if offsets[-1] else np.zeros(0, np.int64))
+
+
+def site_map(task: Task) -> None:
+    """The maps of all sites at once, layer by layer: 70 bytes a page."""
+    nodes = _nodes(task, by_site=True)
+    rank = reals(task.folders["ranks"], "ranks", "rank")
+    home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
+    by_precedence = _by_precedence(rank, nodes.group)
+    layer, parent, layers = _layers(_links_by_source(task, nodes), home, by_precedence)
+    place, below = depth_first_places(parent, layers, by_precedence)
+    reached = np.flatnonzero(layer >= 0)
+    above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
+    write_map(task, np.stack([nodes.pages[reached], layer[reached], above, below[reached], place[reached]], axis=1))
+
+
+def _by_precedence(rank: Floats, site: Ints) -> Ints:
+    """The pages, site by site, greatest rank first, equal ranks by URL. Equal within a site as in analyse.hierarchy."""
+    order = np.lexsort((-rank, site))
+    ordered = rank[order]
+    steps = (ordered[:-1] - ordered[1:] > TIE * np.abs(ordered[:-1])) | (site[order[1:]] != site[order[:-1]])
+    classes = np.concatenate((np.zeros(1, np.int64), np.cumsum(steps)))[: len(order)]
+    return order[np.lexsort((order, classes))]
+
+
+def _layers(links: _Links, homes: Ints, by_precedence: Ints) -> tuple[Ints, Ints, list[Ints]]:
+    """As analyse.hierarchy, from many homes, LINKS_AT_ONCE or the links of one page at a time."""
+    count = len(by_precedence)
+    precedence = np.empty(count, np.int64)
+    precedence[by_precedence] = np.arange(count)
+    layer, parent = np.full(count, -1), np.full(count, -1)
+    frontier = homes
+    layers: list[Ints] = []
+    while frontier.size:
+        layer[frontier] = len(layers)
+        layers.append(frontier)
+        met = [np.zeros(0, np.int64)]
+        for pages in _some(links, frontier[np.argsort(-precedence[frontier])]):  # the best last: of several writes to one place the last stays
+            sources, children = _links_out(links, pages)
+            new = layer[children] < 0
+            sources, children = sources[new], children[new]
+            met.append(distinct_sorted(children[parent[children] < 0]))
+            parent[children] = sources
+        frontier = np.concatenate(met)
+    return layer, parent, layers
+
+
+def _some(links: _Links, pages: Ints) -> Iterator[Ints]:
+    ends = np.cumsum(links.offsets[pages + 1] - links.offsets[pages])
+    begin = 0
+    while begin < len(pages):
+        had = int(ends[begin - 1]) if begin else 0
+        after = max(int(np.searchsorted(ends, had + LINKS_AT_ONCE, "right")), begin + 1)
+        yield pages[begin:after]
+        begin = after
+
+
+def _links_out(links: _Links, pages: Ints) -> tuple[Ints, Ints]:
+    starts = links.offsets[pages]
+    counts = links.offsets[pages + 1] - starts
+    positions = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return np.repeat(pages, counts), np.asarray(links.targets[positions])
+
+
+def broken(task: Task) -> None:
+    urls = url_vectors(task.dataset)
+    end = end_vector(task.folders["ends"], len(urls.site))
+    with task.writer("broken") as writer:
+        for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"]):
+            source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
+            led = end[target]
+            kept = np.flatnonzero(text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.invalid[led])
+            words = {name: block.column(name).take(kept) for name in ("kind", "position")}
+            writer.add({"source": source[kept], "target": target[kept], "end": led[kept], **words})
+
+
+def external(task: Task) -> None:
+    """Links are counted as they pass; those of a page come together, so that pages are, too; targets are marked."""
+    urls = url_vectors(task.dataset)
+    sites = max(int(urls.site.max(initial=-1)) + 1, 1)
+    end = end_vector(task.folders["ends"], len(urls.site))
+    links, pages = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
+    met = np.zeros(len(urls.site), np.bool_)
+
+    def outward() -> Iterator[tuple[Ints, Ints]]:
+        for source, target in _links(task, FOLLOWED):
+            led = end[target]
+            kept = (led >= 0) & urls.fetched[source] & ~urls.invalid[led] & (urls.site[source] != urls.site[led])
+            np.add.at(links, urls.site[led[kept]], 1)
+            met[led[kept]] = True
+            yield source[kept], urls.site[led[kept]]
+
+    for _, site in _whole_sources(outward(), sites):
+        np.add.at(pages, site, 1)
+    targets = np.bincount(urls.site[met], minlength=sites)
+    some = np.flatnonzero(links)
+    task.write("sites", {"site": some, "links": links[some], "pages": pages[some], "targets": targets[some]})
+
+
+def interlinking(task: Task) -> None:
+    nodes = _nodes(task, by_site=True)
+    sites = max(nodes.groups, 1)
+    directory = np.unique(directory_hashes(task.dataset)[nodes.pages], return_inverse=True)[1]
+    span = int(directory.max(initial=0)) + 1
+    site_of = np.zeros(span, np.int64)
+    site_of[directory] = nodes.group
+    of_pages, of_folders = Tally(), Tally()
+
+    def folders() -> Iterator[Ints]:
+        for source, target in _placed_edges(task, nodes, inside=False):
+            of_pages.add(nodes.group[source] * sites + nodes.group[target])
+            pairs = directory[source] * span + directory[target]
+            yield pairs[directory[source] != directory[target]]
+
+    for pairs in distinct_of(folders(), span * span, task.scratch):
+        of_folders.add(site_of[pairs // span] * sites + site_of[pairs % span])
+    found, counts = of_pages.counts()
+    write_links(task, sites, {"page": (found, counts), "directory": of_folders.counts(), "site": (found, np.ones_like(counts))})
+
+
+ENGINE: Engine = {
+    "ends": ends,
+    "graph": graph,
+    "ranks": ranks,
+    "web_ranks": web_ranks,
+    "map": site_map,
+    "broken": broken,
+    "external": external,
+    "duplicates": duplicates,
+    "sketches": sketches,
+    "near": near,
+    "outlines": outlines,
+    "templates": templates,
+    "interlinking": interlinking,
+    "cascades": cascades,
+}

@@ -1,0 +1,115 @@
+"""Stages are named by their question, are computed once, and are made anew where they were interrupted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from datasets import chance_dataset, rows_of
+from periplus.analyse.engines.computing import chosen, compute
+from periplus.analyse.engines.stages import ANALYSES, STAGES, Order, folder_name, needed
+from periplus.analyse.engines.whole import ENGINE
+from periplus.api.engines import EngineWish, analysed
+from periplus.cli.analyse import _NAMES
+from periplus.cli.main import main
+from periplus.errors import NotConverged, StoreError, UsageError
+from periplus.model.dataset import Manifest, TableNote
+
+
+def silent(what, done, total):
+    pass
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return chance_dataset(tmp_path / "web", 1, urls=30, links=100)
+
+
+def manifest(urls, links):
+    tables = tuple(TableNote(name, rows, (), {}) for name, rows in (("urls", urls), ("links", links)))
+    return Manifest("collection", "", 0.0, {}, {}, tables)
+
+
+def test_a_stage_comes_after_those_that_it_needs_and_once():
+    names = [stage.name for stage in needed(["map", "cascades", "ranks"])]
+    assert names == ["ends", "graph", "ranks", "map", "duplicates", "sketches", "near", "cascades"]
+
+
+def test_a_name_changes_with_what_the_stage_depends_on_and_with_nothing_else():
+    def names(order, digest="d"):
+        return {name: folder_name(stage, digest, order) for name, stage in STAGES.items()}
+
+    plain, damped = names(Order()), names(Order(damping=0.9))
+    assert {name for name in STAGES if plain[name] != damped[name]} == {"ranks", "web_ranks", "map"}
+    assert {name for name in STAGES if plain[name] != names(Order(near=0.7))[name]} == {"near", "cascades"}
+    assert not set(plain.values()) & set(names(Order(), "other").values())
+
+
+def test_what_is_finished_is_left_and_what_was_interrupted_is_made_anew(dataset, tmp_path):
+    done = compute(dataset, tmp_path / "r", ["map"], Order(), ("numpy", ENGINE), silent)
+    assert [stage.was_there for stage in done] == [False] * 4
+    (done[2].folder / "manifest.json").unlink()
+    (done[2].folder / "ranks" / "part-00007.parquet").write_bytes(b"half of it")
+    made = []
+    noted = {name: lambda task, name=name: (made.append(name), ENGINE[name](task)) for name in ENGINE}
+    again = compute(dataset, tmp_path / "r", ["map"], Order(), ("numpy", noted), silent)
+    assert made == ["ranks"]
+    assert [stage.was_there for stage in again] == [True, True, False, True]
+    assert len(rows_of(again[2].folder, "ranks")) == again[2].rows["ranks"]
+
+
+def test_a_stage_that_fails_leaves_no_manifest(dataset, tmp_path):
+    with pytest.raises(NotConverged):
+        compute(dataset, tmp_path / "r", ["ranks"], Order(max_rounds=1), ("numpy", ENGINE), silent)
+    found = {path.name.split("-")[0]: (path / "manifest.json").exists() for path in (tmp_path / "r").iterdir()}
+    assert found == {"ends": True, "graph": True, "ranks": False}
+
+
+def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
+    (dataset / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="not whole"):
+        compute(dataset, tmp_path / "r", ["ends"], Order(), ("numpy", ENGINE), silent)
+
+
+@pytest.mark.parametrize(
+    ("urls", "links", "memory", "cluster", "engine"),
+    [
+        (10**6, 10**7, 16e9, True, "numpy"),
+        (10**8, 10**9, 16e9, True, "stream"),
+        (10**9, 10**10, 16e9, True, "spark"),
+        (10**9, 10**10, 16e9, False, "stream"),
+    ],
+)
+def test_auto_takes_the_least_engine_that_the_dataset_fits_and_says_why(urls, links, memory, cluster, engine):
+    choice = chosen(manifest(urls, links), int(memory), has_cluster=cluster)
+    assert choice.engine == engine
+    assert f"{urls:,} URLs" in choice.why
+    assert ("no cluster was named" in choice.why) == (engine == "stream" and urls == 10**9)
+
+
+def test_without_texts_all_but_what_needs_them_is_computed(tmp_path):
+    dataset = chance_dataset(tmp_path / "web", 1, urls=20, texts=False)
+    done = {stage.stage for stage in analysed(dataset).stages}
+    assert done == set(STAGES) - {"sketches", "outlines", "near", "templates", "cascades"}
+    with pytest.raises(UsageError, match="--texts"):
+        analysed(dataset, ["near"])
+
+
+def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset):
+    assert set(_NAMES) == set(ANALYSES)
+    said = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--json"])
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.stdout)
+    assert found["engine"] == "numpy"
+    assert [stage["stage"] for stage in found["stages"]] == ["ends", "graph", "ranks"]
+    again = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--engine", "stream"])
+    assert "0 stages computed, 3 there already" in again.stdout
+
+
+def test_what_there_is_not_is_refused_in_a_sentence(dataset):
+    assert "choose among" in CliRunner().invoke(main, ["analyse", str(dataset), "karma"]).stderr
+    with pytest.raises(UsageError, match="no engine"):
+        analysed(dataset, ["ranks"], wish=replace(EngineWish(), engine="abacus"))
