@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,22 +16,12 @@ from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Errand, Family
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
+from periplus.store.processes import process_lives
 from periplus.store.sqlite import clock_turned_back, schema
 from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
-
-
-def process_lives(pid: int) -> bool:
-    """Whether a process of this machine exists. A collection is never shared between machines: see `schema.refuse_network_disk`."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 class SqliteCrawlStore:
