@@ -55,6 +55,11 @@ def _ours(folder: Path) -> set[str]:
     return {path for path in listed if isinstance(path, str) and _is_below(path)} if isinstance(listed, list) else set()
 
 
+def published_files(folder: Path) -> list[str]:
+    """Paths below the folder of what `publish` put there last and is there still, by name."""
+    return sorted(path for path in _ours(folder) if (folder / path).is_file())
+
+
 def _is_below(path: str) -> bool:
     """Whether a path of the list stays in the folder, as all that we wrote do."""
     return bool(path) and not path.startswith("/") and ".." not in path.split("/")

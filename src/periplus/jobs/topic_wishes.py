@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from periplus.errors import UsageError
-from periplus.jobs.presets import FOLLOW_PAGES, flags, starts_of, topic_words
+from periplus.jobs.presets import FOLLOW_PAGES, PERIODS, flags, starts_of, topic_words
 from periplus.model.job import JobOrder
+from periplus.model.portal import Portal
 from periplus.model.web import Url
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 EXAMPLES_MOST = 200  # lines of a form
 EXAMPLE_CHARS = 2_000
+LINE_CHARS = 300  # of a title or lead
 
 
 def train_order(form: Mapping[str, str], collection: str) -> JobOrder:
@@ -95,3 +97,43 @@ def renewal(portal: str, collection: str) -> JobOrder:
 
 def build_command(portal: str, collection: str) -> tuple[str, ...]:
     return ("portal", "build", portal, "-c", collection)
+
+
+def portal_of(form: Mapping[str, str], created: float) -> Portal:
+    """A portal as a form says it is to be. Raises UsageError."""
+    name = form.get("name", "").strip()
+    address = str(starts_of(form["address"])[0]) if form.get("address", "").strip() else ""
+    period_s = PERIODS.get(form.get("every", ""))
+    if period_s is None:
+        raise UsageError(f"there is no period {form.get('every', '')[:50]!r}: choose hour, day, week or month")
+    numbers = {field: _whole(form, field, *limits) for field, limits in _PORTAL_NUMBERS.items()}
+    return Portal(
+        name=name, title=_line(form, "title") or name, created=created, lead=_line(form, "lead"), topic=form.get("topic", "").strip(), period_s=period_s,
+        approve=bool(form.get("approve")), address=address, **numbers,
+    )  # fmt: skip
+
+
+_PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}  # usual, least, most; as `periplus portal create` has it
+
+
+def _line(form: Mapping[str, str], field: str) -> str:
+    return " ".join(form.get(field, "").split())[:LINE_CHARS]
+
+
+def _whole(form: Mapping[str, str], field: str, usual: int, least: int, most: int) -> int:
+    text = form.get(field, "").strip() or str(usual)
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and least <= int(text) <= most):
+        raise UsageError(f"{field} is a number from {least} to {most:,}, not {text[:50]!r}")
+    return int(text)
+
+
+def portal_command(portal: Portal, collection: str) -> tuple[str, ...]:
+    """What one would type to begin it."""
+    words = ["portal", "create", portal.name, "-c", collection]
+    for flag, text in (("--title", portal.title if portal.title != portal.name else ""), ("--lead", portal.lead), ("--topic", portal.topic)):
+        words += [flag, text] if text else []
+    words += ["--period", f"{portal.period_s / 3600:g}h"] if portal.period_s else []
+    words += ["--approve"] * portal.approve + (["--address", portal.address] if portal.address else [])
+    for flag, value, (usual, _, _) in (("--stories", portal.stories, _PORTAL_NUMBERS["stories"]), ("--sites", portal.sites, _PORTAL_NUMBERS["sites"])):
+        words += [flag, str(value)] if value != usual else []
+    return tuple(words)

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.ui import jobs_screens, live, rendering, start, topics
+from periplus.ui import jobs_screens, live, portals, rendering, start, topics
 from periplus.ui.house import House, house_of
 from periplus.ui.places import Places
 from periplus.ui.safety import LOGIN, Guard, Locks, log_in
@@ -34,6 +34,7 @@ def application(house: House) -> Guard:
         Route("/c/{name}/resume", live.resume, methods=["POST"]),
         *collection_routes(),
         *topics.routes(),
+        *portals.routes(),
     ]
     app = Starlette(routes=routes, exception_handlers={PeriplusError: _refused, 404: _missing})
     app.state.house = house

@@ -1,0 +1,269 @@
+"""Which portals are made of a collection, what lies on their editor's desk, and how do they look?"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from periplus.api import portal as work
+from periplus.api.desk import KINDS, Desk, DeskEntry, desk_of
+from periplus.api.publishing import published_files
+from periplus.api.topics import topic_names
+from periplus.errors import NoCollection, UsageError
+from periplus.jobs.presets import PERIODS
+from periplus.jobs.topic_wishes import build_command, portal_command, portal_of, renewal
+from periplus.model.job import Job, JobOrder, Schedule
+from periplus.model.portal import Portal
+from periplus.ui import rendering
+from periplus.ui.house import House, folder_of, house_of, job_word, now
+from periplus.ui.live import OPEN, works_on
+from periplus.ui.maps import SANDBOX
+from periplus.ui.safety import form_of
+
+PER = 20  # entries of one page of the desk
+SITES = 60  # that are named on the desk; all of them stand in the table
+PICKED = "pick-"  # fields of a form that name chosen entries
+JOBS_LOOKED_AT = 100
+MEDIA = {
+    ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+    ".atom": "application/atom+xml", ".json": "application/json", ".opml": "text/x-opml",
+}  # fmt: skip
+# A portal holds words of the web: no script, no form, nothing from elsewhere. It keeps our origin, else its own style sheet would be a stranger's.
+PREVIEW = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
+
+
+def routes() -> list[BaseRoute]:
+    one = "/c/{name}/portal/{portal}"
+    return [
+        Route("/c/{name}/portals", portals),
+        Route("/c/{name}/portals", create, methods=["POST"]),
+        Route(one, desk),
+        Route(one + "/decide", decide, methods=["POST"]),
+        Route(one + "/do", act, methods=["POST"]),
+        Route(one + "/files.zip", packed),
+        Route(one + "/site/{path:path}", preview),
+    ]
+
+
+def portals(request: Request) -> Response:
+    """The portals of a collection, and the form that begins one; with a form in the address, the command that it means."""
+    _, folder = folder_of(request)
+    line, fault = "", ""
+    if request.query_params.get("name"):
+        try:
+            line = shlex.join(("periplus", *portal_command(portal_of(request.query_params, 0.0), job_word(house_of(request), folder))))
+        except UsageError as error:
+            fault = str(error)
+    return _list(request, line, fault)
+
+
+def create(request: Request) -> Response:
+    """Begins a portal, and asks for its first build."""
+    house, form = house_of(request), form_of(request)
+    name, folder = folder_of(request)
+    try:
+        made = portal_of(form, float(int(now())))
+        _known_topic(folder, made)
+        work.create(folder, made)
+    except UsageError as error:
+        return _list(request, "", str(error), form)
+    with house.queue() as queue:
+        queue.add(JobOrder(build_command(made.name, job_word(house, folder))), now())
+    _schedule(house, folder, made)
+    return _to(name, made.name)
+
+
+def _known_topic(folder: Path, made: Portal) -> None:
+    if made.topic and made.topic not in topic_names(folder):
+        raise UsageError(f"the collection has no topic {made.topic[:80]!r}")
+
+
+def _to(name: str, portal: str, after: str = "") -> RedirectResponse:
+    return RedirectResponse(rendering.address(name, f"portal/{portal}{after}"), 303)
+
+
+def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
+    name, folder = folder_of(request)
+    values: dict[str, object] = {
+        "title": "Portals", "name": name, "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)], "line": line, "fault": fault,
+        "topics": topic_names(folder), "periods": list(PERIODS), "period_of": {seconds: word for word, seconds in PERIODS.items()},
+    }  # fmt: skip
+    return rendering.answer(request, "portals.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
+
+
+def desk(request: Request) -> Response:
+    """The entries with what was decided of them, the sites, and what can be done with the portal."""
+    name, folder = folder_of(request)
+    house, chosen = house_of(request), request.path_params["portal"]
+    found = desk_of(folder, chosen)
+    kind = _kind(found, request.query_params)
+    shown = _wanted(found, kind, request.query_params.get("q", ""))
+    at = _at(request.query_params.get("at", ""), len(shown))
+    published = frozenset(published_files(folder / work.FOLDER / chosen))
+    counts = {one: sum(entry.kind == one for entry in found.entries) for one in KINDS}
+    values: dict[str, object] = {
+        "title": found.portal.title, "name": name, "portal": found.portal, "gathered": found.gathered, "built": found.built, "run": found.run,
+        "covered": found.covered, "lacks": found.lacks, "decided": found.decided, "kind": kind, "counts": counts, "total": len(shown), "at": at,
+        "entries": shown[(at - 1) * PER : at * PER], "sites": found.sites[:SITES], "sites_in_all": len(found.sites), "jobs": _jobs(house, name, chosen),
+        "schedules": [_told(one) for one in _schedules(house, name, chosen)],
+    }  # fmt: skip
+    if rendering.wants_json(request):
+        return rendering.answer(request, "", values)
+    more = {
+        "pages": (len(shown) + PER - 1) // PER, "published": published, "periods": list(PERIODS), "kinds": KINDS, "topics": topic_names(folder),
+        "every": next((word for word, seconds in PERIODS.items() if seconds == found.portal.period_s), ""),
+    }  # fmt: skip
+    return rendering.answer(request, "portal.html", values | more)
+
+
+def _kind(found: Desk, asked: Mapping[str, str]) -> str:
+    """Which entries are shown: those asked for; else those that wait, where any do."""
+    kind = asked.get("show", "")
+    if kind and kind not in KINDS:
+        raise UsageError(f"entries are {', '.join(KINDS)}, not {kind[:50]!r}")
+    return kind or next((one for one in KINDS if any(entry.kind == one for entry in found.entries)), KINDS[0])
+
+
+def _wanted(found: Desk, kind: str, text: str) -> list[DeskEntry]:
+    low = text.strip().lower()
+    return [entry for entry in found.entries if entry.kind == kind and (not low or low in _said(entry))]
+
+
+def _said(entry: DeskEntry) -> str:
+    return " ".join((entry.key, entry.title, entry.sentence, *entry.keywords, *entry.sites)).lower()
+
+
+def _at(text: str, entries: int) -> int:
+    """The page from 1; one beyond the last is the last, for entries go when they are decided on."""
+    return max(1, min(int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1, (entries + PER - 1) // PER))
+
+
+def _jobs(house: House, collection: str, portal: str) -> list[Job]:
+    """The open jobs of the portal; else the last that ended, where it failed."""
+    known = house.places.collections()
+    with house.queue() as queue:
+        ours = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if _is_about(job.order, portal) and works_on(job, collection, known)]
+    return [job for job in ours if job.state in OPEN] or [job for job in ours[:1] if job.state.value == "failed"]
+
+
+def _is_about(order: JobOrder, portal: str) -> bool:
+    return any(command[0] == "portal" and command[2:3] == (portal,) for command in (order.command, *order.then))
+
+
+def _schedules(house: House, collection: str, portal: str) -> list[Schedule]:
+    word = job_word(house, house.places.folder(collection))
+    with house.queue() as queue:
+        return [one for one in queue.schedules() if _is_about(one.order, portal) and word in one.order.command]
+
+
+def _told(one: Schedule) -> dict[str, object]:
+    return {"id": one.id, "period_s": one.period_s, "next_at": one.next_at, "paused": one.paused}
+
+
+def decide(request: Request) -> Response:
+    """What the editor decided of one entry or site (a button of its own), or of all that are picked."""
+    name, folder = folder_of(request)
+    chosen, form = request.path_params["portal"], form_of(request)
+    verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
+    if verb not in work.VERBS:
+        raise UsageError(f"nothing is known of {verb[:50]!r}: {', '.join(work.VERBS)}")
+    picked = [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
+    if not picked:
+        raise UsageError("no entry is picked")
+    found = desk_of(folder, chosen)
+    view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
+    listed = [entry.key for entry in _wanted(found, _kind(found, view), view.get("q", ""))]
+    work.decide(folder, found.portal, verb, picked, now())
+    return _to(name, chosen, rendering.query(view, at=view.get("at")) + _next(list(map(str, listed)), picked))
+
+
+def _next(listed: list[str], picked: list[str]) -> str:
+    """Where one goes on reading: the entry after the one decided on."""
+    places = [listed.index(key) for key in picked if key in listed]
+    if not places:
+        return "#sites"
+    after = listed[max(places) + 1 : max(places) + 2] or listed[: min(places)][-1:]
+    return f"#e-{after[0]}" if after else ""
+
+
+def act(request: Request) -> Response:
+    """What a portal's screen asks for: build, gather, schedule, change, remove."""
+    house, form = house_of(request), form_of(request)
+    name, folder = folder_of(request)
+    chosen, what = work.portal_named(folder, request.path_params["portal"]), form.get("what", "")
+    word = job_word(house, folder)
+    if what in ("build", "gather"):
+        command = build_command(chosen.name, word) if what == "build" else ("portal", "show", chosen.name, "-c", word)
+        with house.queue() as queue:
+            queue.add(JobOrder(command), now())
+    elif what == "change":
+        made = replace(portal_of({**form, "name": chosen.name}, chosen.created), created=chosen.created)
+        _known_topic(folder, made)
+        work.change(folder, made)
+        _schedule(house, folder, made)
+    elif what == "remove":
+        if form.get("sure") != chosen.name:
+            raise UsageError(f"to forget a portal with all that was decided write its name, {chosen.name}")
+        _schedule(house, folder, replace(chosen, period_s=0.0))
+        work.remove(folder, chosen.name)
+        return RedirectResponse(rendering.address(name, "portals"), 303)
+    else:
+        raise UsageError(f"nothing is known of {what[:50]!r}: build, gather, change or remove")
+    return _to(name, chosen.name)
+
+
+def _schedule(house: House, folder: Path, made: Portal) -> None:
+    """The portal's period as a schedule of the queue: bring the collection up to date, then build its portals. Without a period, it builds the others."""
+    order = renewal(made.name, job_word(house, folder))
+    with house.queue() as queue:
+        known = next((one for one in queue.schedules() if one.order.command == order.command), None)
+        others = tuple(command for command in known.order.then if command != order.then[0]) if known else ()
+        if made.period_s:
+            queue.repeat(replace(order, then=others + order.then), made.period_s, now() + made.period_s)
+        elif known and others != known.order.then:
+            queue.forget(known.id)
+            if others:
+                queue.repeat(replace(order, then=others), known.period_s, known.next_at)
+
+
+def preview(request: Request) -> Response:
+    """A file of the portal as it was built last; nothing else of its folder."""
+    _, folder = folder_of(request)
+    chosen, path = work.portal_named(folder, request.path_params["portal"]), request.path_params["path"]
+    if not path:
+        return RedirectResponse(request.url.path.rstrip("/") + "/index.html", 303)
+    out = folder / work.FOLDER / chosen.name
+    if path not in published_files(out):
+        raise NoCollection("the portal has no such page: build it first" if path == "index.html" else f"the portal has no page {path[:200]}")
+    media_type = MEDIA.get(Path(path).suffix, "application/octet-stream")
+    policy = SANDBOX if path.endswith(".svg") else PREVIEW
+    return FileResponse(out / path, media_type=media_type, headers={"content-security-policy": policy, "cache-control": "no-store"})
+
+
+def packed(request: Request) -> Response:
+    """All files of the portal as it was built last, to be put on any web server."""
+    name, folder = folder_of(request)
+    chosen = work.portal_named(folder, request.path_params["portal"])
+    out = folder / work.FOLDER / chosen.name
+    paths = published_files(out)
+    if not paths:
+        raise NoCollection("the portal was not built yet: build it first")
+    with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=".zip", delete=False) as file:
+        target = Path(file.name)
+        try:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in paths:
+                    archive.write(out / path, f"{chosen.name}/{path}")
+        except OSError:
+            target.unlink()
+            raise
+    return FileResponse(target, media_type="application/zip", filename=f"{name}-{chosen.name}.zip", background=BackgroundTask(target.unlink, missing_ok=True))
