@@ -39,6 +39,11 @@ MEDIA = {
     "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "gexf": "application/xml", "xml": "application/xml", "json": "application/json",
     "csv": "text/csv; charset=utf-8", "pajek": "text/plain; charset=utf-8",
 }  # fmt: skip
+HEADS = {
+    "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read", "back": "links back to", "in_links": "links in",
+    "in_units": "from sites", "out_links": "links out", "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF",
+    "wif": "WIF", "robots": "robots.txt",
+}  # fmt: skip  # of columns whose name says too little
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
@@ -133,7 +138,14 @@ def view(request: Request) -> Response:
         **_figures(shown, counted), **_rows(request, table, one.columns),
     }  # fmt: skip
     if not rendering.wants_json(request):
-        values |= {"sentence": one.sentence, "views": VIEWS, "pictures": _pictures(one, counted.found), "counting": COUNTING, "statuses": STATUSES}
+        values |= {
+            "sentence": one.sentence,
+            "views": VIEWS,
+            "pictures": _pictures(one, counted.found),
+            "counting": COUNTING,
+            "statuses": STATUSES,
+            "heads": HEADS,
+        }
         values |= {"own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)}, "formats": FORMATS, "kinds": list(KINDS), "links": LINKS}
     return rendering.answer(request, "survey_view.html", values)
 
