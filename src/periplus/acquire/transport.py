@@ -117,7 +117,7 @@ class _Slot:
         self.wire = wire
         self.easy = pycurl.Curl()
         self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
-        self.headless = False  # whether the last request was a HEAD
+        self.method = pycurl.HTTPGET  # of the last request
         self.special = False  # whether the last request had headers of its own
         self._configure(share)
 
@@ -163,16 +163,19 @@ class _Slot:
         self.cut, self.cause = Cut.NONE, None
         self.wanted, self.header_whole, self.refused = True, False, False
         self.easy.setopt(pycurl.URL, request.url)
-        if (request.purpose is Purpose.HEAD) is not self.headless:
-            self.headless = not self.headless
-            self.easy.setopt(pycurl.NOBODY if self.headless else pycurl.HTTPGET, 1)
+        method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
+        if method != self.method:
+            self.method = method
+            self.easy.setopt(method, 1)
+        if request.body:
+            self.easy.setopt(pycurl.POSTFIELDS, request.body)
         extra = self._extra_headers(request)
         if extra or self.special:
             self.easy.setopt(pycurl.HTTPHEADER, self.plain_headers + extra)
             self.special = bool(extra)
 
     def _extra_headers(self, request: Request) -> list[str]:
-        extra = []
+        extra = list(request.fields)
         if request.etag:
             extra.append(f"If-None-Match: {request.etag}")
         if request.last_modified:

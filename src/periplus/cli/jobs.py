@@ -125,12 +125,13 @@ def worker(folder: Path) -> None:
 
 def _work(folder: Path, *, forever: bool) -> None:
     from periplus.acquire.clock import SystemClock
+    from periplus.jobs.notifying import Notifier
     from periplus.jobs.runner import Runner, run_jobs
 
     stopping = StopOnSignal()
     with _queue(folder) as queue:
         say(f"Doing the jobs of {folder.resolve()}. Ctrl-C stops.")
-        ended = run_jobs(Runner(folder, queue, SystemClock(), f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked), forever=forever)
+        ended = run_jobs(Runner(folder, queue, SystemClock(), f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)), forever=forever)
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(INTERRUPTED if stopping.asked else 0)
 

@@ -50,6 +50,7 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
         "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
+        "notices": ("periplus.cli.notices", "Be told by mail, webhook or feed what changed: dead links, vanished pages, new sites."),
         "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
         "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
     },

@@ -33,13 +33,15 @@ _TAIL_BYTES = 600
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """One process's way to do jobs. name: of this runner, for people; stopped: asked some times a second."""
+    """One process's way to do jobs. name: of this runner, for people; stopped: asked some times a second; told: called with each job that
+    has ended, and with None while there is none."""
 
     folder: Path
     queue: JobStore
     clock: Clock
     name: str
     stopped: Callable[[], bool]
+    told: Callable[[Job | None], None] = lambda job: None
 
 
 def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
@@ -56,10 +58,13 @@ def run_jobs(runner: Runner, *, forever: bool) -> int:
         runner.queue.tick(runner.clock.now())
         job = runner.queue.claim(runner.name, runner.clock.now(), LEASE_S)
         if job is not None:
-            ended += do(runner, job)
+            if do(runner, job):
+                ended += 1
+                runner.told(runner.queue.job(job.id))
         elif not forever and not runner.queue.open_jobs():
             break
         else:
+            runner.told(None)
             time.sleep(NAP_S)
     return ended
 

@@ -118,6 +118,8 @@ class Request:
     about: str = ""  # ROBOTS: the origin whose rules are sought; SITEMAP: the site; CHECK: the fragments to look for, parted by spaces
     etag: str = ""  # validators of a conditional request, empty when none
     last_modified: str = ""
+    body: bytes = b""  # sent by POST; only notices are, never what a crawl asks
+    fields: tuple[str, ...] = ()  # further header lines
 
 
 @dataclass(frozen=True, slots=True)

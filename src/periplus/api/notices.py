@@ -1,0 +1,157 @@
+"""What changed in a folder of collections, who is told, and does it reach them? Found by comparing with what was last told."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from pathlib import Path
+
+from periplus.acquire.clock import SystemClock
+from periplus.acquire.post import send_mail
+from periplus.acquire.webhook import send_webhook
+from periplus.api.notice_settings import notice_settings
+from periplus.errors import InvalidUrl, PeriplusError, UsageError
+from periplus.model.notice import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
+from periplus.model.ports import Clock
+from periplus.present import notice_text
+from periplus.settings import Identity
+from periplus.store.sqlite import notice_facts, reading, schema
+from periplus.store.sqlite.notice_rows import NoticeBook
+from periplus.urls.canonical import canonical
+
+READ_S = 60.0
+NO_MAIL = "no mail server is named: write one into notices.toml, as docs/notices.md shows"
+
+
+@contextlib.contextmanager
+def book(folder: Path) -> Iterator[NoticeBook]:
+    """The notices of a folder of collections."""
+    opened = NoticeBook(folder)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: str = "") -> tuple[Subscription, str]:
+    """Has target, a mail address or a URL, told of these kinds of change; none: of all. Also the secret that signs a webhook's notices.
+    Raises UsageError."""
+    chosen = []
+    for kind in kinds:
+        if kind not in list(NoticeKind):
+            raise UsageError(f"there is no kind of notice {kind[:50]!r}: choose among {', '.join(NoticeKind)}")
+        chosen.append(NoticeKind(kind))
+    channel, plain = _target(target.strip())
+    if channel is Channel.MAIL and not notice_settings(folder).mail.server:
+        raise UsageError(NO_MAIL)
+    with book(folder) as opened:
+        return opened.subscribe(channel, plain, tuple(dict.fromkeys(chosen)), collection, time.time())
+
+
+def _target(text: str) -> tuple[Channel, str]:
+    if text.startswith(("http://", "https://")):
+        try:
+            return Channel.WEBHOOK, canonical(text)
+        except InvalidUrl:
+            pass
+    name, at, host = text.rpartition("@")
+    if not (name and at and host and text.isascii() and text.isprintable()) or any(sign in text for sign in " ,;<>\"'()\\") or ":" in text:
+        raise UsageError(f"{text[:100]!r} is neither a mail address nor a URL")
+    return Channel.MAIL, text
+
+
+def look(folder: Path, collection: Path, now: float) -> list[Notice]:
+    """Notes what is new in a collection since it was last looked at. Raises NoCollection, StoreError."""
+    with contextlib.closing(reading.connect(collection)) as connection, reading.limited(connection, READ_S), reading.snapshot(connection):
+        facts, run = notice_facts.facts(connection), notice_facts.newest_run(connection)
+    with book(folder) as opened:
+        return opened.compare(_name(collection), run, facts, now)
+
+
+def failed(folder: Path, job: int, said: str, collection: Path | None, now: float, epoch: int) -> Notice | None:
+    """Notes that a job failed. said: its command, and what it said at its end."""
+    with book(folder) as opened:
+        name = _name(collection) if collection else ""
+        return opened.note(NoticeKind.FAILED, name, f"job {job} {epoch}", [said], now)
+
+
+def _name(collection: Path) -> str:
+    return collection.resolve().name
+
+
+def collections_of(folder: Path, command: Sequence[str]) -> list[Path]:
+    """Those that a command works on, by its words."""
+    paths = [folder / word.partition("=")[2] if word.startswith("--") else folder / word for word in command[1:] if word and "\0" not in word]
+    return list(dict.fromkeys(path for path in paths if len(path.name) < 250 and schema.exists(path)))
+
+
+def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
+    """Sends what is due. Returns (arrived, failed). Raises UnknownSetting."""
+    settings, clock = notice_settings(folder), clock or SystemClock()
+    counts = [0, 0]
+    with book(folder) as opened:
+        while taken := opened.take(clock.now()):
+            for delivery, fault in _sent(taken, settings, clock):
+                opened.ended(delivery, fault, clock.now())
+                counts[bool(fault)] += 1
+    return counts[0], counts[1]
+
+
+def _sent(taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock) -> Iterator[tuple[Delivery, str]]:
+    """Each with why it did not arrive, empty where it did. One letter tells a reader all that is due."""
+    letters: dict[int, list[Delivery]] = {}
+    for delivery in taken:
+        if delivery.subscription.channel is Channel.MAIL:
+            letters.setdefault(delivery.subscription.id, []).append(delivery)
+        else:
+            yield delivery, _post(delivery.notice, delivery.subscription, delivery.secret, settings, clock)
+    for due in letters.values():
+        fault = _mail([delivery.notice for delivery in due], due[0].subscription.target, settings)
+        yield from ((delivery, fault) for delivery in due)
+
+
+def _post(notice: Notice, subscription: Subscription, secret: str, settings: NoticeSettings, clock: Clock) -> str:
+    identity = Identity(allow_private=settings.allow_private, ca_file=settings.ca_file)
+    return send_webhook(canonical(subscription.target), notice_text.posted(notice, settings.address), secret, identity, clock)
+
+
+def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> str:
+    mail: MailSettings = settings.mail
+    if not mail.server:
+        return NO_MAIL
+    letter = EmailMessage()
+    letter["Subject"], text = notice_text.letter(notices, settings.address)
+    letter["From"], letter["To"], letter["Date"] = mail.sender, target, formatdate()
+    letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
+    letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office letter answers it
+    letter.set_content(text.encode("utf-8", "replace").decode())
+    return send_mail(letter, mail)
+
+
+def test(folder: Path, subscription: int) -> str:
+    """Sends one subscriber a notice that nothing changed. Empty: it arrived; else why not. Raises UsageError if there is none."""
+    settings = notice_settings(folder)
+    with book(folder) as opened:
+        chosen = next((one for one in opened.subscriptions() if one.id == subscription), None)
+        secret = opened.secret_of(subscription)
+    if chosen is None:
+        raise UsageError(f"there is no subscription {subscription}; `periplus notices list` shows what there is")
+    now = time.time()
+    notice = Notice(0, f"test {now}", NoticeKind.SITES, "", now, ("this is a test: nothing has changed",), 1)
+    if chosen.channel is Channel.MAIL:
+        return _mail([notice], chosen.target, settings)
+    return _post(notice, chosen, secret, settings, SystemClock())
+
+
+def feed(folder: Path, collection: str = "") -> str:
+    """The newest notices as Atom. collection: its folder's name; empty: of all."""
+    try:
+        address = notice_settings(folder).address
+    except PeriplusError:  # a fault in the file of settings is no reason to tell readers nothing
+        address = ""
+    with book(folder) as opened:
+        found = opened.notices(collection=collection)
+    return notice_text.feed(found, collection, address, 0.0)

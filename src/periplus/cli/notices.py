@@ -1,0 +1,149 @@
+"""`periplus notices`: who is told what changed, by mail or by a webhook; and the same as a feed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.options import opened, output_option
+from periplus.cli.progress import say
+from periplus.model.notice import Channel, NoticeKind
+from periplus.present.lines import visible
+from periplus.present.wording import utc
+
+if TYPE_CHECKING:
+    from periplus.model.notice import Notice, Subscription
+
+
+def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    text = "The folder of collections whose notices are meant. By default the current one."
+    return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path(), help=text)(command)
+
+
+@click.group()
+def notices() -> None:
+    """Be told what changed: dead links, vanished pages, new sites, entries of portals, failed jobs, suspicious ends.
+
+    After each job its collections are compared with what was told last; what is new is sent once. A collection's first look tells
+    nothing, for nothing was known before. How mail leaves is said in notices.toml: docs/notices.md.
+
+    \b
+    periplus notices add ops@example.org
+    periplus notices add https://example.org/hook --kind dead-links -c example.org.periplus
+    periplus notices test 1
+    periplus notices list
+    """
+
+
+@notices.command()
+@_folder_option
+@click.option("-k", "--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in NoticeKind]), help="Only of this; may be given several times.")
+@click.option("-c", "--collection", default="", metavar="NAME", help="Only of this collection, by its folder's name.")
+@click.argument("target")
+def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> None:
+    """Tell TARGET, a mail address or a URL, what changes from now on."""
+    from periplus.api.notices import subscribe
+
+    made, secret = subscribe(folder, target, kinds, collection)
+    say(f"Subscription {made.id}: `periplus notices test {made.id}` tries it.")
+    if made.channel is Channel.WEBHOOK:
+        say("Each request is signed in the header Periplus-Signature (t=..., v1=HMAC-SHA256 of `t.body`) with this secret:")
+        click.echo(secret)
+
+
+@notices.command()
+@_folder_option
+@click.argument("subscription", type=int)
+def remove(folder: Path, subscription: int) -> None:
+    """Tell a subscriber nothing more; the numbers are in the list."""
+    from periplus.api.notices import book
+
+    with book(folder) as kept:
+        kept.unsubscribe(subscription)
+
+
+@notices.command("list")
+@_folder_option
+@click.option("-n", "--number", "most", type=click.IntRange(1, 1000), default=20, show_default=True, help="Notices to list.")
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option
+def list_notices(folder: Path, most: int, format: str, output: Path | None) -> None:
+    """List the subscriptions, how their notices fared, and the newest notices."""
+    from periplus.api.notices import book
+    from periplus.present.notice_text import as_values
+
+    with book(folder) as kept:
+        subscriptions, standing, found = kept.subscriptions(), kept.standing(), kept.notices(most=most)
+    with opened(output, exact=format == "json") as out:
+        if format == "json":
+            rows = [asdict(one) | _fared(standing.get(one.id)) for one in subscriptions]
+            out.write(json.dumps({"subscriptions": rows, "notices": [as_values(one) for one in found]}, ensure_ascii=False, indent=1) + "\n")
+        else:
+            out.writelines(line + "\n" for line in _lines(subscriptions, standing, found))
+
+
+def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
+    return dict(zip(("sent", "waiting", "given_up", "fault"), counts or (0, 0, 0, ""), strict=True))
+
+
+def _lines(subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], found: list[Notice]) -> Iterator[str]:
+    from periplus.present.notice_text import lines, title
+
+    if not subscriptions:
+        yield "Nobody is told: `periplus notices add` tells a mail address or a URL."
+    for one in subscriptions:
+        sent, waiting, given_up, fault = standing.get(one.id, (0, 0, 0, ""))
+        what = ", ".join(one.kinds) or "everything"
+        yield f"{one.id:>4}  {one.channel.value:<7} {one.target}  {what}" + (f", {one.collection}" if one.collection else "")
+        yield f"      {sent} sent, {waiting} waiting, {given_up} given up" + (f"; last fault: {visible(fault)}" if fault else "")
+    for notice in found:
+        yield f"{utc(notice.made)}  {title(notice)}"
+        if notice.count > 1:
+            yield from (f"      {line}" for line in lines(notice))
+
+
+@notices.command()
+@_folder_option
+@click.argument("subscription", type=int)
+def test(folder: Path, subscription: int) -> None:
+    """Send a subscriber a test at once, and say whether it arrived."""
+    from periplus.api.notices import test as send
+
+    fault = send(folder, subscription)
+    say(f"It did not arrive: {visible(fault)}" if fault else "It arrived.")
+    sys.exit(1 if fault else 0)
+
+
+@notices.command()
+@_folder_option
+@click.argument("collections", nargs=-1, type=click.Path(path_type=Path, file_okay=False))
+def send(folder: Path, collections: tuple[Path, ...]) -> None:
+    """Look at collections as after a job, by default all of the folder, and send what is due: for who runs crawls without the queue."""
+    from periplus.api.notices import deliver, look
+    from periplus.cli.options import SUFFIX
+
+    for collection in collections or sorted(folder.glob(f"*{SUFFIX}")):
+        for notice in look(folder, collection, time.time()):
+            say(f"{notice.kind.value}: {notice.count:,} in {collection.name}")
+    arrived, failed = deliver(folder)
+    say(f"{arrived} sent, {failed} failed.")
+    sys.exit(1 if failed else 0)
+
+
+@notices.command()
+@_folder_option
+@click.option("-c", "--collection", default="", metavar="NAME", help="Only of this collection, by its folder's name.")
+@output_option
+def feed(folder: Path, collection: str, output: Path | None) -> None:
+    """Write the newest notices as an Atom feed; `periplus serve` has it at /feeds/all.atom."""
+    from periplus.api.notices import feed as made
+
+    with opened(output, exact=True) as out:
+        out.write(made(folder, collection))

@@ -1,0 +1,45 @@
+"""Who learns what came of a job? After each the collections that it worked on are looked at, and what changed is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shlex
+import time
+from pathlib import Path
+
+from periplus.api import notices
+from periplus.errors import PeriplusError
+from periplus.model.job import Job, JobState
+
+LOOK_EVERY_S = 30.0  # for what could not be sent the first time, while nothing else is to be done
+_log = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Called by a runner after a job, and with None between two. What goes wrong here spoils no job: it is logged, and tried again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next = 0.0
+
+    def __call__(self, job: Job | None) -> None:
+        if job is None and time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LOOK_EVERY_S
+        try:
+            if job is not None:
+                self._look(job)
+            notices.deliver(self._folder)
+        except PeriplusError as error:
+            _log.warning("notices folder=%s error=%s", self._folder, error)
+
+    def _look(self, job: Job) -> None:
+        now, folder = time.time(), self._folder
+        found = notices.collections_of(folder, job.order.command)
+        if job.state is JobState.FAILED:
+            said = f"periplus {shlex.join(job.order.command)}: {job.note}"
+            notices.failed(folder, job.id, said, found[0] if found else None, now, job.epoch)
+        for collection in found:
+            with contextlib.suppress(PeriplusError):  # one that cannot be read has told so by its job
+                notices.look(folder, collection, now)
