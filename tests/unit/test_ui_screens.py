@@ -36,6 +36,7 @@ SCREENS = (
     "/c/e/t/pages",
     PAGE,
     PAGE + "&view=visits",
+    PAGE + "&view=place",
     "/c/e/search?q=alpha",
     "/c/e/compare",
 )
@@ -73,7 +74,7 @@ def test_every_field_has_its_label_and_every_id_is_one(folder, path):
     labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', text))
     outside = re.sub(r"<label\b.*?</label>", "", text, flags=re.DOTALL)
     for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", outside):
-        assert 'type="hidden"' in field or any(f'id="{name}"' in field for name in labelled), field
+        assert 'type="hidden"' in field or "aria-label=" in field or any(f'id="{name}"' in field for name in labelled), field
 
 
 def test_collections_are_listed_with_their_state(folder):
@@ -323,3 +324,17 @@ def test_many_who_watch_are_shown_one_picture(folder):
     request = type("Asked", (), {"path_params": {"name": "e"}, "app": client(folder).app._app})()
     assert {pushing._part(request, "live e", make) for _ in range(50)} == {"picture 1"}
     assert pushing._part(request, "survey e", make) == "picture 2", "each screen has its own"
+
+
+def test_a_page_has_its_place_in_the_map(folder):
+    place = client(folder).get("/c/e/page?format=json&url=https://e.org/b/c").json()["place"]
+    assert [step["url"] for step in place["way"]] == [HOME, "https://e.org/a", "https://e.org/b/c"]
+    assert (place["layer"], place["siblings"], place["children"]) == (2, 0, 0)
+    home = client(folder).get(f"/c/e/page?format=json&view=place&url={HOME}").json()["place"]
+    assert {step["url"] for step in home["below"]} == {"https://e.org/a", "https://e.org/b"}
+    assert (home["children"], home["siblings"]) == (2, 0)
+
+
+def test_what_is_in_no_map_says_so(folder):
+    text = client(folder).get("/c/e/page?view=place&url=https://e.org/gone").text
+    assert "It is no page of the map of e.org." in text

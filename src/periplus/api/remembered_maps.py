@@ -13,6 +13,7 @@ from periplus.store.sqlite import browsing, reading
 
 KEPT = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
+SMALL_URLS = 10_000  # whose map is made in 0.3 s
 
 
 class Maps:
@@ -21,6 +22,13 @@ class Maps:
     def __init__(self) -> None:
         self._sites: OrderedDict[tuple[Path, str, int, int], Site] = OrderedDict()
         self._lock = threading.Lock()
+
+    def at_hand(self, folder: Path, site: str) -> Site | None:
+        """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
+        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+            key = (folder.resolve(), site, *browsing.standing(connection))
+            small = browsing.known(connection) <= SMALL_URLS
+        return self.of(folder, site) if small or key in self._sites else None
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""

@@ -6,11 +6,12 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api.collection import Status, open_collection
+from periplus.api.growth import Growth, Tree
 from periplus.store.sqlite import reading, watch_rows
 from periplus.store.sqlite.watch_rows import VisitRow
 
@@ -21,6 +22,7 @@ READ_S = 5.0
 ROWS_A_LOOK = 20_000  # visits taken up at once, some 0.1 s; a long run is caught up with in several looks
 RATE_S = 10.0  # over which pages per second are averaged
 NEWEST = 12
+TREE_URLS = 300_000  # known; of more, what earlier runs brought is not read for the tree: 0.5 s, once a run
 HOSTS = 12
 REMEMBERED = 50  # collections that are watched at once
 
@@ -49,6 +51,7 @@ class Moment:
     by_type: tuple[TypeTally, ...]
     newest: tuple[VisitRow, ...]  # the latest first
     errors: tuple[VisitRow, ...]
+    tree: Tree
 
 
 @dataclass(slots=True)
@@ -62,6 +65,7 @@ class _Watch:
     types: dict[str, tuple[int, int]] = field(default_factory=dict)
     newest: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=NEWEST))
     errors: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=NEWEST))
+    growth: Growth = field(default_factory=Growth)
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=5_000))  # of the latest requests for pages
     moment: Moment | None = None
     looked: float = 0.0
@@ -81,9 +85,12 @@ class _Watch:
             elif row.outcome == "fetched":
                 pages, wire_bytes = self.types.get(row.media_type, (0, 0))
                 self.types[row.media_type] = (pages + 1, wire_bytes + row.wire_bytes)
+                self.growth.add(((row.url, row.layer),))
 
-    def begin(self, run_id: int, last: int) -> None:
-        self.run_id, self.last, self.asked = run_id, last, 0
+    def begin(self, run_id: int, last: int, before: Sequence[tuple[str, int | None]] | None) -> None:
+        """before: pages of earlier runs; None: too many to be read."""
+        self.run_id, self.last, self.asked, self.growth = run_id, last, 0, Growth(whole=before is not None)
+        self.growth.add(before or (), new=False)
         for kept in (self.types, self.newest, self.errors, self.ends):
             kept.clear()
 
@@ -123,7 +130,8 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
     with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
         run_id = run.id if run else 0
         if run_id != watch.run_id:
-            watch.begin(run_id, watch_rows.before_run(connection, run_id))
+            before = watch_rows.pages_before(connection, run.started if run else now, TREE_URLS)
+            watch.begin(run_id, watch_rows.before_run(connection, run_id), before)
         rows = watch_rows.visits_after(connection, watch.last, ROWS_A_LOOK)
         watch.take(rows)
     state, note, elapsed_s = "", "", 0.0
@@ -133,7 +141,7 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
     types = sorted((TypeTally(name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally.wire_bytes)
     newest, errors = (tuple(reversed(rows)) for rows in (watch.newest, watch.errors))
     rate = watch.rate(now) if state == "running" else 0.0
-    made = Moment(0, status, state, note, rate, elapsed_s, watch.asked, len(rows) == ROWS_A_LOOK, tuple(types), newest, errors)
+    made = Moment(0, status, state, note, rate, elapsed_s, watch.asked, len(rows) == ROWS_A_LOOK, tuple(types), newest, errors, watch.growth.tree())
     return _numbered(made, watch.moment)
 
 

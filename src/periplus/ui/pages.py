@@ -11,12 +11,15 @@ from starlette.responses import Response
 from periplus.api.browsing import Wish
 from periplus.api.collection import Collection, LinkFilter, open_collection
 from periplus.api.page import Page
+from periplus.api.placing import place_in
 from periplus.errors import UsageError
 from periplus.model.page import Block, Part
+from periplus.model.web import Url
 from periplus.ui import rendering
 from periplus.ui.house import folder_of, house_of
+from periplus.urls.scope import site_key
 
-VIEWS = {"": "What is known", "blocks": "Text by blocks", "source": "Source", "xml": "XML", "visits": "Visits"}
+VIEWS = {"": "What is known", "place": "Place in the map", "blocks": "Text by blocks", "source": "Source", "xml": "XML", "visits": "Visits"}
 LINKS = 300  # of each direction that are named
 BLOCKS = 3_000
 SOURCE_CHARS = 300_000
@@ -46,6 +49,8 @@ def page(request: Request) -> Response:
             "views": VIEWS,
         }
         values |= _of_view(kept, found, view)
+    if view in ("", "place"):
+        values |= _place(request, found.url, wait=view == "place")
     if view == "visits":
         values["visits"] = house_of(request).browser.page(folder, "visits", Wish((("url", found.url),), most=100))
     return rendering.answer(request, "page.html", values)
@@ -63,11 +68,23 @@ def _of_view(kept: Collection, found: Page, view: str) -> dict[str, object]:
             return {"xml": content.decode("utf-8", "replace")[:SOURCE_CHARS], "xml_type": media_type, "cut": len(content) > SOURCE_CHARS}
     except UsageError as error:
         return {"missing": str(error)}
-    if view == "visits":
+    if view in ("visits", "place"):
         return {}
     outlinks = [dict(zip(LINK_COLUMNS, row, strict=True)) for row in kept.link_columns(LinkFilter(source=found.url, limit=LINKS), LINK_COLUMNS)]
     pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in PULLED)
     return {"inlinks": list(found.inlinks(LINKS)), "outlinks": outlinks, "pulled": dict(pulled.most_common()), "most": LINKS}
+
+
+def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
+    """The page's place in its site's map; without waiting only where the map is at hand."""
+    _, folder = folder_of(request)
+    maps, site = house_of(request).maps, str(site_key(url))
+    try:
+        made = maps.of(folder, site) if wait else maps.at_hand(folder, site)
+    except UsageError as error:
+        return {"place": None, "no_place": str(error)}
+    place = place_in(made, url) if made else None
+    return {"place": place, "no_place": "" if made is None or place else f"It is no page of the map of {made.key}."}
 
 
 def marked(blocks: Sequence[Block], parts: Sequence[Part] | None) -> list[dict[str, object]]:

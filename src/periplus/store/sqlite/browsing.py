@@ -280,7 +280,7 @@ def looked(connection: sqlite3.Connection, source: Source, wish: Wish) -> Look:
     """How many rows answer, and what they share."""
     where, values = _where(source, wish)
     names = [source.key or "NULL", *map(source.expression, source.facets)]
-    briefly = not source.key and _known(connection) > LARGE
+    briefly = not source.key and known(connection) > LARGE
     most = FEW if briefly else SAMPLED
     cursor = connection.execute(f"SELECT {', '.join(names)} FROM {source.source} WHERE {where} LIMIT ?", (*values, most))
     keys, tallies = [], [Counter[object]() for _ in source.facets]
@@ -297,7 +297,7 @@ def looked(connection: sqlite3.Connection, source: Source, wish: Wish) -> Look:
     return Look(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
 
 
-def _known(connection: sqlite3.Connection) -> int:
+def known(connection: sqlite3.Connection) -> int:
     """URLs of the collection."""
     return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
 

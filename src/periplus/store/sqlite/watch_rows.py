@@ -5,6 +5,11 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+from periplus.model.visit import State
+from periplus.store.sqlite.listing import names, reasons_of
+
+_FETCHED = names(reasons_of(State.INDEXED))
+
 
 class VisitRow(NamedTuple):
     """One request's end. media_type: of the page that is kept now, empty where none is."""
@@ -20,6 +25,7 @@ class VisitRow(NamedTuple):
     detail: str
     wire_bytes: int
     media_type: str
+    layer: int | None
 
 
 def before_run(connection: sqlite3.Connection, run_id: int) -> int:
@@ -39,7 +45,15 @@ def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[
     """The next visits, of whatever run."""
     find = (
         "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.wire_bytes,"
-        " coalesce(p.media_type, '') FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
+        " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
         " WHERE v.id > ? ORDER BY v.id LIMIT ?"
     )
     return [VisitRow._make(row) for row in connection.execute(find, (after, most))]
+
+
+def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
+    """(URL, layer) of the pages that were fetched before a run began and not in it; None: there are more URLs than `most`."""
+    known = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
+    if known > most:
+        return None
+    return connection.execute(f"SELECT text, layer FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)).fetchall()
