@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_worlds import NO_LIMIT, PlainWorld, SqliteWorld
+from contracts.crawl_worlds import NO_LIMIT, PlainWorld, PostgresWorld, SqliteWorld
 from contracts.wire_tools import QUICK, carry, curl, fault_web
 from testweb import serve
 
 ME, OTHER = 100, 200  # process ids
 
 
-@pytest.fixture(params=[SqliteWorld, PlainWorld], ids=["sqlite", "plain"])
-def make(request, tmp_path):
+@pytest.fixture(params=[SqliteWorld, PlainWorld, PostgresWorld], ids=["sqlite", "plain", "postgres"])
+def make(request):
     """Makes a world: `make(budget)`; at the end its sums are compared with a recount."""
     made = []
+    place = request.getfixturevalue("address" if request.param is PostgresWorld else "tmp_path")
 
     def make(budget=NO_LIMIT):
-        world = request.param(tmp_path, {ME, OTHER}, budget)
+        world = request.param(place, {ME, OTHER}, budget)
         made.append(world)
         return world
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Keeping, Settings
+from periplus.store.postgres.connection import connect
+from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
@@ -40,6 +44,37 @@ class SqliteWorld:
             return wrong, tally, true | ({"known": known} if known else {}), connection.execute(orphans).fetchall()
         finally:
             connection.close()
+
+
+class PostgresWorld:
+    """A collection in a database; each `open` is another connection to it. The caller's clock is the database's."""
+
+    def __init__(self, address, living, budget=NO_LIMIT, keeping=KEEPING):
+        self.address, self.living, self.budget, self.keeping = address, living, budget, keeping
+        self.connection = connect(address)
+        insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES ('crawl', '[]', %s, 0, 0, 'running') RETURNING id"
+        self.run_id = self.connection.execute(insert, (json.dumps({}),)).fetchone()[0]
+        self.stores = []
+
+    def open(self):
+        world = Surroundings(self.living.__contains__, own_clock=False, merge_s=0.0)
+        self.stores.append(PostgresCrawlStore(self.address, self.run_id, self.budget, self.keeping, world))
+        return self.stores[-1]
+
+    def close(self):
+        for store in self.stores:
+            store.close()
+        self.connection.close()
+
+    def recount(self):
+        """As of `SqliteWorld`; what stands in the inbox is nowhere else yet."""
+        ask = self.connection.execute
+        wrong = ask("SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)").fetchall()
+        tally = {name: int(value) for name, value in ask("SELECT name, sum(value) FROM tally GROUP BY name") if value}
+        true = {"reason:" + reason: count for reason, count in ask("SELECT reason, count(*) FROM url GROUP BY reason")}
+        known = ask("SELECT count(*) FROM url").fetchone()[0]
+        orphans = ask("SELECT text FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue WHERE url_id = u.id)").fetchall()
+        return wrong, tally, true | ({"known": known} if known else {}), orphans
 
 
 class PlainWorld:

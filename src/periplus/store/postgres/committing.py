@@ -1,0 +1,217 @@
+"""How is a batch stored? One transaction, as far as the worker's leases hold."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+
+from periplus.model.freshness import FIRST_INTERVAL_S, READ, Finding, finding_of, next_interval_s
+from periplus.model.frontier import Batch, Completion, HostState, Lease
+from periplus.model.visit import Reason, Redirected, Skipped, Unchanged
+from periplus.settings import Keeping
+from periplus.store.postgres import hosts
+from periplus.store.postgres.bulk import columns_of
+from periplus.store.postgres.connection import Connection
+from periplus.store.postgres.dropping import drop_all
+from periplus.store.postgres.hosts import NOW, Change, Holding, Member
+from periplus.store.postgres.ledger import HostRef, Ledger, Run
+from periplus.store.postgres.packing import Parcels, store_dictionary
+from periplus.store.postgres.pages import Arrival, PageWriter
+from periplus.store.postgres.reading import shard_of_origin
+from periplus.store.postgres.schema import shard_of
+from periplus.store.rows import visit_row
+from periplus.urls.scope import site_key
+
+_SLACK_S = 0.001  # of times that are reckoned in two ways
+
+
+class Commit:
+    """Stores batches of one process. Remembers what it wrote of each host's pace, which is seldom news."""
+
+    def __init__(self, run: Run, keeping: Keeping) -> None:
+        self._run, self._keeping = run, keeping
+        self._written: dict[tuple[int, int], tuple[float, float, int, bool, float]] = {}  # by (host, epoch): its pace, and when it may be asked
+        self._now = 0.0
+
+    def store(self, connection: Connection, member: Member, parcels: Parcels, batches: int, now: float | None) -> tuple[frozenset[Lease], bool]:
+        """Returns (the leases that were lost meanwhile, whether something stands in the inbox). batches: stored before for this worker."""
+        batch = parcels.batch
+        moment, is_done = self._renew(connection, member, batch.in_hand, batches, now)
+        held = hosts.holdings(connection, member.name)
+        leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
+        lost = frozenset(lease for lease in leases if lease.host_id not in held or held[lease.host_id].epoch != lease.epoch)
+        if is_done:  # its answer was lost on the way
+            return lost - {state.lease for state in batch.hosts if state.release}, True
+        ledger = Ledger(connection, self._run, member.part, moment)
+        stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
+        states = {state.lease.host_id: state for state in batch.hosts if state.lease not in lost}
+        self._lock(connection, ledger, held, [batch.completions[at] for at in stored], batch, states)
+        self._complete(connection, ledger, parcels, stored)
+        self._record(connection, ledger, batch)
+        ledger.write()
+        self._settle(connection, ledger, held, states)
+        for site, data in parcels.learned.items():
+            store_dictionary(connection, site, data)
+        return lost, ledger.sent_out
+
+    def _renew(self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None) -> tuple[float, bool]:
+        """(the moment, whether this batch is stored already). A worker that was buried holds nothing, and stays buried until it leases."""
+        update = (
+            f"UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1 FROM (SELECT {NOW} AS now) t,"
+            " worker w WHERE worker.name = %(name)s AND w.name = worker.name RETURNING t.now, w.batches"
+        )
+        values = {"lease": self._keeping.lease_s, "in_hand": in_hand, "batches": batches, "name": member.name, "now": now}
+        row = connection.execute(update, values).fetchone()
+        if row is None:
+            return hosts.time_now(connection, now), False
+        return float(row[0]), row[1] > batches
+
+    def _lock(
+        self, connection: Connection, ledger: Ledger, held: dict[int, Holding], completions: Sequence[Completion], batch: Batch, states: dict[int, HostState]
+    ) -> None:
+        """Locks the hosts that this batch changes, and reads what stands of their URLs."""
+        candidates = [candidate for completion in completions for candidate in completion.candidates]
+        met = {candidate.host for candidate in candidates} | {errand.host for errand in batch.errands}
+        asked = {completion.lease.host_id for completion in completions}
+        news = {host_id for host_id, state in states.items() if host_id in asked or self._is_news(state, ledger.now)}
+        touched = [host for host in held.values() if host.key in met or host.id in asked or host.id in news]
+        hosts.lock(connection, [(host.shard, host.id) for host in touched])
+        ledger.hosts = {host.key: HostRef(host.id, host.shard, host.site_id) for host in touched}
+        ledger.load(candidates, batch.errands, [(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if one.task.url_id])
+
+    def _is_news(self, state: HostState, now: float) -> bool:
+        """Whether a host's pace must be written. While it is held nobody reads when it may be asked next; should its holder die, it is
+        asked a delay later at the soonest: so a time within the delay is no news."""
+        if state.release or state.down is not None or state.families:
+            return True
+        written = self._written.get((state.lease.host_id, state.lease.epoch))
+        if written is None or written[:4] != (state.delay_s, state.rate, state.strikes, state.answered):
+            return True
+        soonest = now + state.delay_s / state.rate
+        return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
+
+    def _complete(self, connection: Connection, ledger: Ledger, parcels: Parcels, stored: Sequence[int]) -> None:
+        """Entries leave their lists, and everything that was learned enters."""
+        completions = [parcels.batch.completions[at] for at in stored]
+        listed = self._unlist(connection, ledger, completions)
+        writer = PageWriter(connection, self._run.id, ledger.now)
+        changed = writer.enter([_arrival(parcels, at) for at in stored if _brings_content(parcels.batch.completions[at])])
+        notes: list[tuple[int, int, Finding]] = []
+        for one in completions:
+            shard, task, asked = shard_of(one.lease.site), one.task, not isinstance(one.visit.outcome, Skipped)
+            ledger.count_request(shard, one)
+            news = True
+            if one.reason is not None and task.url_id:
+                if isinstance(one.visit.outcome, Unchanged):
+                    writer.renew_validators(shard, task.url_id, one.visit.outcome)
+                found = _finding(ledger, one, one.reason, changed.get(task.url_id, False))
+                notes += [(shard, task.url_id, found)] if found is not None else []
+                news = found is not Finding.UNCHANGED
+            elif one.reason is None and (task.host_id, task.layer, task.seq) in listed:
+                ledger.put_back(shard, one)
+            if news and (asked or one.reason is not None):  # else it was only put off
+                ledger.visit(shard, task.url_id, one)
+            for candidate in one.candidates:
+                ledger.offer(candidate)
+        _note(connection, ledger, notes)
+
+    def _unlist(self, connection: Connection, ledger: Ledger, completions: Sequence[Completion]) -> set[tuple[int, int, int]]:
+        """Takes the entries from their lists; returns those that were still there: a host may have been given up meanwhile."""
+        if not completions:
+            return set()
+        keys = [(shard_of(one.lease.site), one.task.host_id, one.task.layer, one.task.seq) for one in completions]
+        drop = (
+            "DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::bigint[]) k(shard, host, layer, seq)"
+            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.layer = k.layer AND q.seq = k.seq RETURNING q.shard, q.host_id, q.layer, q.seq"
+        )
+        rows = connection.execute(drop, columns_of(keys, 4)).fetchall()
+        ledger.pending.subtract(Counter((row[0], row[1]) for row in rows))
+        return {(row[1], row[2], row[3]) for row in rows}
+
+    def _record(self, connection: Connection, ledger: Ledger, batch: Batch) -> None:
+        """What was learned on the way: robots.txt, errands for any host, findings that fell."""
+        for visit in batch.visits:
+            ledger.visit_row(shard_of(site_key(visit.request.url)), visit_row(self._run.id, 0, visit))
+        upsert = (
+            "INSERT INTO robots VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (shard, origin) DO UPDATE SET status = excluded.status,"
+            " cause = excluded.cause, body = excluded.body, fetched = excluded.fetched, expires = excluded.expires"
+        )
+        for robots in sorted(batch.robots, key=lambda one: one.origin):
+            connection.execute(upsert, (shard_of_origin(robots.origin), *astuple(robots)))
+        for errand in batch.errands:
+            ledger.send(errand)
+        for site, finding in batch.fallen:
+            ledger.retract(site, finding)
+
+    def _settle(self, connection: Connection, ledger: Ledger, held: dict[int, Holding], states: dict[int, HostState]) -> None:
+        """The sums and paces of the hosts that are locked."""
+        changes = []
+        for ref in ledger.hosts.values():
+            key, state = (ref.shard, ref.id), states.get(ref.id)
+            if state is not None:
+                _store_families(connection, ref, state)
+            changes.append(Change(ref.shard, ref.id, ledger.pending[key], ledger.fetched[key], state))
+        hosts.change(connection, changes, ledger.now)
+        for state in states.values():
+            if state.down is not None:
+                drop_all(connection, ledger, self._run, held[state.lease.host_id], Skipped(state.down, state.waits_for))
+        ledger.write_sums()
+        self._now = ledger.now
+
+    def settled(self, batch: Batch, lost: Iterable[Lease]) -> None:
+        """The transaction is through: what it wrote of paces is known from now on."""
+        for state in batch.hosts:
+            key = (state.lease.host_id, state.lease.epoch)
+            if state.release or state.lease in lost:
+                self._written.pop(key, None)
+            elif self._is_news(state, self._now) or any(one.lease == state.lease for one in batch.completions):
+                self._written[key] = (state.delay_s, state.rate, state.strikes, state.answered, self._now + state.wait_s)
+
+
+def _brings_content(one: Completion) -> bool:
+    """A page, or a redirect, whose link is kept. Not what a refresh found as it was."""
+    if one.reason is None or not one.task.url_id or isinstance(one.visit.outcome, Unchanged):
+        return False
+    return one.document is not None or isinstance(one.visit.outcome, Redirected)
+
+
+def _arrival(parcels: Parcels, at: int) -> Arrival:
+    one = parcels.batch.completions[at]
+    return Arrival(shard_of(one.lease.site), one, one.document, parcels.bodies[at], parcels.places[at])
+
+
+def _finding(ledger: Ledger, one: Completion, reason: Reason, changed: bool) -> Finding | None:
+    """Enters what became of a URL, and says what was found about it; None: it is no page, and was none."""
+    if isinstance(one.visit.outcome, Unchanged):
+        return Finding.UNCHANGED
+    url = ledger.urls[one.task.url_id]
+    before, rule = url.reason, url.rule
+    ledger.conclude(one, reason)
+    if not one.task.recheck:
+        return Finding.NEW if reason in READ else None
+    return finding_of(Reason(before), reason, changed or rule != one.rule)
+
+
+def _note(connection: Connection, ledger: Ledger, notes: Sequence[tuple[int, int, Finding]]) -> None:
+    """Counts what was found, and books when the URLs should be asked for again."""
+    for shard, url_id, finding in notes:
+        ledger.count_finding(finding)
+        if finding is Finding.NEW:
+            continue
+        row = connection.execute("SELECT interval_s, gone_since FROM freshness WHERE shard = %s AND url_id = %s", (shard, url_id)).fetchone()
+        interval_s, gone = row or (FIRST_INTERVAL_S, None)
+        gone = ledger.now if finding is Finding.GONE else None if finding is Finding.BACK else gone
+        upsert = (
+            "INSERT INTO freshness VALUES (%s, %s, %s, %s, %s) ON CONFLICT (shard, url_id) DO UPDATE"
+            " SET checked = excluded.checked, interval_s = excluded.interval_s, gone_since = excluded.gone_since"
+        )
+        connection.execute(upsert, (shard, url_id, ledger.now, next_interval_s(interval_s, finding), gone))
+
+
+def _store_families(connection: Connection, host: HostRef, state: HostState) -> None:
+    rows = [(host.shard, host.id, record.key, json.dumps(astuple(record))) for record in state.families]
+    if rows:
+        upsert = "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, key) DO UPDATE SET record = excluded.record"
+        connection.cursor().executemany(upsert, rows)
