@@ -7,7 +7,7 @@ import hmac
 
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.model.ports import Clock
-from periplus.model.visit import Request
+from periplus.model.visit import Cause, Request
 from periplus.model.web import Url
 from periplus.settings import FetchLimits, Identity
 
@@ -33,6 +33,8 @@ def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: 
     if not answers:
         return "no answer in time"
     answer = answers[0]
+    if answer.cause is Cause.PRIVATE:
+        return "a private address: allow_private = true in the table [webhook] of notices.toml allows it"
     if answer.cause is not None:
         return f"{answer.cause.value}: {answer.detail}" if answer.detail else answer.cause.value
     return "" if 200 <= answer.status < 300 else f"status {answer.status}"

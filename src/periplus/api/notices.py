@@ -53,10 +53,10 @@ def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: 
 
 def _target(text: str) -> tuple[Channel, str]:
     if text.startswith(("http://", "https://")):
-        try:
+        with contextlib.suppress(InvalidUrl):
+            if "@" in text.partition("://")[2].partition("/")[0]:
+                raise UsageError("a webhook’s address holds no user and password: its requests are signed")
             return Channel.WEBHOOK, canonical(text)
-        except InvalidUrl:
-            pass
     name, at, host = text.rpartition("@")
     if not (name and at and host and text.isascii() and text.isprintable()) or any(sign in text for sign in " ,;<>\"'()\\") or ":" in text:
         raise UsageError(f"{text[:100]!r} is neither a mail address nor a URL")

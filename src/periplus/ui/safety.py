@@ -1,9 +1,9 @@
 """Who may ask, and what may an answer do? Every request passes here before any screen, and every answer after it.
 
 Always: (1) a request that names a host which is not ours is refused, so that no foreign name can be bound to our address (DNS
-rebinding); (2) where there is a token, nothing but the login page answers without its cookie; (3) what changes things is a POST that
-carries the form's secret and comes from our own pages; (4) no answer may run a script but the one that we serve, load anything from
-elsewhere, or be framed. Whatever the screens do wrong, these hold.
+rebinding); (2) where there is a token, nothing but the login page answers without its cookie, feeds apart, which have a key of their
+own; (3) what changes things is a POST that carries the form's secret and comes from our own pages; (4) no answer may run a script but the
+one that we serve, load anything from elsewhere, or be framed. Whatever the screens do wrong, these hold.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "periplus"
 LOGIN = "/login"
 STATIC = "/static/"
+FEEDS = "/feeds/"
 FORM_BYTES = 65_536  # of a form: a thousand start URLs
 FORM_FIELDS = 200
 TRIES = 10  # wrong tokens in TRIES_S, from all visitors together; then the door stays shut for as long
@@ -45,6 +46,11 @@ class Locks:
     def session(self) -> str:
         """The cookie's value: made of the token, so that a restart logs nobody out, and does not tell it."""
         return hmac.new(self.token.encode(), b"periplus session", hashlib.sha256).hexdigest()
+
+    @property
+    def feed_key(self) -> str:
+        """What opens the feeds for readers that cannot log in, and nothing else; empty where none is needed."""
+        return hmac.new(self.token.encode(), b"periplus feeds", hashlib.sha256).hexdigest()[:32] if self.token else ""
 
     def opens(self, token: str) -> bool:
         """Whether this is the token. Raises nothing; too many wrong ones make it False for a time."""
@@ -113,6 +119,8 @@ class Guard:
         if scope["method"] not in METHODS:
             return PlainTextResponse("Only GET, HEAD and POST are understood.", 405)
         if not self._locks.token or scope["path"] == LOGIN or scope["path"].startswith(STATIC):
+            return None
+        if scope["path"].startswith(FEEDS) and hmac.compare_digest(Request(scope).query_params.get("key", "").encode(), self._locks.feed_key.encode()):
             return None
         given = Request(scope).cookies.get(COOKIE, "")
         if hmac.compare_digest(given.encode(), self._locks.session.encode()):
