@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.ui import jobs_screens, live, notices, portals, rendering, start, topics
+from periplus.ui import jobs_screens, live, notices, portals, rendering, start, stories, topics
 from periplus.ui.house import House, house_of
 from periplus.ui.places import Places
 from periplus.ui.safety import LOGIN, Guard, Locks, log_in
@@ -38,6 +38,7 @@ def application(house: House) -> Guard:
         *collection_routes(),
         *topics.routes(),
         *portals.routes(),
+        *stories.routes(),
     ]
     app = Starlette(routes=routes, exception_handlers={PeriplusError: _refused, 404: _missing})
     app.state.house = house
