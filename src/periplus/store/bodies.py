@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import zstandard
 
+from periplus.store.damage import restored, told
+
 LEVEL = 3  # level 6 costs four times as much for a tenth less
 PAGES_FOR_DICTIONARY = 200  # below this a dictionary costs more than it saves
 DICTIONARY_BYTES = 112_640
@@ -25,8 +27,10 @@ class BodyCodec:
         return dictionary_id in self._readers
 
     def add(self, dictionary_id: int, data: bytes) -> None:
-        dictionary = zstandard.ZstdCompressionDict(data)
-        dictionary.precompute_compress(level=LEVEL)
+        """Raises StoreError for what is no dictionary."""
+        with told():
+            dictionary = zstandard.ZstdCompressionDict(data)
+            dictionary.precompute_compress(level=LEVEL)
         self._writers[dictionary_id] = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
         self._readers[dictionary_id] = zstandard.ZstdDecompressor(dict_data=dictionary)
 
@@ -35,8 +39,8 @@ class BodyCodec:
         return writer.compress(body)
 
     def unpack(self, data: bytes, dictionary_id: int | None) -> bytes:
-        reader = self._plain_reader if dictionary_id is None else self._readers[dictionary_id]
-        return reader.decompress(data)
+        """Raises StoreError for what was damaged."""
+        return restored(data, self._plain_reader if dictionary_id is None else self._readers[dictionary_id])
 
 
 def train(bodies: Sequence[bytes]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 
 from periplus.model.visit import Headers
+from periplus.store.damage import told
 
 # Part of the stored form: a change needs another first byte. Most frequent last, where deflate's distances are shortest.
 # 400 bytes of fields become some 190 with it, 290 without.
@@ -22,6 +23,7 @@ _WORDS = (
     b"connection: keep-alive, close\r\nkeep-alive: timeout=5, max=100\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 1\r\n"
     b"HTTP/2 404 Not Found\r\nHTTP/2 301 Moved Permanently\r\nHTTP/2 200 \r\nHTTP/1.1 200 OK\r\nserver: nginx\r\ndate: "
 )
+HEAD_BYTES = 64 << 20  # more than any setting lets in
 _FORM = b"1"  # the first byte of what is stored
 
 
@@ -35,9 +37,10 @@ def pack_head(headers: Headers) -> bytes | None:
 
 
 def unpack_head(data: bytes | None) -> Headers:
-    """What `pack_head` was given: no field holds a line feed, which is where header lines end."""
+    """What `pack_head` was given: no field holds a line feed, which is where header lines end. Raises StoreError."""
     if not data:
         return Headers()
-    lines = zlib.decompressobj(wbits=-15, zdict=_WORDS).decompress(data[1:]).decode("latin-1").split("\n")
+    with told():
+        lines = zlib.decompressobj(wbits=-15, zdict=_WORDS).decompress(data[1:], HEAD_BYTES).decode("latin-1").split("\n")
     fields = tuple((name, value) for name, _, value in (line.partition(": ") for line in lines[1:]))
     return Headers(fields, lines[0])

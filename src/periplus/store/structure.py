@@ -16,6 +16,7 @@ import zstandard
 
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.store.damage import restored, told
 
 LEVEL = 3
 _APART = frozenset({BlockKind.TITLE, BlockKind.ALT})  # whose words are not in the text
@@ -63,8 +64,13 @@ def pack_blocks(blocks: Sequence[Block]) -> bytes:
 
 
 def unpack_blocks(data: bytes, text: str) -> tuple[Block, ...]:
-    """The blocks that `pack_blocks` was given; text: all words of the page as `document.blocks.text_of` gives them."""
-    raw = _reader.decompress(data)
+    """The blocks that `pack_blocks` was given; text: all words of the page as `document.blocks.text_of` gives them. Raises StoreError."""
+    raw = restored(data, _reader)
+    with told():
+        return _blocks_of(raw, text)
+
+
+def _blocks_of(raw: bytes, text: str) -> tuple[Block, ...]:
     version, count, *lengths = _HEAD.unpack_from(raw)
     if version != _VERSION:
         raise StoreError(f"a page's blocks are kept in form {version}; this program knows {_VERSION}. Upgrade periplus.")
@@ -99,7 +105,8 @@ def pack_parts(parts: Sequence[Part]) -> bytes:
 
 
 def unpack_parts(data: bytes) -> tuple[Part, ...]:
-    return tuple([_PARTS[code] for code in data])
+    with told():
+        return tuple([_PARTS[code] for code in data])
 
 
 def _numbered(values: Sequence[str]) -> tuple[list[int], list[str]]:

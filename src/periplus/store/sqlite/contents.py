@@ -7,13 +7,14 @@ import sqlite3
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec
+from periplus.store.damage import told
 from periplus.store.structure import unpack_blocks, unpack_parts
 
 _OF_PAGE = "FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
 
 
 class Contents:
-    """Reads bodies over one connection; the sites' dictionaries are loaded as they are met."""
+    """Reads bodies over one connection; the sites' dictionaries are loaded as they are met. What is damaged raises StoreError."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._run = connection.execute
@@ -27,7 +28,11 @@ class Contents:
     def text(self, url_id: UrlId) -> str | None:
         """The page's text; None if it was not kept, or there is none."""
         row = self._run(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
-        return self.codec.unpack(row[0], None).decode() if row and row[0] is not None else None
+        return self._decoded(row[0]) if row and row[0] is not None else None
+
+    def _decoded(self, packed_text: bytes) -> str:
+        with told():
+            return self.codec.unpack(packed_text, None).decode()
 
     def blocks(self, url_id: UrlId) -> tuple[Block, ...]:
         """The page's blocks. Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept."""
@@ -36,7 +41,7 @@ class Contents:
 
     def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> tuple[Block, ...]:
         """Blocks from the columns `text` and `blocks` of a body."""
-        text = "" if packed_text is None else self.codec.unpack(packed_text, None).decode()
+        text = "" if packed_text is None else self._decoded(packed_text)
         if packed_blocks is not None:
             return unpack_blocks(packed_blocks, text)
         return tuple([Block(BlockKind.PARAGRAPH, line, "") for line in text.split("\n")]) if text else ()
@@ -60,4 +65,5 @@ class Contents:
     def learn(self, dictionary_id: int) -> None:
         """Makes a stored dictionary known to the codec."""
         if not self.codec.knows(dictionary_id):
-            self.codec.add(dictionary_id, self._run("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()[0])
+            row = self._run("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()
+            self.codec.add(dictionary_id, row[0] if row else b"")
