@@ -19,6 +19,7 @@ from types import FrameType
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
+from periplus.acquire.descriptors import affordable
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker
@@ -118,9 +119,11 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
 
 
 def workable(settings: Settings) -> Settings:
-    """The settings, as the engine needs them: a lease outlasts any request by as much again, host names are in lower case."""
+    """The settings, as the engine needs them: a lease outlasts any request by as much again, host names are in lower case,
+    and there are file descriptors for all requests at once."""
     keeping = dataclasses.replace(settings.keeping, lease_s=max(settings.keeping.lease_s, 2 * settings.limits.total_timeout_s))
-    manners = dataclasses.replace(settings.manners, mine=tuple(name.lower() for name in settings.manners.mine))
+    mine, at_once = tuple(name.lower() for name in settings.manners.mine), affordable(settings.manners.concurrency)
+    manners = dataclasses.replace(settings.manners, mine=mine, concurrency=at_once)
     return dataclasses.replace(settings, keeping=keeping, manners=manners)
 
 
