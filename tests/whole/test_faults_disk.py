@@ -1,0 +1,180 @@
+"""What may befall a collection's disk and its file? Full, read-only, damaged, of another version: told in a sentence, and nothing stored is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import resource
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from voyage import PATIENCE_S, TESTS, Collection, Served, command, crawled, environment, flags_for, plain, served_apart, told
+
+import judge
+from periplus.model.visit import Reason
+from periplus.store.sqlite import schema
+from testweb import GraphRecipe, graph_site, read_log, serve
+
+HOSTS = ("a.test", "b.test")
+RECIPE = "linked seed=5 sites=2 pages=40 links_between=8 links_per_page=8"
+STEP_BYTES = 24 << 10  # by so much the disk grows each time
+
+
+def may(*words: str) -> bool:
+    """Whether this user may do that to the system's name spaces."""
+    with contextlib.suppress(OSError):
+        return subprocess.run(["unshare", "--mount", *words], capture_output=True, check=False).returncode == 0
+    return False
+
+
+MAY_MOUNT = may("mount", "-t", "tmpfs", "none", "/mnt")
+needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="needs the right to mount")
+
+
+def sail(web: Served, folder: Path, **more: object) -> subprocess.CompletedProcess[str]:
+    """One crawl of all hosts, to its end or its disk's."""
+    flags = [*flags_for(web.resolve, HOSTS, delay_s=0.0, commit_interval_s=0.05, commit_pages=3), "--no-sitemaps", "--no-index"]
+    words = command("crawl", *map(web.url, HOSTS), "-o", folder, "-q", *flags)
+    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **more)
+
+
+@contextlib.contextmanager
+def small_disk(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
+    """A file system in memory, that can be made larger."""
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)], check=True)
+
+    def grow(size_bytes: int) -> dict[str, object]:
+        subprocess.run(["mount", "-o", f"remount,size={size_bytes}", str(place)], check=True)
+        return {}
+
+    try:
+        yield grow
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@contextlib.contextmanager
+def quota(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
+    """No file may be larger than that: any user can be limited so."""
+    place.mkdir()
+
+    def grow(size_bytes: int) -> dict[str, object]:
+        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, size_bytes))}
+
+    yield grow
+
+
+@pytest.mark.parametrize("disk", [quota, pytest.param(small_disk, marks=needs_mount)], ids=["quota", "small disk"])
+@pytest.mark.parametrize("most", [6, pytest.param(60, marks=pytest.mark.faults)])
+def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk, most: int) -> None:
+    """Each time in the middle of a commit, at another place; each time with a sentence; what was stored is never fetched again."""
+    with served_apart(RECIPE, tmp_path) as web, disk(tmp_path / "disk") as grow:
+        sail(web, tmp_path / "calm")
+        expected, calm = Collection(tmp_path / "calm").tables, web.lines()
+        folder, size, fulls, ran = tmp_path / "disk" / "c", 64 << 10, 0, None
+        while ran is None or ran.returncode != 0:
+            ran = sail(web, folder, **grow(size))
+            size += STEP_BYTES if fulls < most else 64 << 20
+            fulls += ran.returncode != 0
+            assert "Traceback" not in ran.stderr
+            assert ran.returncode == 0 or "Is the disk full, or the folder read-only?" in plain(ran.stderr), ran.stderr
+        collection = Collection(folder)
+        assert fulls > most / 2
+        assert [*collection.sane(), *judge.unsound(collection.ask)] == []
+        assert collection.tables == expected
+        log = read_log(web.log_file)
+        log.entries[:calm] = []
+        assert judge.repeats(log) <= fulls * (3 * len(HOSTS) + 128), "a batch and what was under way"
+
+
+READERS = (
+    *("status -c .", "pages -c . -n 2", "map -c .", "links -c . -n 2", "keywords -c .", "template -c .", "duplicates -c ."),
+    *("search -c . harbour", "sql -c . 'select 1'", "export warc -c . -o ../x.warc.gz", "report -c . -o ../r.html"),
+)
+WRITERS = (
+    *("crawl http://a.test/ -o .", "crawl http://a.test/ -o . --fresh", "crawl http://a.test/ -o new", "refresh -c .", "check -c .", "index -c ."),
+    *("report -c .", "import warc ../x.warc.gz -o new", "jobs add -d . crawl http://a.test/"),
+)
+
+
+@needs_mount
+def test_on_a_read_only_disk_everything_is_read_and_nothing_written(tmp_path: Path) -> None:
+    with serve(graph_site(GraphRecipe(seed=1, pages=12, page_bytes=800))) as server:
+        crawled(tmp_path / "c", server, "a.test", sitemaps=False, index=False)
+    shutil.copy(tmp_path / "c" / "collection.db", tmp_path / "before")
+    program = " ".join(command())
+    lines = [f"mount --bind {tmp_path}/c {tmp_path}/c && mount -o remount,ro,bind {tmp_path}/c && cd {tmp_path}/c"]
+    lines += [f'echo "== {words}"; {program} {words} 2>&1; echo exit $?' for words in (*READERS, *WRITERS)]
+    ran = subprocess.run(["unshare", "--mount", "bash", "-c", "\n".join(lines)], capture_output=True, text=True, env=environment(), timeout=300, check=True)
+    said = {part.partition("\n")[0]: part.partition("\n")[2] for part in ran.stdout.split("== ")[1:]}
+    assert set(said) == {*READERS, *WRITERS}
+    for words in READERS:
+        assert said[words].endswith("exit 0\n"), (words, said[words])
+    for words in WRITERS:
+        assert said[words].endswith(("exit 1\n", "exit 2\n")) and "Traceback" not in said[words], (words, said[words])
+    assert (tmp_path / "c" / "collection.db").read_bytes() == (tmp_path / "before").read_bytes()
+    assert {path.name for path in (tmp_path / "c").iterdir()} <= {"collection.db", "crawl.lock", "write.lock"}
+
+
+SPOILED = ("data", "text", "blocks")
+OF_BODIES = ("index", "keywords", "template", "duplicates", "export warc -o x.warc.gz", "report -o r.html", "stories", "search harbour", "map", "status")
+
+
+@pytest.mark.parametrize("column", SPOILED)
+def test_a_damaged_page_is_told_and_never_a_traceback(tmp_path: Path, column: str) -> None:
+    """Bytes changed, cut off, and gone: as a disk does it, or whoever gave us the collection."""
+    rng, folder = random.Random(column), tmp_path / "c.periplus"
+    with serve(graph_site(GraphRecipe(seed=1, pages=9, page_bytes=800))) as server:
+        crawled(folder, server, "a.test", sitemaps=False, index=False)
+        start = server.url("a.test")
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
+        for body_id, kept in connection.execute(f"SELECT id, {column} FROM body").fetchall():
+            spoiled = bytearray(kept)
+            spoiled[rng.randrange(len(kept))] ^= rng.randrange(1, 256)
+            change = rng.choice((bytes(spoiled), kept[: len(kept) // 2], b""))
+            connection.execute(f"UPDATE body SET {column} = ? WHERE id = ?", (change, body_id))
+    told_of = 0
+    for words in (*OF_BODIES, f"page {start} --as text", f"page {start} --as blocks", f"page {start} --as source"):
+        ran = told(*words.split(), "-c", folder, cwd=tmp_path)
+        assert "Traceback" not in ran.stderr, (words, ran.stderr)
+        told_of += "the collection is damaged" in plain(ran.stderr + ran.stdout)
+    assert told_of >= 1
+
+
+def test_a_crawl_of_many_hosts_with_few_file_descriptors_ends_well(tmp_path: Path) -> None:
+    """60 hosts at once, and descriptors for a dozen connections: what cannot be opened now is opened later."""
+    with served_apart("linked seed=3 sites=60 pages=3 links_between=1 links_per_page=3", tmp_path) as web:
+        hosts = tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))
+        flags = [*flags_for(web.resolve, hosts, delay_s=0.02, retry_wait_s=0.2, host_strikes=20), "--no-sitemaps", "--no-index"]
+        words = command("crawl", *map(web.url, hosts), "-o", tmp_path / "c", "-q", *flags)
+        few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))}
+        ran = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **few)
+        collection = Collection(tmp_path / "c")
+        assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
+        assert set(collection.reasons.values()) == {Reason.OK} and len(collection.reasons) == 180
+        assert [*collection.sane(), *judge.unsound(collection.ask)] == []
+
+
+def test_a_collection_of_schema_2_is_read_as_it_is_and_upgraded_by_a_crawl(tmp_path: Path) -> None:
+    """As the version before wrote it. Reading changes no byte of it; the crawl that goes on brings it to this schema, and keeps every row."""
+    folder = tmp_path / "c.periplus"
+    folder.mkdir()
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
+        connection.executescript((TESTS / "tables" / "schema-2.sql").read_text("utf-8"))
+        connection.execute("PRAGMA journal_mode = WAL")
+        rows = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("url", "page", "link", "visit", "body")}
+    before = (folder / "collection.db").read_bytes()
+    for words in ("status", "pages", "map", "links", "export warc -o x.warc.gz", "keywords", "report -o r.html"):
+        ran = told(*words.split(), "-c", folder, cwd=tmp_path)
+        assert ran.returncode == 0, (words, ran.stderr)
+    assert (folder / "collection.db").read_bytes() == before
+    with contextlib.closing(schema.connect(folder)) as connection:
+        assert connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (str(schema.SCHEMA_VERSION),)
+        assert {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in rows} == rows
+    for words in ("index", "search harbour", "status", "pages"):
+        assert told(*words.split(), "-c", folder, cwd=tmp_path).returncode == 0
