@@ -5,10 +5,11 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python3.1
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.periplus-installed
+SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-faults quality bench demo docs clean
+.PHONY: help setup check test test-browser test-faults fuzz quality bench demo docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -36,8 +37,15 @@ check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: 
 test: $(STAMP) ## Every test but the fault tests: under two minutes on two cores.
 	$(PY) -m pytest -n $(WORKERS)
 
-test-faults: $(STAMP) ## Kill a crawl a hundred times more, at other random moments: minutes.
+test-browser: $(STAMP) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
+	.ci/chromium
+	CI=true $(PY) -m pytest -n $(WORKERS) -m browser
+
+test-faults: $(STAMP) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
 	$(PY) -m pytest -m faults
+
+fuzz: $(STAMP) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
+	$(PY) quality/fuzz/run.py --seconds $(SECONDS_EACH)
 
 quality: $(STAMP) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
 	$(PY) quality/run.py

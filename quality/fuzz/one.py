@@ -1,0 +1,88 @@
+"""Fuzzes one reader, coverage-guided, until a time or a count is over: `one.py NAME FOLDER SECONDS RUNS`. A child of run.py.
+
+With atheris where it is installed (Linux); else by plain mutation of the seeds, which finds less. What makes the reader raise, hang or
+outgrow its memory is left in FOLDER/crashes, and the process ends with an error.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+INPUT_BYTES = 4_096  # a longer one is slower and shows little more
+HANG_S = 20  # machines are shared; a reader that is quadratic takes longer by far
+MEMORY_MIB = 2_048
+
+
+def guided(name: str, folder: Path, seconds: int, runs: int) -> None:
+    """By libFuzzer, which knows which of our lines each input reached."""
+    import atheris
+
+    with atheris.instrument_imports(include=["periplus", "targets"]):
+        from targets import TARGETS
+
+    target = TARGETS[name]
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(target.seeds):
+        (corpus / f"seed-{number}").write_bytes(seed)
+    flags = [f"-max_total_time={seconds}", f"-max_len={max(INPUT_BYTES, *map(len, target.seeds))}", f"-timeout={HANG_S}", f"-rss_limit_mb={MEMORY_MIB}"]
+    flags += [f"-runs={runs}"] if runs else []
+    flags += [f"-artifact_prefix={folder}/crashes/", "-print_final_stats=1", "-verbosity=1", "-reload=0", str(corpus)]
+    atheris.Setup([sys.argv[0], *flags], target.run)
+    atheris.Fuzz()
+
+
+def mutated(seeds: Sequence[bytes], rng: random.Random) -> bytes:
+    """One of the seeds with bytes changed, cut out, repeated or taken from another."""
+    data = bytearray(rng.choice(seeds))
+    for _ in range(rng.choice((1, 2, 4, 8))):
+        at, other = rng.randrange(len(data) + 1), rng.choice(seeds)
+        step = rng.randrange(1, 1 + min(32, len(other)))
+        match rng.randrange(4):
+            case 0 if at < len(data):
+                data[at] = rng.randrange(256)
+            case 1:
+                del data[at : at + step]
+            case 2:
+                data[at:at] = data[at : at + step] * rng.choice((1, 2, 16))
+            case _:
+                start = rng.randrange(len(other))
+                data[at:at] = other[start : start + step]
+    return bytes(data[:INPUT_BYTES])
+
+
+def plainly(run: Callable[[bytes], object], seeds: Sequence[bytes], folder: Path, seconds: int, runs: int) -> None:
+    """By chance alone."""
+    rng, done, end = random.Random(1), 0, time.monotonic() + seconds
+    while time.monotonic() < end and (not runs or done < runs):
+        data = mutated(seeds, rng)
+        done += 1
+        try:
+            run(data)
+        except Exception:  # noqa: BLE001 - whatever a reader raises is what is looked for
+            (folder / "crashes" / f"crash-{done}").write_bytes(data)
+            traceback.print_exc()
+            sys.exit(77)
+    print(f"stat::number_of_executed_units: {done}", file=sys.stderr)
+
+
+def main() -> None:
+    name, folder, seconds, runs = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    (folder / "crashes").mkdir(parents=True, exist_ok=True)
+    try:
+        import atheris  # noqa: F401
+    except ImportError:
+        from targets import TARGETS
+
+        plainly(TARGETS[name].run, TARGETS[name].seeds, folder, seconds, runs)
+    else:
+        guided(name, folder, seconds, runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Do strangers' bytes break a reader? Fuzzes each for a time or a number of inputs, and says how many were tried and what broke.
+
+    make fuzz                                   every reader for a minute
+    python quality/fuzz/run.py url robots --seconds 3600
+    python quality/fuzz/run.py --runs 10000000 --folder ~/fuzz --record counts.json
+
+A folder keeps what was learned, so that a later run goes on from there. --record adds counts to a file, for the table of docs/security.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+STARTING_S = 60  # imports under instrumentation, and reading the corpus
+_COUNT = re.compile(r"(?:stat::number_of_executed_units:|^#)\s*(\d+)", re.MULTILINE)
+
+
+class Result(NamedTuple):
+    """What came of fuzzing one reader."""
+
+    name: str
+    inputs: int
+    broke: tuple[str, ...]  # files with what broke it
+    said: str  # the last lines, where it broke
+
+
+def fuzzed(name: str, folder: Path, seconds: int, runs: int) -> Result:
+    """One reader, in a process of its own: it may hang, or take the process with it."""
+    words = [sys.executable, str(HERE / "one.py"), name, str(folder / name), str(seconds), str(runs)]
+    limit = seconds + STARTING_S + 60 if seconds else None
+    try:
+        ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=limit, check=False, cwd=HERE)
+        said, status = ran.stderr + ran.stdout, ran.returncode
+    except subprocess.TimeoutExpired as error:
+        said, status = (error.stderr or b"").decode("utf-8", "replace") + "\nit did not end", 1
+    (folder / name / "last.txt").write_text(said, "utf-8", errors="replace")
+    crashes = tuple(sorted(str(path) for path in (folder / name / "crashes").glob("*")))
+    counts = [int(count) for count in _COUNT.findall(said)]
+    return Result(name, max(counts, default=0), crashes, said[-3_000:] if status or crashes else "")
+
+
+def record(path: Path, results: Sequence[Result]) -> None:
+    """Adds the counts to those of earlier runs."""
+    counts = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    for result in results:
+        counts[result.name] = counts.get(result.name, 0) + result.inputs
+    path.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="readers; none: all")
+    parser.add_argument("--seconds", type=int, default=60, help="for each reader; 0: until --runs are done")
+    parser.add_argument("--runs", type=int, default=0, help="inputs for each reader; 0: no limit")
+    parser.add_argument("--folder", type=Path, help="where corpora and what broke are kept; by default a new one in the temporary directory")
+    parser.add_argument("--jobs", type=int, default=1, help="readers at once")
+    parser.add_argument("--record", type=Path, help="a JSON file of counts, to be added to")
+    options = parser.parse_args()
+    from targets import TARGETS
+
+    os.environ["PYTHONHASHSEED"] = "0"
+    folder = (options.folder or Path(tempfile.mkdtemp(prefix="periplus-fuzz-"))).resolve()
+    names = options.names or list(TARGETS)
+    if unknown := set(names) - set(TARGETS):
+        sys.exit(f"there is no reader {', '.join(sorted(unknown))}: choose among {', '.join(TARGETS)}")
+    results = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for result in pool.map(lambda name: fuzzed(name, folder, options.seconds, options.runs), names):
+            results.append(result)
+            print(
+                f"{result.name:12} {result.inputs:12,} inputs  {'BROKE: ' + ', '.join(result.broke) if result.broke or result.said else 'nothing broke'}",
+                flush=True,
+            )
+            if result.said:
+                print(result.said, flush=True)
+            if options.record:
+                record(options.record, [result])
+    print(f"{sum(result.inputs for result in results):,} inputs; what was learned is in {folder}")
+    sys.exit(any(result.said for result in results))
+
+
+if __name__ == "__main__":
+    main()

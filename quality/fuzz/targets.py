@@ -1,0 +1,207 @@
+"""What is read that strangers wrote, and what may come of it? One row a reader: what it is given, what holds whatever that is.
+
+A row's function takes any bytes and raises nothing: what a reader may raise on purpose is caught beside it, and what it promises is
+asserted. Seeds are small whole examples, from which a fuzzer makes others.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import seeds  # first: it finds the tests
+from lxml import etree
+
+from periplus.acquire.fetch import reason_of, visit_of
+from periplus.acquire.politeness import retry_after_s
+from periplus.document.anchors import anchors_of, fragment_verdict
+from periplus.document.css import urls
+from periplus.document.dates import feed_dates, written_dates
+from periplus.document.decode import decode
+from periplus.document.robots import page_directives, parse_robots
+from periplus.document.sitemaps import read_sitemap
+from periplus.document.understand import canonical_xml, understand
+from periplus.errors import InvalidUrl, StoreError, UsageError
+from periplus.model.ports import Response
+from periplus.model.visit import Cut, Fetched, Headers, Request
+from periplus.present.xml_text import escaped
+from periplus.search.query import parse
+from periplus.settings import FetchLimits, settings_from
+from periplus.store.bodies import BodyCodec
+from periplus.store.heads import unpack_head
+from periplus.store.structure import unpack_blocks, unpack_parts
+from periplus.store.warc.reading import Reader, http_answer, unchunked
+from periplus.urls.canonical import canonical, page_key, places, resolve
+from periplus.urls.families import families, plain
+from periplus.urls.hosts import host_key, host_name, registered_domain
+from periplus.urls.mailto import mailto_problem, tel_problem
+from periplus.urls.parameters import apply
+from periplus.urls.rule_file import rules_of
+
+PAGE = canonical("http://a.example/dir/page.html?q")
+LIMITS = FetchLimits(inflated_bytes=1 << 20)
+
+
+class Target(NamedTuple):
+    """One reader of strangers' bytes."""
+
+    run: Callable[[bytes], object]
+    seeds: Sequence[bytes]
+
+
+def text_of(data: bytes) -> str:
+    """Any text at all: lone surrogates too."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def url(data: bytes) -> None:
+    text = text_of(data)
+    mailto_problem(text)
+    tel_problem(text)
+    for base in (None, PAGE):
+        try:
+            found = canonical(text, base)
+        except InvalidUrl:
+            continue
+        assert canonical(found) == found, "canonical is idempotent"
+        for part in (host_key, places, page_key, families, lambda found: registered_domain(host_name(found))):
+            part(found)
+        assert plain(plain(found).url).url == plain(found).url
+    try:
+        target, _ = resolve(text, PAGE)
+    except InvalidUrl:
+        return
+    assert canonical(target) == target
+
+
+def robots(data: bytes) -> None:
+    body, _, path = data.rpartition(b"\0")
+    rules = parse_robots(body).group_for()
+    rules.decide("/" + path.decode("latin-1"))
+    page_directives((text_of(path),), (("robots", text_of(path)),))
+
+
+def sitemap(data: bytes) -> None:
+    found = read_sitemap(data, PAGE)
+    assert all(canonical(entry.url) == entry.url for entry in found.entries)
+    feed_dates(data, PAGE)
+
+
+def decoded(data: bytes) -> None:
+    label, _, body = data.partition(b"\0")
+    text, charset = decode(body, label.decode("latin-1"), "text/html", "cz")
+    text.encode("utf-8", "surrogatepass")
+    assert charset.name
+
+
+def inflated(data: bytes) -> None:
+    coding, _, body = data.partition(b"\0")
+    fields = (("content-encoding", coding.decode("latin-1")), ("location", text_of(body)), ("retry-after", text_of(body)))
+    for status in (200, 302, 429):
+        visit = visit_of(Response(Request(PAGE), 1.0, 0.1, status, Headers(fields), body, Cut.NONE, None, "", "192.0.2.1"), LIMITS)
+        reason_of(visit.outcome)
+        assert not isinstance(visit.outcome, Fetched) or len(visit.outcome.body) <= max(LIMITS.inflated_bytes, len(body))
+    retry_after_s(text_of(body), 1e9)
+
+
+def page_of(media_type: str) -> Callable[[bytes], None]:
+    """A document of that type: understood, and told as canonical XML that any parser takes."""
+
+    def run(data: bytes) -> None:
+        fetched = Fetched(200, Headers((("content-type", media_type),)), data)
+        page = understand(PAGE, fetched)
+        page.text.encode("utf-8")
+        for link in page.links:
+            assert canonical(link.target) == link.target
+        written = canonical_xml(PAGE, fetched)
+        if written is not None:
+            etree.fromstring(written[0], etree.XMLParser(huge_tree=True))
+
+    return run
+
+
+def headers(data: bytes) -> None:
+    """A page with the header fields that we read."""
+    parts = [part.decode("latin-1") for part in data.split(b"\n")]
+    names = ("link", "content-type", "refresh", "x-robots-tag", "last-modified", "expires", "content-language")
+    understand(PAGE, Fetched(200, Headers(tuple(zip(names, parts, strict=False))), b"<p>words"))
+
+
+def words(data: bytes) -> None:
+    """What stands in a page's text: dates, addresses of a style sheet, fragments."""
+    text = text_of(data)
+    list(written_dates(text, "cs"))
+    list(urls(text))
+    fragment_verdict(text, anchors_of(text), text=text)
+
+
+@cache
+def _file() -> Path:
+    return Path(tempfile.mkdtemp(prefix="periplus-fuzz-")) / "x.warc"
+
+
+def warc(data: bytes) -> None:
+    _file().write_bytes(data)
+    try:
+        with Reader(_file(), 10_000) as reader:
+            for record in reader:
+                http_answer(record.block)
+    except UsageError:
+        pass
+    http_answer(data)
+    unchunked(data)
+
+
+def settings(data: bytes) -> None:
+    """A collection's periplus.toml: settings and rules."""
+    text = data.decode("utf-8", "replace")
+    try:
+        rules = rules_of(text)
+        apply(PAGE, rules)
+    except UsageError:
+        pass
+    try:
+        content = tomllib.loads(text).get("settings", {})
+        settings_from(content if isinstance(content, dict) else {})
+    except (UsageError, tomllib.TOMLDecodeError):
+        pass
+
+
+def query(data: bytes) -> None:
+    parse(text_of(data))
+    parse(data.decode("utf-8", "replace"))
+
+
+def kept(data: bytes) -> None:
+    """What a collection that somebody gave us holds of a page."""
+    for restore in (lambda: unpack_head(data), lambda: unpack_blocks(data, "a\nb"), lambda: unpack_parts(data), lambda: BodyCodec().unpack(data, None)):
+        try:
+            restore()
+        except StoreError:
+            continue
+
+
+def written_xml(data: bytes) -> None:
+    text = text_of(data)
+    etree.fromstring(f'<a b="{escaped(text)}">{escaped(text)}</a>'.encode("utf-8", "surrogatepass"))
+
+
+TARGETS: dict[str, Target] = {
+    "url": Target(url, seeds.URLS),
+    "robots": Target(robots, seeds.ROBOTS),
+    "sitemap": Target(sitemap, seeds.SITEMAPS),
+    "decode": Target(decoded, seeds.CHARSETS),
+    "inflate": Target(inflated, seeds.CODINGS),
+    "headers": Target(headers, seeds.HEADERS),
+    "words": Target(words, seeds.WORDS),
+    "warc": Target(warc, seeds.WARC),
+    "settings": Target(settings, seeds.SETTINGS),
+    "query": Target(query, seeds.QUERIES),
+    "kept": Target(kept, seeds.KEPT),
+    "xml-writing": Target(written_xml, seeds.WORDS),
+    **{name: Target(page_of(media_type), examples) for name, (media_type, examples) in seeds.DOCUMENTS.items()},
+}
