@@ -1,4 +1,4 @@
-"""The frontier under random histories: its promises hold, and it does what its plain twin does.
+"""The frontier under random histories: its promises hold, and it does what its plain twin does, on each database.
 
 Workers here keep the rules that real ones keep: they ask a host only while their lease lasts, and no sooner than it lets them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hypothesis import settings
@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from contracts.crawl_values import batch, candidate, completion, errand, state
-from contracts.crawl_worlds import PlainWorld, SqliteWorld
+from contracts.crawl_worlds import PlainWorld, PostgresWorld, SqliteWorld
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
 from periplus.settings import Budget, Keeping
+from periplus.store.postgres.address import address_of
+from postgres_server import empty_collection
 
 LEASE_S = 20.0
 DELAY_S = 0.5
@@ -48,12 +50,15 @@ FATES = st.sampled_from((Reason.OK, Reason.OK, Reason.NOT_FOUND, None, Reason.RO
 
 @dataclass
 class Held:
-    """A host in a worker's hands."""
+    """A host in a worker's hands. Tasks are pairs, one of each world: their numbers in the lists are the store's own business."""
 
     lease: object
     allowed_at: float
     tasks: list = field(default_factory=list)
     asked: list = field(default_factory=list)
+
+    def in_hand(self, world):
+        return frozenset((pair[world].layer, pair[world].seq) for pair in self.tasks + self.asked)
 
 
 @dataclass
@@ -67,6 +72,8 @@ class Hand:
 
 
 class Frontier(RuleBasedStateMachine):
+    """On SQLite; below it is one on PostgreSQL."""
+
     def __init__(self):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
@@ -79,9 +86,12 @@ class Frontier(RuleBasedStateMachine):
     def begin(self, max_pages):
         budget, keeping = Budget(max_pages=max_pages, quantum=2), Keeping(lease_s=LEASE_S)
         self.max_pages = max_pages
-        self.worlds = (SqliteWorld(self.folder, self.living, budget, keeping), PlainWorld(self.folder, self.living, budget, keeping))
+        self.worlds = (self.real_world(budget, keeping), PlainWorld(self.folder, self.living, budget, keeping))
         self.stores = [world.open() for world in self.worlds]
         self.both(lambda store: store.offer([*START], (), self.now))
+
+    def real_world(self, budget, keeping):
+        return SqliteWorld(self.folder, self.living, budget, keeping)
 
     def teardown(self):
         if hasattr(self, "worlds"):
@@ -155,12 +165,14 @@ class Frontier(RuleBasedStateMachine):
     @rule(data=st.data(), most=st.integers(1, 5), asks=st.integers(0, 3))
     def a_worker_takes_and_asks(self, data, most, asks):
         hand, held = self._held(data)
-        in_hand = frozenset((task.layer, task.seq) for task in held.tasks + held.asked)
-        tasks, _ = self.both(lambda store: tuple(map(_plain, store.take(held.lease, most, in_hand, self.now))))
-        pages = [task.url_id for task in (*tasks, *held.tasks, *held.asked) if task.url_id]
+        taken = [store.take(held.lease, most, held.in_hand(world), self.now) for world, store in enumerate(self.stores)]
+        assert _plain(taken[0][1]) == _plain(taken[1][1])
+        assert [replace(task, seq=0) for task in taken[0][0]] == [replace(task, seq=0) for task in taken[1][0]]
+        pairs = list(zip(taken[0][0], taken[1][0], strict=True))
+        pages = [task.url_id for task, _ in (*pairs, *held.tasks, *held.asked) if task.url_id]
         assert len(pages) == len(set(pages)), "a URL is in hand once"
-        assert not self.settled.keys() & {task.url_id for task in tasks}, "a done URL is not given out"
-        held.tasks.extend(tasks)
+        assert not self.settled.keys() & {task.url_id for task, _ in pairs}, "a done URL is not given out"
+        held.tasks.extend(pairs)
         for _ in range(min(asks, len(held.tasks))):
             self._ask(hand, held)
 
@@ -177,22 +189,22 @@ class Frontier(RuleBasedStateMachine):
     def a_worker_commits(self, data, links, errands, release, down):
         hand, held = self._held(data)
         done = []
-        for task in held.asked:
+        for pair in held.asked:
             fate = data.draw(FATES)
             outcome = {None: Failed(Cause.TIMEOUT), Reason.ROBOTS: Skipped(Reason.ROBOTS)}.get(fate)
-            more = {} if outcome is None else {"outcome": outcome}
-            done.append(completion(held.lease, task, fate, candidates=tuple(links), retry_in_s=data.draw(st.sampled_from((0.0, 3.0))), **more))
+            more = {"candidates": tuple(links), "retry_in_s": data.draw(st.sampled_from((0.0, 3.0)))} | ({} if outcome is None else {"outcome": outcome})
+            done.append([completion(held.lease, task, fate, **more) for task in pair])
         wait_s = max(0.0, held.allowed_at - self.now)
         host = state(held.lease, wait_s, release=release and not held.tasks, down=Reason.HOST_DOWN if down == 0 else None)
         in_hand = sum(len(other.tasks) + len(other.asked) for other in hand.held.values() if other is not held) + len(held.tasks)
-        work = batch(*done, hosts=[host], errands=tuple(errands), in_hand=in_hand)
-        lost = self.both(lambda store, name: store.commit(name, work, self.now), hand.names)
+        works = [batch(*parts, hosts=[host], errands=tuple(errands), in_hand=in_hand) for parts in (zip(*done, strict=True) if done else ((), ()))]
+        lost = self.both(lambda store, own: store.commit(own[0], own[1], self.now), list(zip(hand.names, works, strict=True)))
         held.asked.clear()
         if held.lease in lost:
             del hand.held[held.lease.host_id]
             return
         hand.until = max(hand.until, self.now + LEASE_S)
-        self.settled |= {part.task.url_id: part.reason for part in done if part.reason in (Reason.OK, Reason.NOT_FOUND) and part.task.url_id}
+        self.settled |= {part.task.url_id: part.reason for part, _ in done if part.reason in (Reason.OK, Reason.NOT_FOUND) and part.task.url_id}
         if host.release:
             del hand.held[held.lease.host_id]
 
@@ -213,9 +225,31 @@ class Frontier(RuleBasedStateMachine):
             assert counts.fetched <= self.max_pages, "the budget is kept"
 
 
-def _plain(part):
-    return list(part) if isinstance(part, list | tuple) else None if part is None else round(part, 6)
+def _plain(seconds):
+    return None if seconds is None else round(seconds, 6)
+
+
+class FrontierOnPostgres(Frontier):
+    """One collection for all examples, emptied before each: to make one takes longer than an example."""
+
+    address = None
+
+    def real_world(self, budget, keeping):
+        PostgresWorld.empty(self.address)
+        return PostgresWorld(self.address, self.living, budget, keeping)
 
 
 Frontier.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+FrontierOnPostgres.TestCase.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
 TestFrontier = Frontier.TestCase
+
+
+class TestFrontierOnPostgres(FrontierOnPostgres.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.collection = empty_collection()
+        FrontierOnPostgres.address = address_of(cls.collection.__enter__())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.collection.__exit__(None, None, None)
