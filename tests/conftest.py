@@ -1,6 +1,17 @@
-"""Fixtures of all tests: a collection in a database, where one is asked for."""
+"""What all tests share: a collection in a database, where one is asked for; who asks for a browser is left out where there is none."""
 
 import pytest
+
+import browser
+
+
+def pytest_collection_modifyitems(items):
+    """Who asks for a browser needs one."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+            if not browser.PROGRAM:
+                item.add_marker(pytest.mark.skip(reason="no Chromium here: make test-browser"))
 
 
 @pytest.fixture

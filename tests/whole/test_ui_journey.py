@@ -11,13 +11,12 @@ import pytest
 from served_interface import served
 from voyage import QUICK, Collection, until
 
-from browser import PROGRAM, Browser
+from browser import Browser
 from periplus.store.sqlite.job_queue import JobQueue
 from testweb import GraphRecipe, Server, faults, graph_site, serve
 
 HOST = "a.test"
 PAGES = 60
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium here")
 
 
 @pytest.fixture
