@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
 
-from periplus.model.job import Job, JobState
+from periplus.model.job import Job, JobState, JobStore
 from periplus.model.visit import Reason
+from periplus.store.postgres.address import Address
+from periplus.store.postgres.job_queue import PostgresJobQueue
+from periplus.store.postgres.session import Session
 from periplus.store.sqlite.job_queue import JobQueue
 
 RECIPE = "linked seed=5 sites=1 pages=40 links_per_page=8"
@@ -31,16 +34,30 @@ def queue(tmp_path: Path):
     queue.close()
 
 
-def asked_for(folder: Path, web: Served, **values: object) -> None:
+@pytest.fixture
+def shared(address: Address):
+    """A queue in a database, as workers of many machines have it."""
+    queue = PostgresJobQueue(Session(address))
+    yield queue, ("--store", address.text)
+    queue.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either(request: pytest.FixtureRequest):
+    """(queue, the words that name it): in a folder or in a database."""
+    return request.getfixturevalue("shared") if request.param == "postgres" else (request.getfixturevalue("queue"), ())
+
+
+def asked_for(folder: Path, web: Served, where: tuple[str, ...] = (), **values: object) -> None:
     flags = flags_for(web.resolve, ["a.test"], **{"delay_s": 0.03, **values})
-    told("jobs", "add", "-d", folder, "crawl", web.url("a.test"), "-o", "a.periplus", "-q", *flags, "--no-sitemaps", cwd=folder)
+    told("jobs", "add", "-d", folder, *where, "crawl", web.url("a.test"), "-o", "a.periplus", "-q", *flags, "--no-sitemaps", cwd=folder)
 
 
 def worker(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command(*words), cwd=folder, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
 
 
-def only(queue: JobQueue) -> Job:
+def only(queue: JobStore) -> Job:
     (job,) = queue.jobs()
     return job
 
@@ -81,22 +98,30 @@ def test_a_cancelled_job_stops_and_keeps_what_it_has(tmp_path: Path, web: Served
     assert runner.wait(PATIENCE_S) == 130
 
 
-def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(tmp_path: Path, web: Served, queue: JobQueue) -> None:
-    asked_for(tmp_path, web, delay_s=0.1)
-    first = worker(tmp_path, "worker")
+def half_a_minute_later(queue: JobStore) -> None:
+    if isinstance(queue, PostgresJobQueue):
+        queue._session.run(lambda connection: connection.execute("UPDATE job SET lease_until = 1"))
+    else:
+        queue._connection.execute("UPDATE job SET lease_until = 1")
+
+
+def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(tmp_path: Path, web: Served, either: tuple[JobStore, tuple[str, ...]]) -> None:
+    queue, where = either
+    asked_for(tmp_path, web, where, delay_s=0.05)
+    first = worker(tmp_path, "worker", *where)
     until(lambda: only(queue).done > 3, "progress")
     crawler = int((tmp_path / "a.periplus" / "crawl.lock").read_text())
     first.kill()
     first.wait(PATIENCE_S)
     until(lambda: not Path(f"/proc/{crawler}").exists(), "the job's process sees that its runner died")
-    queue._connection.execute("UPDATE job SET lease_until = 1")  # as half a minute later
-    told("jobs", "run", cwd=tmp_path)
+    half_a_minute_later(queue)
+    told("jobs", "run", *where, cwd=tmp_path)
     assert (only(queue).state, only(queue).attempt) == (JobState.DONE, 2)
     assert whole(tmp_path)
 
 
 def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: JobQueue) -> None:
-    asked_for(tmp_path, web, delay_s=0.1)
+    asked_for(tmp_path, web, delay_s=0.05)
     first = worker(tmp_path, "worker")
     until(lambda: only(queue).done > 3, "progress")
     os.kill(first.pid, signal.SIGTERM)

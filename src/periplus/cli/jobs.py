@@ -6,8 +6,7 @@ import json
 import os
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +21,11 @@ from periplus.present.wording import utc
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule
-    from periplus.store.sqlite.job_queue import JobQueue
 
 
-def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    text = "The queue of a collection on PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME. The folder keeps what its jobs print."
+    command = click.option("--store", default="", metavar="ADDRESS", help=text)(command)
     text = "The folder of collections whose queue is meant. By default the current one."
     return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help=text)(command)
 
@@ -35,7 +35,8 @@ def jobs() -> None:
     """Ask for work, see how far it is, call it off.
 
     A job is a command of this program, done in its turn by `periplus worker` (or `periplus serve`): greatest priority first, then oldest.
-    Jobs and their periods are kept in jobs.db in a folder of collections; what they print, in the folder jobs beside it.
+    Jobs and their periods are kept in jobs.db in a folder of collections, or with --store in a database, where workers of many machines
+    find them; what they print, in the folder jobs.
 
     \b
     periplus jobs add crawl https://example.org
@@ -46,34 +47,38 @@ def jobs() -> None:
 
 
 @jobs.command(context_settings={"ignore_unknown_options": True})
-@_folder_option
+@_queue_options
 @click.option("-p", "--priority", type=int, default=0, show_default=True, help="Greater comes first.")
 @click.option("--every", type=Period(), help="Again each period: 24h, 90m, 7d.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
-def add(folder: Path, priority: int, every: float | None, command: tuple[str, ...]) -> None:
+def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
     """Ask for a command, given as after `periplus`: `periplus jobs add check example.org`.
 
     An equal job that waits or runs already is joined, not doubled.
     """
+    from periplus.jobs.queues import opened_queue
     from periplus.jobs.runner import ordered
 
-    order, now = ordered(command, priority), time.time()
-    with _queue(folder) as queue:
+    order = ordered(command, priority)
+    with opened_queue(folder, store, make=True) as (queue, clock):
         if every is not None:
-            schedule = queue.repeat(order, every, now)
+            schedule = queue.repeat(order, every, clock.now())
             say(f"Schedule {schedule.id}: next at {utc(schedule.next_at)}.")
         else:
-            say(f"Job {queue.add(order, now).id} waits for a worker: `periplus worker` starts one.")
+            does = "periplus worker --store ADDRESS" if store else "periplus worker"
+            say(f"Job {queue.add(order, clock.now()).id} waits for a worker: `{does}` starts one.")
 
 
 @jobs.command("list")
-@_folder_option
+@_queue_options
 @click.option("-n", "--number", "most", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Jobs to list.")
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @output_option
-def list_jobs(folder: Path, most: int, format: str, output: Path | None) -> None:
+def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | None) -> None:
     """List the jobs, those under way first, and the schedules."""
-    with _queue(folder) as queue:
+    from periplus.jobs.queues import opened_queue
+
+    with opened_queue(folder, store) as (queue, _):
         found, schedules = queue.jobs(most=most), queue.schedules()
     with opened(output, exact=format == "json") as out:
         if format == "json":
@@ -83,23 +88,27 @@ def list_jobs(folder: Path, most: int, format: str, output: Path | None) -> None
 
 
 @jobs.command()
-@_folder_option
+@_queue_options
 @click.argument("job_ids", nargs=-1, required=True, type=int, metavar="JOB...")
-def cancel(folder: Path, job_ids: tuple[int, ...]) -> None:
+def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
     """Call jobs off. One under way stores what it has in hand and stops."""
-    with _queue(folder) as queue:
+    from periplus.jobs.queues import opened_queue
+
+    with opened_queue(folder, store) as (queue, clock):
         for job_id in job_ids:
-            job = queue.cancel(job_id, time.time())
+            job = queue.cancel(job_id, clock.now())
             say(f"Job {job.id}: {'stops' if job.cancel_asked and job.state == 'running' else job.state.value}.")
 
 
 @jobs.command()
-@_folder_option
+@_queue_options
 @click.argument("schedule_id", type=int, metavar="SCHEDULE")
 @click.option("--pause/--resume", "paused", default=None, help="Only keep it from making jobs for a time.")
-def unschedule(folder: Path, schedule_id: int, paused: bool | None) -> None:
+def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) -> None:
     """End a schedule, or pause it. Jobs that it made stay."""
-    with _queue(folder) as queue:
+    from periplus.jobs.queues import opened_queue
+
+    with opened_queue(folder, store) as (queue, _):
         if paused is None:
             queue.forget(schedule_id)
         else:
@@ -107,51 +116,43 @@ def unschedule(folder: Path, schedule_id: int, paused: bool | None) -> None:
 
 
 @jobs.command()
-@_folder_option
-def run(folder: Path) -> None:
+@_queue_options
+def run(folder: Path, store: str) -> None:
     """Do the jobs that wait, and end when none is left."""
-    _work(folder, forever=False)
+    _work(folder, store, forever=False)
 
 
 @click.command()
-@_folder_option
-def worker(folder: Path) -> None:
+@_queue_options
+def worker(folder: Path, store: str) -> None:
     """Do jobs as they come, until Ctrl-C. Several workers share one queue.
 
     A worker that is killed loses nothing: its job is taken again after half a minute, and goes on where it was.
     """
-    _work(folder, forever=True)
+    _work(folder, store, forever=True)
 
 
-def _work(folder: Path, *, forever: bool) -> None:
-    from periplus.acquire.clock import SystemClock
+def _work(folder: Path, store: str, *, forever: bool) -> None:
     from periplus.jobs.notifying import Notifier
+    from periplus.jobs.queues import opened_queue
     from periplus.jobs.runner import Runner, run_jobs
 
     stopping = StopOnSignal()
-    with _queue(folder) as queue:
-        say(f"Doing the jobs of {folder.resolve()}. Ctrl-C stops.")
-        ended = run_jobs(Runner(folder, queue, SystemClock(), f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)), forever=forever)
+    with opened_queue(folder, store) as (queue, clock):
+        say(f"Doing the jobs of {_shown(store) if store else folder.resolve()}. Ctrl-C stops.")
+        ended = run_jobs(Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)), forever=forever)
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(INTERRUPTED if stopping.asked else 0)
 
 
-class _queue:  # noqa: N801  # used as a verb: `with _queue(folder) as queue`
-    """The folder's queue, closed at the end."""
+def _shown(store: str) -> str:
+    """An address without its password."""
+    from periplus.store.postgres.address import address_of
 
-    def __init__(self, folder: Path) -> None:
-        from periplus.store.sqlite.job_queue import JobQueue
-
-        self._queue = JobQueue(folder)
-
-    def __enter__(self) -> JobQueue:
-        return self._queue
-
-    def __exit__(self, *error: object) -> None:
-        self._queue.close()
+    return str(address_of(store))
 
 
-def _lines(found: list[Job], schedules: list[Schedule]) -> Iterator[str]:
+def _lines(found: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]:
     if not found and not schedules:
         yield "No jobs: `periplus jobs add COMMAND...` asks for one."
     for job in found:

@@ -1,24 +1,56 @@
 """Which job comes next, who has it, and what becomes of it."""
 
+import itertools
+import multiprocessing
 import sqlite3
 import threading
+from functools import partial
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
 from periplus.model.job import JobOrder, JobProgress, JobState
+from periplus.store.postgres.job_queue import PostgresJobQueue
+from periplus.store.postgres.session import Session
 from periplus.store.sqlite.job_queue import JobQueue
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request, tmp_path):
+    """Opens the queue of this test, as often as one likes."""
+    if request.param == "sqlite":
+        return partial(JobQueue, tmp_path)
+    return partial(in_database, request.getfixturevalue("address"))
+
+
+def in_database(address):
+    return PostgresJobQueue(Session(address))
+
+
 @pytest.fixture
-def queue(tmp_path):
-    queue = JobQueue(tmp_path)
+def queue(opened):
+    queue = opened()
     yield queue
     queue.close()
+
+
+@pytest.fixture
+def fresh(request, opened, tmp_path):
+    """Opens an empty queue each time."""
+    if request.node.callspec.params["opened"] == "sqlite":
+        numbers = itertools.count()
+        return lambda: JobQueue(tmp_path / str(next(numbers)))
+
+    def emptied():
+        queue = opened()
+        queue._session.run(lambda connection: connection.execute("TRUNCATE job, schedule"))
+        return queue
+
+    return emptied
 
 
 def order(name, **more):
@@ -86,13 +118,12 @@ def test_a_job_that_kills_its_runners_is_given_up(queue):
     assert queue.jobs()[0].state is JobState.FAILED
 
 
-def test_a_period_gives_one_job_a_tick_however_many_ask(tmp_path):
-    queue = JobQueue(tmp_path)
+def test_a_period_gives_one_job_a_tick_however_many_ask(queue, opened):
     queue.repeat(order("a"), 100, now=0)
     made = []
 
     def ask():
-        mine = JobQueue(tmp_path)
+        mine = opened()
         made.extend(mine.tick(250))
         mine.close()
 
@@ -103,7 +134,46 @@ def test_a_period_gives_one_job_a_tick_however_many_ask(tmp_path):
         thread.join(30)
     assert len(made) == 1  # ticks at 0, 100 and 200 were missed: they are not made up
     assert queue.schedules()[0].next_at == 300
+
+
+def ticks_seen(opened, times, found):
+    queue = opened()
+    found.put(sum(len(queue.tick(time)) for time in times))
     queue.close()
+
+
+def test_four_schedulers_in_processes_of_their_own_give_one_job_a_tick(queue, opened):
+    queue.repeat(order("a"), 100, now=0)
+    fork = multiprocessing.get_context("fork")
+    found = fork.Queue()
+    schedulers = [fork.Process(target=ticks_seen, args=(opened, range(50, 2_951, 100), found)) for _ in range(4)]
+    for scheduler in schedulers:
+        scheduler.start()
+    made = [found.get(timeout=60) for _ in schedulers]
+    for scheduler in schedulers:
+        scheduler.join(60)
+    assert sum(made) == 30 and queue.schedules()[0].next_at == 3_000
+
+
+def claims_seen(opened, found):
+    queue, mine = opened(), []
+    while job := queue.claim("r", 1, 10):
+        mine.append(job.id)
+    found.put(mine)
+    queue.close()
+
+
+def test_workers_in_processes_of_their_own_share_the_jobs_out(queue, opened):
+    made = {queue.add(order(str(number)), now=0).id for number in range(60)}
+    fork = multiprocessing.get_context("fork")
+    found = fork.Queue()
+    workers = [fork.Process(target=claims_seen, args=(opened, found)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    claimed = [job_id for _ in workers for job_id in found.get(timeout=60)]
+    for worker in workers:
+        worker.join(60)
+    assert sorted(claimed) == sorted(made)
 
 
 def test_a_paused_schedule_makes_none_and_a_forgotten_one_is_gone(queue):
@@ -142,19 +212,13 @@ def test_only_commands_that_are_work_can_be_asked_for():
 class QueueMachine(RuleBasedStateMachine):
     """Random orders, claims, beats, ends, cancels and deaths: no job is lost, none is held twice."""
 
-    @initialize(where=st.uuids())
-    def start(self, where):
-        import tempfile
-        from pathlib import Path
-
-        self.folder = tempfile.TemporaryDirectory()
-        self.queue, self.now = JobQueue(Path(self.folder.name)), 0.0
+    def __init__(self, fresh):
+        super().__init__()
+        self.queue, self.now = fresh(), 0.0
         self.held, self.made = {}, set()
 
     def teardown(self):
-        if hasattr(self, "queue"):
-            self.queue.close()
-            self.folder.cleanup()
+        self.queue.close()
 
     @rule(name=st.sampled_from("abcdef"), priority=st.integers(0, 2))
     def add(self, name, priority):
@@ -182,12 +246,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_vanishes(self):
-        if hasattr(self, "queue"):
-            assert {job.id for job in self.queue.jobs(most=10_000)} == self.made
+        assert {job.id for job in self.queue.jobs(most=10_000)} == self.made
 
 
-TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+def test_whatever_happens_no_job_is_lost_or_held_twice(fresh):
+    run_state_machine_as_test(lambda: QueueMachine(fresh), settings=settings(max_examples=12, stateful_step_count=25, deadline=None))
 
 
 def test_a_successor_is_asked_for_once_when_the_job_before_it_is_done(queue):
