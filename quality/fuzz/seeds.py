@@ -84,7 +84,8 @@ KEPT = [BodyCodec().pack(_BODY, None), pack_blocks(_BLOCKS), pack_head(Headers((
 _HTML = (
     b'<!doctype html><html lang=cs><head><base href="/b/"><meta charset=utf-8><title>T</title><link rel=canonical href="/c">'
     b"<meta name=robots content=noindex>"
-    b'<meta http-equiv=refresh content="0; url=/r"><script type="application/ld+json">{"@type":"Article","datePublished":"2026-01-01"}</script></head><body><nav>'
+    b'<meta http-equiv=refresh content="0; url=/r"><script type="application/ld+json">'
+    b'{"@type":"Article","datePublished":"2026-01-01"}</script></head><body><nav>'
     b'<a href="x?a=1&amp;b">y</a></nav><main><h1>H</h1><p>words <img srcset="a.png 1x, b.png 2x" alt="i"><table><tr><td>c<li>d</table>'
     b'<svg><a xlink:href="#s"/></svg>'
     b"<template><p>t</template><style>@import 'a.css';</style></main><footer>f"

@@ -34,9 +34,9 @@ TEXTS: dict[str, Callable[[str], Converted]] = {
 
 
 def _pdf(body: bytes) -> Converted:
-    from periplus.document.formats import pdf
+    from periplus.document.formats import pdf_reader
 
-    return pdf.html_of(body)
+    return pdf_reader.html_of(body)
 
 
 def _rtf(body: bytes) -> Converted:

@@ -1,0 +1,135 @@
+"""What becomes of a PDF file that breaks its reader? It breaks a process of its own, which may die, hang or use up its memory, and no crawl.
+
+PDFium is a large program in C++ that reads what strangers wrote. It works in a child process with bounded memory and without core dumps,
+one file after another; a file that takes too long is the end of that process, and the next file gets another one. Over its pipes travel, each with its
+length before it, the bytes of a file and, back, HTML and fault as JSON.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import cache
+from typing import IO
+
+from periplus.document.formats.converted import Converted, page
+
+MEMORY_BYTES = 1 << 30  # of addresses: after a manual of 800 pages a reader has 45 MB of them; a file may have 32 MB, and its text 20
+FILE_S = 60.0  # for one file: 2,000 pages take some 2 s
+_LENGTH_BYTES = 8
+
+
+class Reader:
+    """A child process that reads PDF files, started when it is first needed and again when it died. For any number of threads."""
+
+    def __init__(self, words: tuple[str, ...] = ("-m", __name__), limit_s: float = FILE_S) -> None:
+        self._words, self._limit_s = words, limit_s
+        self._child: subprocess.Popen[bytes] | None = None
+        self._turn = threading.Lock()
+
+    def html_of(self, body: bytes) -> Converted:
+        """Total: what its reader does not survive has a fault."""
+        with self._turn:
+            child = self._started()
+            with _ended_after(self._limit_s, child) as late:
+                told = _asked(child, body)
+            if told is not None:
+                return told
+            self.close()
+        return Converted(page(()), f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
+            self.close()
+            self._child = subprocess.Popen([sys.executable, *self._words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        return self._child
+
+    def close(self) -> None:
+        """Ends the child, if there is one."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            with contextlib.suppress(OSError):  # what it has not taken of a file
+                child.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _ended_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[list[bool]]:
+    """Kills the child if the block takes longer; then the list is not empty."""
+    late: list[bool] = []
+
+    def end() -> None:
+        late.append(True)
+        child.kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+def _asked(child: subprocess.Popen[bytes], body: bytes) -> Converted | None:
+    """What the child says of a file; None: it died."""
+    assert child.stdin is not None and child.stdout is not None
+    try:
+        _send(child.stdin, body)
+        said = _received(child.stdout)
+        return None if said is None else Converted(*json.loads(said))
+    except OSError:
+        return None
+
+
+def _send(pipe: IO[bytes], data: bytes) -> None:
+    pipe.write(len(data).to_bytes(_LENGTH_BYTES, "little"))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _received(pipe: IO[bytes]) -> bytes | None:
+    """None at the end of what the other side says, even in the middle of a message."""
+    length = int.from_bytes(pipe.read(_LENGTH_BYTES), "little")
+    data = pipe.read(length)
+    return data if length and len(data) == length else None
+
+
+@cache
+def _reader() -> Reader:
+    reader = Reader()
+    atexit.register(reader.close)
+    return reader
+
+
+def html_of(body: bytes) -> Converted:
+    """A PDF file told as HTML. Total, and bounded in time and memory."""
+    return _reader().html_of(body)
+
+
+def _bound() -> None:
+    """Limits this process, on systems that can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # a system with tighter limits, or without this one
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+def main() -> None:
+    """The child's life: reads files until its parent is gone."""
+    from periplus.document.formats import pdf
+
+    _bound()
+    while (body := _received(sys.stdin.buffer)) is not None:
+        _send(sys.stdout.buffer, json.dumps(pdf.html_of(body)).encode())
+
+
+if __name__ == "__main__":
+    main()
