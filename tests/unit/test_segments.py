@@ -18,6 +18,7 @@ from warcio.archiveiterator import ArchiveIterator
 from periplus.errors import StoreError, UsageError
 from periplus.model.archive import Exchange, RunNote
 from periplus.model.visit import Headers
+from periplus.store.segment_sweep import swept
 from periplus.store.segments import Place, SegmentReader, SegmentWriter, members, shelf_of
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
@@ -198,3 +199,18 @@ def test_gzip_itself_reads_a_segment(tmp_path):
     with SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) as writer:
         writer.append(exchange(1, b"needle"))
     assert b"needle" in gzip.decompress((tmp_path / "w-00001.warc.gz").read_bytes())
+
+
+def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nobody_needs(tmp_path):
+    shelf = shelf_of(str(tmp_path))
+    with SegmentWriter(shelf, "a", NOTE) as writer:
+        kept, dropped = writer.append(exchange(1, b"kept")), writer.append(exchange(2, b"never entered"))
+    with SegmentWriter(shelf, "b", NOTE) as writer:
+        writer.append(exchange(3, b"the worker was killed before it entered this"))
+    with (tmp_path / kept.segment).open("ab") as file:
+        file.write(b"\x1f\x8btorn")
+    claimed = [kept, Place("a-00001.warc.gz", 9_999_999, 5), Place("gone.warc.gz", 0, 5)]
+    first, second, third = swept(shelf, claimed)
+    assert (first.records, first.orphans, first.orphan_bytes, first.torn_bytes, first.lost) == (2, 1, dropped.length, 6, 1)
+    assert second.is_unused and not first.is_unused and (second.records, second.orphans) == (1, 1)
+    assert (third.name, third.size_bytes, third.lost, third.is_unused) == ("gone.warc.gz", 0, 1, False)

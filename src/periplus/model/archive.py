@@ -48,3 +48,21 @@ class ArchiveRecord:
     fields: dict[str, str]
     block: bytes
     is_cut: bool  # the block was longer than what was read of it
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentState:
+    """One segment of pages' bytes beside what the database says of it. Orphans are whole records that no page points at."""
+
+    name: str
+    size_bytes: int  # 0: it is not there
+    records: int  # whole ones, the head's apart
+    orphans: int
+    orphan_bytes: int
+    torn_bytes: int  # behind the last whole record
+    lost: int  # pages whose bytes should be here and are not
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no page points into it."""
+        return self.size_bytes > 0 and self.orphans == self.records and not self.lost
