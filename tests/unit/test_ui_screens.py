@@ -118,7 +118,7 @@ def test_a_period_makes_a_schedule_too(folder, queue):
 def test_a_survey_begins_with_its_collection(folder, queue):
     asking = client(folder)
     form = {"url": "a.org\nb.org", "preset": "survey", "name": "two", "seal": sealed(asking)}
-    assert asking.post("/new", data=form).headers["location"] == "/c/two/live"
+    assert asking.post("/new", data=form).headers["location"] == "/c/two/survey"
     assert queue.jobs()[0].order.command == ("survey", "run", "-c", "two.periplus")
     assert "two" in places([folder]).collections()
 

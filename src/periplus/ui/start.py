@@ -52,7 +52,7 @@ def begin(request: Request) -> Response:
     except UsageError as error:
         return _screen(request, house, "", str(error), form)
     give(house, wish)
-    return RedirectResponse(rendering.address(wish.folder.removesuffix(SUFFIX), "live"), 303)
+    return RedirectResponse(rendering.address(wish.folder.removesuffix(SUFFIX), "survey" if wish.order.kind == "survey" else "live"), 303)
 
 
 def give(house: House, wish: Wished) -> None:

@@ -95,7 +95,7 @@ VIEWS = {
         "Harvest", "How many external items were found over pages, beside a round robin, and how many there may be in all.", "standing",
         ("site", "pages", "links", "recent", "share", "waiting"), (("yield", "Found over pages, with round robin and estimate; and each site by itself"),),
     ),
-    "links": View("Links", "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
+    "links": View("Links found", "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
     "method": View(
         "Method", "How the figures came about, so that they can be set beside others.", "records",
         ("site", "prefixes", "fetched", "waiting", "robots", "refused", "dead", "redirects", "state"),

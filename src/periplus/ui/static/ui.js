@@ -4,6 +4,11 @@
   const live = document.getElementById("live");
   if (live) {
     const state = () => document.getElementById("live-state");
+    const put = (now, fresh) => {  // a drawing takes the place of the last one when it is there, so that nothing flickers
+      const drawings = [...fresh.querySelectorAll("img")].map((image) => image.decode().catch(() => {}));
+      if (drawings.length) Promise.all(drawings).then(() => now.replaceChildren(...fresh.childNodes));
+      else now.replaceChildren(...fresh.childNodes);
+    };
     const stream = new EventSource(live.dataset.events);
     stream.addEventListener("moment", (event) => {
       const fresh = new DOMParser().parseFromString(event.data, "text/html");
@@ -13,7 +18,7 @@
       if (!same) { live.replaceChildren(...document.adoptNode(fresh.body).childNodes); return; }
       for (const place of places) {  // one by one: what did not change keeps the focus and the selection
         const now = document.getElementById(place.id);
-        if (now.innerHTML !== place.innerHTML) now.replaceChildren(...document.importNode(place, true).childNodes);
+        if (now.innerHTML !== place.innerHTML) put(now, document.importNode(place, true));
       }
     });
     stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED && state()) state().append(" (no longer watched: load the page again)"); });
