@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
+from testweb import tls
 from testweb.log import HEADERS_KEPT, Entry, Log
 from testweb.site import NOT_FOUND, Site, Web
 from testweb.truth import Truth
@@ -221,16 +222,13 @@ def _chunks(body: bytes, size: int = 4096) -> bytes:
 
 
 @contextlib.contextmanager
-def serve(web: Web | Site, *, certificate: Path | None = None, log_sink: TextIO | None = None) -> Iterator[Server]:
-    """The web on loopback, in a thread of its own, until the block ends. certificate: a PEM file with key, for a TLS port besides."""
+def serve(web: Web | Site, *, certificate: Path | ssl.SSLContext | None = None, log_sink: TextIO | None = None) -> Iterator[Server]:
+    """The web on loopback, in a thread of its own, until the block ends. certificate: a PEM file with key, or a context, for a TLS port besides."""
     web = Web([web]) if isinstance(web, Site) else web
     for site in web.sites.values():
         site.render_all()
     server = Server(web, Log(sink=log_sink))
-    context = None
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
+    context = tls.context(certificate) if isinstance(certificate, Path) else certificate
     ready, failed = threading.Event(), []
     loop = asyncio.new_event_loop()
     leave = asyncio.Event()
