@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.ui import jobs_screens, live, notices, portals, rendering, start, stories, topics
+from periplus.ui import description, jobs_screens, live, notices, portals, rendering, start, stories, topics
 from periplus.ui.house import House, house_of
 from periplus.ui.places import Places
 from periplus.ui.safety import LOGIN, Guard, Locks, log_in
@@ -32,6 +32,7 @@ def application(house: House) -> Guard:
         Route("/c/{name}/events", live.events),
         Route("/c/{name}/stop", live.stop, methods=["POST"]),
         Route("/c/{name}/resume", live.resume, methods=["POST"]),
+        Route("/openapi.json", description.description),
         Route("/notices", notices.notices),
         Route("/notices/change", notices.change, methods=["POST"]),
         Route("/feeds/{name}.atom", notices.feed),
