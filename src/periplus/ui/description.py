@@ -161,7 +161,7 @@ def _json(sentence: str, schema: Schema) -> Schema:
 
 
 def _answer(said: Said, schemas: dict[str, Schema]) -> Schema:
-    properties: Schema = {"title": TEXT} | {name.rstrip("?"): schema_of(kind, schemas) for name, kind in said.answer.items()}
+    properties: dict[str, Schema] = {"title": TEXT} | {name.rstrip("?"): schema_of(kind, schemas) for name, kind in said.answer.items()}
     return {"type": "object", "required": ["title", *(name for name in said.answer if not name.endswith("?"))], "properties": properties}
 
 

@@ -6,12 +6,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api import notices as told
-from periplus.errors import NoCollection, UsageError
+from periplus.errors import UsageError
 from periplus.model.notice import NoticeKind
 from periplus.present.notice_text import as_values
 from periplus.ui import rendering
 from periplus.ui.house import house_of
-from periplus.ui.safety import FEEDS, form_of
+from periplus.ui.safety import form_of
 
 SHOWN = 50
 KIND_WORDS = {
@@ -74,8 +74,6 @@ def _number(form: dict[str, str]) -> int:
 def feed(request: Request) -> Response:
     """The newest notices as Atom: of one collection, by its name, or of all."""
     house, name = house_of(request), request.path_params["name"]
-    collection = "" if name == "all" else house.places.collections().get(name)
-    if collection is None:
-        raise NoCollection(f"there is no collection {name!r} here; {FEEDS}all.atom tells of all")
-    text = told.feed(house.places.base, collection.resolve().name if collection else "")
+    collection = "" if name == "all" else house.places.folder(name).resolve().name
+    text = told.feed(house.places.base, collection)
     return Response(text.encode("utf-8", "replace"), media_type="application/atom+xml")
