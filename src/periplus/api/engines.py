@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,29 +58,42 @@ def analysed(
     names = list(wanted) or [name for name in ANALYSES if manifest.rows("texts") or name not in _OF_TEXTS]
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
         raise UsageError(f"{dataset} holds no texts, which {', '.join(lacking)} need: export it again with --texts")
-    choice = chosen(manifest, wish.memory_bytes or free_memory(), has_cluster=bool(wish.on))
-    if wish.engine != "auto":
-        choice = Choice(wish.engine, "it was asked for")
+    memory_bytes = wish.memory_bytes or free_memory()
+    choice = chosen(manifest, memory_bytes, has_cluster=bool(wish.on)) if wish.engine == "auto" else Choice(wish.engine, "it was asked for")
     stages = [stage for name in names for stage in ANALYSES[name]]
     place = results or dataset.with_name(dataset.name + ".results")
-    done = compute(dataset, place, stages, order, (choice.engine, _engine(choice.engine, wish.on)), watch or (lambda what, done, total: None))
+    with _opened(choice.engine, wish.on, memory_bytes) as engine:
+        done = compute(dataset, place, stages, order, (choice.engine, engine), watch or (lambda what, done, total: None))
     return Analysed(choice, tuple(done))
 
 
 _OF_TEXTS = ("near", "templates", "cascades")
 
 
-def _engine(name: str, on: str) -> Engine:
+@contextlib.contextmanager
+def _opened(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
     match name:
         case "numpy":
             from periplus.analyse.engines import whole
 
-            return whole.ENGINE
+            yield whole.ENGINE
         case "stream":
             from periplus.analyse.engines import streamed
 
-            return streamed.ENGINE
-    raise UsageError(f"there is no engine {name!r}: choose among {', '.join(ENGINES)}")
+            yield streamed.ENGINE
+        case "spark":
+            with _spark()(on or LOCAL, memory_bytes) as engine:
+                yield engine
+        case _:
+            raise UsageError(f"there is no engine {name!r}: choose among {', '.join(ENGINES)}")
+
+
+def _spark() -> Callable[[str, int], AbstractContextManager[Engine]]:
+    try:
+        from periplus.analyse.engines.spark.engine import engine_on
+    except ImportError:
+        raise UsageError("the engine spark needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17") from None
+    return engine_on
 
 
 def free_memory() -> int:

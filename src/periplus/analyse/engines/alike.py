@@ -73,22 +73,20 @@ def _outline(text: str, content: str | None) -> Hashes:
     return np.array(sorted(lines), np.uint64)
 
 
-def sketch_rows(names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]) -> dict[str, object]:
-    """Rows of a table of sketches; pages without a text have none."""
+def sketch_rows(names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]) -> tuple[Ints, Ints, list[bytes]]:
+    """Columns of a table of sketches; pages without a text have no row."""
     found = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
     full = [place for place, names in enumerate(found) if len(names)]
-    return {
-        "url": urls[full],
-        "shingles": np.array([len(found[place]) for place in full], np.int64),
-        "bins": [sketch(found[place]).astype("<u8").tobytes() for place in full],
-    }
+    counts = np.array([len(found[place]) for place in full], np.int64)
+    return urls[full], counts, [sketch(found[place]).astype("<u8").tobytes() for place in full]
 
 
 def _sketched(names_of: Names, task: Task) -> None:
     with task.writer("sketches") as writer:
         for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS):
             urls, texts, contents = block.columns
-            writer.add(sketch_rows(names_of, np.asarray(urls, np.int64), texts.to_pylist(), contents.to_pylist()))
+            rows = sketch_rows(names_of, np.asarray(urls, np.int64), texts.to_pylist(), contents.to_pylist())
+            writer.add(dict(zip(("url", "shingles", "bins"), rows, strict=True)))
 
 
 NAMES: dict[str, Names] = {"sketches": _content, "outlines": _outline}

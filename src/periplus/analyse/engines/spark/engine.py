@@ -1,0 +1,75 @@
+"""Which function computes each stage on a cluster, and how is the cluster reached?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from periplus.analyse.engines.spark import alike, links, maps, ranks
+from periplus.analyse.engines.stages import Engine, Task
+from periplus.analyse.engines.tables import manifest_in
+from periplus.errors import StoreError
+
+ROWS_A_TASK = 2_000_000  # of links: some 60 MB of an exchange
+TASKS_A_CORE = 2
+
+_STAGES: dict[str, Callable[[SparkSession, Task], None]] = {
+    "ends": links.ends,
+    "graph": links.graph,
+    "ranks": ranks.ranks,
+    "web_ranks": ranks.web_ranks,
+    "map": maps.site_map,
+    "broken": links.broken,
+    "external": links.external,
+    "duplicates": alike.duplicates,
+    "sketches": alike.sketches,
+    "near": alike.near,
+    "outlines": alike.outlines,
+    "templates": alike.templates,
+    "interlinking": links.interlinking,
+    "cascades": alike.cascades,
+}
+
+
+@contextlib.contextmanager
+def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
+    """The engine on this cluster. A session is begun with the first stage that is not there yet. memory_bytes: of the JVM, where it is on
+    this machine. Raises StoreError for a cluster that cannot be reached, or an analysis that it gave up."""
+    with contextlib.ExitStack() as opened:
+        sessions: list[SparkSession] = []
+
+        def run(name: str, task: Task) -> None:
+            try:
+                if not sessions:
+                    sessions.append(opened.enter_context(session_on(master, memory_bytes)))
+                session = sessions[0]
+                tasks = max(session.sparkContext.defaultParallelism * TASKS_A_CORE, manifest_in(task.dataset).rows("links") // ROWS_A_TASK)
+                session.conf.set("spark.sql.shuffle.partitions", tasks)
+                _STAGES[name](session, task)
+            except (PySparkException, Py4JError) as error:
+                raise StoreError(f"{master} gave up at {task.stage.name}: {str(error).splitlines()[0]}. The same command goes on there.") from error
+
+        yield {name: partial(run, name) for name in _STAGES}
+
+
+@contextlib.contextmanager
+def session_on(master: str, memory_bytes: int) -> Iterator[SparkSession]:
+    """Spark's own settings (spark-defaults.conf) hold for all that is not set here. Each machine has this program at the same path."""
+    builder = SparkSession.builder.master(master).appName("periplus").config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.parquet.compression.codec", "zstd")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # all that a driver in Python looks at; else executors take the system's
+    if master.startswith("local"):
+        builder = builder.config("spark.driver.memory", f"{max(memory_bytes >> 20, 1024)}m")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("FATAL")
+    try:
+        yield session
+    finally:
+        session.stop()
