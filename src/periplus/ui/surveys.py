@@ -94,11 +94,14 @@ def create(request: Request) -> Response:
     """Makes the survey that the form describes, and asks for its first run; within a collection that is there, if the address names one."""
     house, form = house_of(request), form_of(request)
     within = "name" in request.path_params
+    folder = folder_of(request)[1] if within else house.places.base
     try:
-        folder = folder_of(request)[1] if within else house.places.base / folder_name(form.get("name", "") or "survey")
+        folder = folder if within else folder / folder_name(form.get("name", "") or "survey")
         wish = survey_wished(form, command_folder(house, folder))
         survey_plan.create(folder, wish.campaign)
     except UsageError as error:
+        if within and campaign_here(folder) is not None:
+            raise
         return _screen(request, fault=str(error), form=form) if within else _listed(request, "", str(error), form)
     if form.get("run", "1"):
         _give(house, wish)

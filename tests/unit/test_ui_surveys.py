@@ -1,0 +1,257 @@
+"""The screens of surveys, asked for without a browser: what they show, what their forms do, and that counting again costs no second reading."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from interface import client, sealed
+from periplus.analyse.units import unit_of
+from periplus.api import survey_plan
+from periplus.api.remembered_surveys import Surveys
+from periplus.api.survey_curation import decide, marks_in
+from periplus.api.survey_live import standing_of
+from periplus.api.survey_plan import campaign_of
+from periplus.api.survey_watching import SurveyWatchers
+from periplus.api.webometrics import SurveyOrder
+from periplus.errors import UsageError
+from periplus.jobs.survey_wishes import run_wished, survey_wished, units_of_text
+from periplus.model.campaign import Campaign
+from periplus.model.job import JobState
+from periplus.model.survey import CompanionRules, SiteStatus
+from periplus.store.sqlite.job_queue import JobQueue
+from periplus.ui.survey_views import VIEWS
+from periplus.ui.surveys import _back, chosen
+from stored import NOW, page, stored
+
+A, B, C = "https://a.org/", "https://b.org/", "https://c.org/"
+OUT = ("https://hub.net/", "https://shop.net/x", "https://w3.org/")
+WEB = {
+    A: page("Ay", "/1", B, *OUT),
+    A + "1": page("Ay one", A, C, OUT[0]),
+    B: page("Bee", A, OUT[0], OUT[2]),
+    C: page("Sea", A, OUT[0], "javascript:no()"),
+    OUT[0]: page("Hub", A, B),
+    OUT[1]: 404,
+    OUT[2]: 404,
+}
+LOOKS = ("/surveys", "/c/e/survey", *(f"/c/e/survey/{view}" for view in VIEWS), "/c/e/survey/links?kind=bad", "/c/plain/survey")
+TABLES = ("standing", "companions", "sites", "colinks", "suffixes", "connectivity", "interlinking", "records", "internal", "external", "bad")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    stored(tmp_path / "e.periplus", WEB, [A, B, C, OUT[0]])
+    survey_plan.create(tmp_path / "e.periplus", Campaign("Three sites", (unit_of(A), unit_of(B), unit_of(C)), pages=50))
+    stored(tmp_path / "plain.periplus", {A: page("Ay")}, [A])
+    return tmp_path
+
+
+@pytest.fixture
+def queue(folder: Path):
+    queue = JobQueue(folder)
+    yield queue
+    queue.close()
+
+
+def json(folder: Path, path: str):
+    answer = client(folder).get(path, headers={"accept": "application/json"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def rows(folder: Path, path: str) -> list[dict[str, object]]:
+    found = json(folder, path)
+    return [dict(zip((column["name"] for column in found["columns"]), row, strict=True)) for row in found["rows"]]
+
+
+@pytest.mark.parametrize("path", LOOKS)
+def test_every_look_has_landmarks_labels_and_its_json(folder, path):
+    text = client(folder).get(path).text
+    for part in ("<main", "<nav", "<h1>", "<title>"):
+        assert part in text, part
+    ids = re.findall(r'\sid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', text))
+    outside = re.sub(r"<label\b.*?</label>", "", text, flags=re.DOTALL)
+    for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", outside):
+        assert 'type="hidden"' in field or "aria-label=" in field or any(f'id="{name}"' in field for name in labelled), field
+    assert isinstance(json(folder, path), dict)
+
+
+def test_surveys_are_listed_and_other_collections_are_not(folder):
+    (row,) = json(folder, "/surveys")["surveys"]
+    assert (row["name"], row["title"], row["sites"], row["budget"], row["rule"]) == ("e", "Three sites", 3, 50, "scout")
+    assert "holds no survey" in client(folder).get("/c/plain/survey").text
+
+
+def test_the_standing_is_that_of_the_command(folder):
+    found, truth = json(folder, "/c/e/survey"), standing_of(folder / "e.periplus")
+    assert found["pages"] == truth.pages == 4
+    assert found["harvest"]["found"] == truth.harvest.total.found[-1]
+    assert {row["name"]: (row["pages"], row["links"]) for row in found["sites"]} == {row.name: (row.pages, row.links) for row in truth.sites}
+
+
+def test_whoever_watches_reads_only_what_is_new(folder):
+    watchers = SurveyWatchers()
+    first = watchers.look(folder / "e.periplus")
+    assert watchers.look(folder / "e.periplus") is first
+    survey_plan.add_sites(folder / "e.periplus", [unit_of("https://hub.net/")])
+    second = watchers.look(folder / "e.periplus")
+    assert (second.seq, second.standing.pages) == (first.seq + 1, 5), "the pages of a site that comes count from the beginning"
+    assert second.standing.harvest == standing_of(folder / "e.periplus").harvest
+
+
+def test_companions_are_classed_by_the_thresholds_in_the_address(folder):
+    usual = {row["site"]: (row["class"], row["units"]) for row in rows(folder, "/c/e/survey/companions")}
+    assert usual == {"hub.net": ("communicator", 3), "shop.net": ("private", 1), "w3.org": ("global", 2)}
+    strict = {row["site"]: row["class"] for row in rows(folder, "/c/e/survey/companions?strong_least=4")}
+    assert strict["hub.net"] == "weak"
+    assert [row["site"] for row in rows(folder, "/c/e/survey/companions?units=2..&sort=site")] == ["hub.net", "w3.org"]
+    assert client(folder).get("/c/e/survey/companions?strong_share=2").status_code == 400
+    assert client(folder).get("/c/e/survey/companions?model=word").status_code == 400
+    assert client(folder).get("/c/e/survey/nothing").status_code == 404
+
+
+def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
+    from periplus.api import remembered_surveys
+
+    read, made = [], remembered_surveys.survey_rows_of
+    monkeypatch.setattr(remembered_surveys, "survey_rows_of", lambda *asked: read.append(1) or made(*asked))
+    surveys = Surveys()
+    usual = surveys.of(folder / "e.periplus", SurveyOrder())
+    assert surveys.of(folder / "e.periplus", SurveyOrder()) is usual
+    strict = surveys.of(folder / "e.periplus", SurveyOrder(rules=CompanionRules(strong_least=4)))
+    assert {site.kind for site in strict.found.companions} != {site.kind for site in usual.found.companions}
+    assert len(read) == 1
+    decide(folder / "e.periplus", ["shop.net"], SiteStatus.OUT, now=NOW)
+    assert len(surveys.of(folder / "e.periplus", SurveyOrder()).found.companions) == len(usual.found.companions) - 1, "a decision counts at once"
+
+
+def test_the_matrix_has_all_links_between_the_sites(folder):
+    found = json(folder, "/c/e/survey/matrix")
+    assert (found["names"], found["matrix"]) == (["a.org", "b.org", "c.org"], [[2, 1, 1], [1, 0, 0], [1, 0, 0]])
+    assert [(row["source"], row["target"], row["links"]) for row in rows(folder, "/c/e/survey/matrix?source=a.org&sort=target")] == [
+        ("a.org", "a.org", 2),
+        ("a.org", "b.org", 1),
+        ("a.org", "c.org", 1),
+    ]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_leaves_as_a_file_of_what_is_filtered(folder, table):
+    asking = client(folder)
+    for ending, sign in (("csv", b","), ("xlsx", b"PK"), ("jsonl", b"{")):
+        answer = asking.get(f"/c/e/survey/t/{table}.{ending}")
+        assert sign in answer.content[:300], (table, ending)
+        assert answer.headers["content-disposition"].startswith("attachment")
+    assert asking.get(f"/c/e/survey/t/{table}.exe").status_code == 400
+
+
+def test_a_file_holds_just_what_the_screen_shows(folder):
+    text = client(folder).get("/c/e/survey/t/companions.csv?class=weak&strong_least=4&sort=site").text
+    assert [row["site"] for row in csv.DictReader(io.StringIO(text))] == ["hub.net"]
+
+
+def test_drawings_and_documents_leave_as_files_that_run_nothing(folder):
+    asking = client(folder)
+    for name, sign in (("report.html", b"<!DOCTYPE html>"), ("network.svg", b"<svg"), ("network.gexf", b"<?xml"), ("matrix.csv", b"page links"),
+                       ("matrix.pajek", b"*Vertices 3"), ("yield.svg", b"<svg"), ("fragment.xml", b"<?xml"), ("fragment.json", b"{")):  # fmt: skip
+        answer = asking.get(f"/c/e/survey/file/{name}")
+        assert sign in answer.content[:200], name
+        assert answer.headers["content-disposition"].startswith("attachment")
+        assert "sandbox" in answer.headers["content-security-policy"]
+    for what in ("live", "network", "matrix", "fragment", "yield"):
+        assert b"<svg" in asking.get(f"/c/e/survey/picture/{what}.svg").content[:200]
+    assert asking.get("/c/e/survey/file/report.pdf").status_code == 400
+    assert asking.get("/c/e/survey/picture/report.svg").status_code == 400
+
+
+def test_a_form_makes_a_survey_and_asks_for_its_run(folder, queue):
+    asking = client(folder)
+    form = {"sites": "a.org\nb.org", "name": "two", "title": "Two", "pages": "7", "rule": "r2", "rule_number": "5", "delay": "2"}
+    answer = asking.post("/surveys/new", data={**form, "seal": sealed(asking, "/surveys")})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/c/two/survey")
+    made = campaign_of(folder / "two.periplus")
+    assert (made.title, made.pages, made.rule, [unit.start for unit in made.units]) == ("Two", 7, "r2:5", [A, B])
+    assert [job.order.command for job in queue.jobs()] == [("survey", "run", "-c", "two.periplus", "--delay", "2")]
+    line = client(folder).get("/surveys", params=form).text
+    assert "periplus survey create -c two.periplus --title Two --rule r2:5 --pages 7 https://a.org/ https://b.org/" in line
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sites": ""}, {"sites": "javascript:x"}, {"rule": "best"}, {"pages": "many"}, {"item": "word"}, {"name": "../up"}, {"delay": "0"}]
+)
+def test_a_form_that_cannot_be_is_refused_with_what_was_typed(folder, queue, wrong):
+    asking = client(folder)
+    answer = asking.post("/surveys/new", data={"sites": "a.org", "name": "two", "title": "Typed", **wrong, "seal": sealed(asking, "/surveys")})
+    assert answer.status_code == 400
+    assert 'value="Typed"' in answer.text
+    assert 'role="alert"' in answer.text
+    assert queue.open_jobs() == 0
+    assert not (folder / "two.periplus").exists()
+
+
+def test_a_collection_becomes_a_survey(folder, queue):
+    asking = client(folder)
+    answer = asking.post("/c/plain/survey/create", data={"sites": "a.org", "seal": sealed(asking, "/surveys")})
+    assert answer.headers["location"] == "/c/plain/survey"
+    assert json(folder, "/c/plain/survey")["pages"] == 1, "what was fetched counts"
+    again = asking.post("/c/plain/survey/create", data={"sites": "a.org", "seal": sealed(asking, "/surveys")})
+    assert (again.status_code, "holds a survey already" in again.text) == (400, True)
+
+
+def test_a_survey_is_run_and_stopped_as_a_job(folder, queue):
+    asking = client(folder)
+    seal = sealed(asking, "/c/e/survey")
+    asking.post("/c/e/survey/change", data={"what": "run", "pages": "80", "max_time": "60", "seal": seal})
+    assert queue.jobs()[0].order.command == ("survey", "run", "-c", "e.periplus", "--pages", "80", "--max-time", "60")
+    asking.post("/c/e/survey/change", data={"what": "stop", "seal": seal})
+    assert queue.jobs()[0].state is JobState.CANCELLED
+    assert "does not run" in asking.post("/c/e/survey/change", data={"what": "stop", "seal": seal}).text
+    assert asking.post("/c/e/survey/change", data={"what": "explode", "seal": seal}).status_code == 400
+    assert asking.post("/c/e/survey/change", data={"what": "run"}).status_code == 403, "without the form's secret"
+
+
+def test_sites_come_in_and_go_out_by_ticks(folder):
+    asking, where = client(folder), folder / "e.periplus"
+    seal = sealed(asking, "/c/e/survey")
+    form = {"what": "decide", "seal": seal, "back": "companions?class=strong", "site:hub.net": "on", "status": "in", "tags": "hub of all"}
+    answer = asking.post("/c/e/survey/change", data=form)
+    assert answer.headers["location"] == "/c/e/survey/companions?class=strong"
+    assert [unit.name for unit in campaign_of(where).units] == ["a.org", "b.org", "c.org", "hub.net"]
+    assert marks_in(where)["hub.net"].tags == ("hub", "of", "all")
+    asking.post("/c/e/survey/change", data={"what": "decide", "seal": seal, "site:b.org": "on", "others": "shop.net", "status": "out"})
+    assert [unit.name for unit in campaign_of(where).units] == ["a.org", "c.org", "hub.net"]
+    assert {row["site"] for row in rows(folder, "/c/e/survey/companions")} == {"w3.org"}, "what is out stands in no list"
+    assert {mark["prefix"] for mark in json(folder, "/c/e/survey/companions")["decided"]} == {"hub.net", "b.org", "shop.net"}
+    assert asking.post("/c/e/survey/change", data={"what": "decide", "seal": seal, "status": "out"}).status_code == 400
+    asking.post("/c/e/survey/change", data={"what": "add", "seal": seal, "sites": "start,name\nhttps://d.org/,Dee"})
+    assert campaign_of(where).units[-1].name == "Dee"
+
+
+def test_the_way_back_is_always_a_screen_of_ours():
+    assert _back({"back": "companions?class=weak&at=2"}) == "survey/companions?class=weak&at=2"
+    assert _back({"back": "//evil.example/?x=1"}) == "survey"
+    assert _back({}) == "survey"
+    assert chosen({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
+
+
+def test_lists_are_pasted_as_people_have_them():
+    assert [unit.start for unit in units_of_text("a.org  b.org\n\nhttps://c.org/")] == [A, B, C]
+    (unit,) = units_of_text("start;name;prefixes\na.org;Ay;a.org *.a.net")
+    assert (unit.name, unit.prefixes) == ("Ay", ("a.org", "*.a.net"))
+    for wrong in ("ftp://a.org/", "https://", "\n".join(f"s{place}.org" for place in range(1001))):
+        with pytest.raises(UsageError):
+            units_of_text(wrong)
+
+
+def test_the_command_names_a_file_for_what_a_line_cannot_say():
+    lines = survey_wished({"sites": "start,name\na.org,Ay"}, "x.periplus").lines
+    assert lines == "periplus survey create -c x.periplus --pages 2000 -i sites.csv\nperiplus survey run -c x.periplus"
+    assert "-i sites.txt" in survey_wished({"sites": "\n".join(f"s{place}.org" for place in range(40))}, "x.periplus").lines
+    assert run_wished({"rule": "r3", "rule_number": "4"}, "x.periplus").command[-2:] == ("--rule", "r3:4")
