@@ -17,6 +17,13 @@ from served_interface import served
 from voyage import TESTS, crawled
 
 from browser import Browser
+from periplus.analyse.units import unit_of
+from periplus.api import survey_plan
+from periplus.api.collection import open_collection
+from periplus.api.webometrics import mark_sites
+from periplus.model.campaign import Campaign
+from periplus.model.survey import SiteMark, SiteStatus
+from periplus.ui.survey_views import VIEWS
 from testweb import Site, serve
 from testweb.site import Page
 from testweb.wire import Answer
@@ -61,7 +68,18 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with serve(hostile_site()) as server:
         _, end = crawled(folder / "x.periplus", server, HOST, delay_s=0.005)
     assert end.counts.by_reason["ok"] > len(TABLE["texts"])
+    surveyed(folder / "x.periplus")
     return folder
+
+
+def surveyed(folder: Path) -> None:
+    """A survey of it, whose names, bundle, title and tags attack too."""
+    texts = TABLE["texts"]
+    with open_collection(folder) as kept:
+        home = kept.runs()[0].starts[0]
+    units = (unit_of(home, texts[5], texts[1][:40], bundle=texts[2]), *(unit_of(f"https://s{at}.example/", text) for at, text in enumerate(texts[6:10])))
+    survey_plan.create(folder, Campaign(texts[0], units))
+    mark_sites(folder, [SiteMark(home.split("/")[2], SiteStatus.IN, (texts[1], texts[7])), SiteMark("evil.example", SiteStatus.OUT, (texts[0],))], 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +106,11 @@ def screens(home: str) -> Iterator[str]:
         yield from (f"/c/x/t/pages?q={word}&title={word}&sort={word}", f"/c/x/t/pages?q={word}", f"/c/x/t/pages?title=~{word}", f"/c/x/t/{word}")
         yield from (f"/c/x/graph?node={word}", f"/c/x/graph?by=directory&steps={word}", f"/c/x/graph.svg?node={quote(home, safe='')}")
         yield from (f"/c/x/map?find={word}&site={word}", f"/c/x/map?find={word}", f"/c/x/page?url={word}&view={word}", f"/c/x/compare?before={word}&after=1")
+        yield from (f"/surveys?sites={word}&name={word}&title={word}&rule={word}", f"/c/x/survey?rule={word}&pages={word}", f"/c/x/survey/{word}")
+        yield from (f"/c/x/survey/companions?class={word}&q={word}", f"/c/x/survey/sites?model={word}", f"/c/x/survey/links?kind=external&to={word}&on={word}")
+    yield from (f"/c/x/survey/{view}" for view in VIEWS)
+    yield from ("/surveys", "/c/x/survey", "/c/x/survey/links?kind=internal", "/c/x/survey/links?kind=bad", "/c/x/survey/companions?met_by=domain")
+    yield from (f"/c/x/survey/picture/{what}.svg" for what in ("live", "network", "matrix", "fragment", "yield"))
     yield "/c/x/search?q=lantern"
     for page in ("", "t1", "t4", "t8", "t16", "t21", "header", "moved", "gone", "p/%3Cscript%3Ealarm(47)%3C/script%3E"):
         for view in ("", "blocks", "source", "xml", "visits"):
@@ -96,8 +119,6 @@ def screens(home: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("policy", ["kept", "left aside"])
 def test_no_screen_runs_a_script_of_the_web(collections: Path, address: str, browser: Browser, policy: str) -> None:
-    from periplus.api.collection import open_collection
-
     with open_collection(collections / "x.periplus") as kept:
         home = kept.runs()[0].starts[0]
     browser.without_policy(policy == "left aside")
