@@ -77,13 +77,22 @@ def delete(folder: Path, wish: Deletion, watch: Watch) -> DeletionPlan:
         last = doomed.last_batch(connection)
         for batch in range(plan.batches):
             with lock.transaction(connection):
+                newest = connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0]
                 _delete_batch(connection, batch, wish)
                 if batch == last:
                     _end(connection, wish)
+                _renumber_last_visit(connection, newest + 1)
             if watch(min((batch + 1) * doomed.BATCH, plan.urls), plan.urls) and batch < last:
                 break
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the deleted rows leave the log too
         return plan
+
+
+def _renumber_last_visit(connection: sqlite3.Connection, number: int) -> None:
+    """number: greater than any before. What was computed of a collection holds as long as its last visit has the same one: here it ends."""
+    last = connection.execute("SELECT max(id) FROM visit").fetchone()[0]
+    for table, column in (("visit", "id"), ("look", "visit_id"), ("doomed_visit", "id")):
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (number, last))
 
 
 def shrink(folder: Path) -> None:
