@@ -9,7 +9,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-browser test-faults fuzz quality bench demo docs clean
+.PHONY: help setup check test test-browser test-spark test-faults fuzz quality bench demo docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -40,6 +40,11 @@ test: $(STAMP) ## Every test but the fault tests: under two minutes on two cores
 test-browser: $(STAMP) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
 	.ci/chromium
 	CI=true $(PY) -m pytest -n $(WORKERS) -m browser
+
+test-spark: $(STAMP) ## Compute and crawl on a Spark cluster of this machine's own; installs pyspark (450 MB), needs Java 17: minutes.
+	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless"; exit 1; }
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev,cluster]'
+	PERIPLUS_TEST_SPARK=1 $(PY) -m pytest -m spark
 
 test-faults: $(STAMP) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
 	$(PY) -m pytest -m faults

@@ -1,0 +1,87 @@
+"""A Spark cluster of this machine's own: a master and workers, started from the pyspark wheel as direct children, ended by their own pids."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+WAIT_S = 90.0  # for a JVM on a machine that does other things, too
+LOOPBACK = "127.0.0.1"
+
+
+def why_no_spark() -> str:
+    """Empty where these tests are to run."""
+    if os.environ.get("PERIPLUS_TEST_SPARK") != "1":
+        return "PERIPLUS_TEST_SPARK=1 runs the tests on Spark: make test-spark"
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "pyspark is not installed: pip install 'periplus[cluster]'"
+    return "" if shutil.which("java") else "there is no java: Spark needs 17"
+
+
+@dataclass
+class Cluster:
+    """spark://host:port, and the processes that can be killed."""
+
+    url: str
+    master: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def executors(self, worker: subprocess.Popen[bytes]) -> list[int]:
+        """Pids of a worker's executors."""
+        found = Path(f"/proc/{worker.pid}/task").glob("*/children")
+        return [int(pid) for path in found for pid in path.read_text().split()]
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[Cluster]:
+    """Ready when all workers have joined."""
+    folder.mkdir()
+    port = _free_port()
+    url = f"spark://{LOOPBACK}:{port}"
+    made = Cluster(url, _started(folder, "master", "org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", str(port), "--webui-port", "0"))
+    try:
+        _until(folder / "master.log", "Starting Spark master", made.master)
+        for number in range(workers):
+            place = str(folder / f"work{number}")
+            flags = ("--host", LOOPBACK, "--cores", str(cores), "--memory", "1g", "--webui-port", "0", "--work-dir", place, url)
+            made.workers.append(_started(folder, f"worker{number}", "org.apache.spark.deploy.worker.Worker", *flags))
+        for number, worker in enumerate(made.workers):
+            _until(folder / f"worker{number}.log", "Successfully registered with master", worker)
+        yield made
+    finally:
+        for process in (*made.workers, made.master):
+            process.terminate()
+        for process in (*made.workers, made.master):
+            process.wait(30)
+
+
+def _started(folder: Path, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen([str(home / "bin" / "spark-class"), main, *arguments], stdout=log, stderr=log, env=environment)
+
+
+def _until(log: Path, words: str, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + WAIT_S
+    while words not in log.read_text(errors="replace"):
+        if process.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"{log.name}: {log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind((LOOPBACK, 0))
+        return int(found.getsockname()[1])
