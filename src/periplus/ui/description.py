@@ -24,6 +24,8 @@ from periplus.api.neighbours import Around, NearWish
 from periplus.jobs.presets import PERIODS
 from periplus.model.comparison import Comparison
 from periplus.model.deletion import Deletion, DeletionPlan
+from periplus.model.job import Job
+from periplus.model.keywords import KeywordList
 from periplus.model.page_view import PageSummary
 from periplus.model.table import Column
 from periplus.settings import VERSION
@@ -33,6 +35,7 @@ from periplus.ui.pages import VIEWS
 from periplus.ui.searching import Found
 from periplus.ui.start import Row
 from periplus.ui.tables import ROWS, SCREENS
+from periplus.ui.topics import TopicRow
 
 Schema = dict[str, object]
 ASIDE = re.compile(r"\.|\{path:path\}|/events$|^/login|^/static")  # files, streams, and what is for people alone
@@ -92,6 +95,13 @@ SAID: dict[str, Said] = {
     "/c/{name}/compare": Said(
         {"name": str, "before": str, "after": str, "comparison": Comparison | None},
         _SITE | {"before": (TEXT, "a run’s number, last, last-1"), "after": (TEXT, "the same")},
+    ),
+    "/c/{name}/topics": Said({"name": str, "topics": list[TopicRow], "line": str, "fault": str, "methods": list[str], "jobs": list[Job]}),
+    "/c/{name}/portals": Said({"name": str, "portals": list[dict[str, object]], "line": str, "fault": str, "topics": list[str], "periods": list[str]}),
+    "/c/{name}/stories": Said({"name": str, "found": float, "jobs": list[Job], "stories": list[dict[str, object]]}),
+    "/c/{name}/keywords": Said(
+        {"name": str, "of": str, "query": str, "found": KeywordList | None, "fault": str},
+        {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
     ),
     "/c/{name}/delete": Said(
         {"name": str, "deleted": str, "plan": DeletionPlan | None, "wish?": Deletion, "goes?": list[str], "stays?": list[str]},

@@ -179,6 +179,8 @@ def keywords(request: Request) -> Response:
         try:
             values["found"] = _keywords(folder, of, query)
         except PeriplusError as error:
+            if rendering.wants_json(request):
+                raise
             values["fault"] = str(error)
     return rendering.answer(request, "keywords.html", values, 400 if values["fault"] else 200)
 
