@@ -293,9 +293,14 @@ def test_damage_in_the_middle_stops_there(tmp_path):
         assert 0 < len(list(reader)) < len(ENTRIES) and "damaged" in reader.damage
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"no archive", gzip.compress(b"no archive", mtime=0), b"\x1f\x8bxx", b"\x28\xb5\x2f\xfdxx", b"filedesc://x.arc 0.0.0.0\n"]
-)
+HUGE = b"\x28\xb5\x2f\xfd\xe0" + (1 << 40).to_bytes(8, "little") + b"\x01\x00\x00"  # a frame that claims a terabyte
+NO_ARCHIVES = [
+    *(b"", b"no archive", gzip.compress(b"no archive", mtime=0), b"\x1f\x8bxx", b"\x28\xb5\x2f\xfdxx", b"filedesc://x.arc 0.0.0.0\n"),
+    *(b"]*M\x18", b"]*M\x18\x01", b"]*M\x18\xff\xff\xff\xffx", b"]*M\x18" + len(HUGE).to_bytes(4, "little") + HUGE),  # found by fuzzing: dictionaries
+]
+
+
+@pytest.mark.parametrize("data", NO_ARCHIVES)
 def test_what_is_no_archive_is_refused_before_anything_is_made(tmp_path, data):
     with pytest.raises(UsageError, match="no WARC file"):
         imported(tmp_path, data)

@@ -26,8 +26,9 @@ SKIP_BYTES = 1 << 20  # read at a time of what is not wanted
 READ_BYTES = 8_192  # of a file at a time: more is copied more often
 SLICE_BYTES = 512  # inflated at a time
 _DICTIONARY = b"\x5d\x2a\x4d\x18"  # the frame of a zstd dictionary, first in the file
+DICTIONARY_BYTES = 1 << 24  # of a file's dictionary; usual ones have 110 KB
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_BROKEN = (EOFError, OSError, zlib.error, zstandard.ZstdError)
+_BROKEN = (EOFError, OSError, zlib.error, zstandard.ZstdError, struct.error)
 
 
 class Reader:
@@ -176,7 +177,9 @@ def _dictionary(file: BinaryIO) -> zstandard.ZstdCompressionDict:
     file.seek(4)
     data = file.read(struct.unpack("<I", file.read(4))[0])
     if data[:4] == _ZSTD:
-        data = zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 24)
+        if DICTIONARY_BYTES < zstandard.get_frame_parameters(data).content_size < zstandard.CONTENTSIZE_UNKNOWN:  # else it is believed, and so much taken
+            raise EOFError("a dictionary that is too large")
+        data = zstandard.ZstdDecompressor().decompress(data, max_output_size=DICTIONARY_BYTES)
     return zstandard.ZstdCompressionDict(data)
 
 
