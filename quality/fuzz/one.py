@@ -15,7 +15,7 @@ from pathlib import Path
 
 INPUT_BYTES = 4_096  # a longer one is slower and shows little more
 HANG_S = 20  # machines are shared; a reader that is quadratic takes longer by far
-MEMORY_MIB = 2_048
+MEMORY_MIB = 3_072
 
 
 def guided(name: str, folder: Path, seconds: int, runs: int) -> None:

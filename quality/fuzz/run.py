@@ -16,12 +16,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
+SOME = 30_000  # inputs of one process: libFuzzer's guide keeps some 50 KB of each array that NumPy made
 STARTING_S = 60  # imports under instrumentation, and reading the corpus
 _COUNT = re.compile(r"(?:stat::number_of_executed_units:|^#)\s*(\d+)", re.MULTILINE)
 
@@ -36,18 +38,30 @@ class Result(NamedTuple):
 
 
 def fuzzed(name: str, folder: Path, seconds: int, runs: int) -> Result:
-    """One reader, in a process of its own: it may hang, or take the process with it."""
+    """One reader, in processes of its own: it may hang, or take the process with it; and the fuzzer itself grows with each input."""
+    inputs, said, end = 0, "", time.monotonic() + seconds
+    while not said and (not runs or inputs < runs) and (left := round(end - time.monotonic()) if seconds else 1) > 0:
+        result = _some(name, folder, left if seconds else 0, min(SOME, runs - inputs) if runs else SOME)
+        inputs, said = inputs + result.inputs, result.said
+        if not result.inputs:
+            break
+    crashes = tuple(sorted(str(path) for path in (folder / name / "crashes").glob("*")))
+    return Result(name, inputs, crashes, said)
+
+
+def _some(name: str, folder: Path, seconds: int, runs: int) -> Result:
+    """So many inputs, or for so long."""
     words = [sys.executable, str(HERE / "one.py"), name, str(folder / name), str(seconds), str(runs)]
     limit = seconds + STARTING_S + 60 if seconds else None
+    (folder / name).mkdir(parents=True, exist_ok=True)
     try:
         ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=limit, check=False, cwd=HERE)
         said, status = ran.stderr + ran.stdout, ran.returncode
     except subprocess.TimeoutExpired as error:
         said, status = (error.stderr or b"").decode("utf-8", "replace") + "\nit did not end", 1
     (folder / name / "last.txt").write_text(said, "utf-8", errors="replace")
-    crashes = tuple(sorted(str(path) for path in (folder / name / "crashes").glob("*")))
     counts = [int(count) for count in _COUNT.findall(said)]
-    return Result(name, max(counts, default=0), crashes, said[-3_000:] if status or crashes else "")
+    return Result(name, max(counts, default=0), (), said[-3_000:] if status else "")
 
 
 def record(path: Path, results: Sequence[Result]) -> None:

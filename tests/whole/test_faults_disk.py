@@ -69,7 +69,7 @@ def quota(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
     yield grow
 
 
-@pytest.mark.parametrize("disk", [quota, pytest.param(small_disk, marks=needs_mount)], ids=["quota", "small disk"])
+@pytest.mark.parametrize("disk", [quota, pytest.param(small_disk, marks=[needs_mount, pytest.mark.faults])], ids=["quota", "small disk"])
 @pytest.mark.parametrize("most", [6, pytest.param(60, marks=pytest.mark.faults)])
 def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk, most: int) -> None:
     """Each time in the middle of a commit, at another place; each time with a sentence; what was stored is never fetched again."""
@@ -121,7 +121,7 @@ def test_on_a_read_only_disk_everything_is_read_and_nothing_written(tmp_path: Pa
     assert {path.name for path in (tmp_path / "c").iterdir()} <= {"collection.db", "crawl.lock", "write.lock"}
 
 
-SPOILED = ("data", "text", "blocks")
+SPOILED = ("text", pytest.param("data", marks=pytest.mark.faults), pytest.param("blocks", marks=pytest.mark.faults))
 OF_BODIES = ("index", "keywords", "template", "duplicates", "export warc -o x.warc.gz", "report -o r.html", "stories", "search harbour", "map", "status")
 
 

@@ -88,7 +88,8 @@ def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(t
         assert set(workers.collection.reasons.values()) == {Reason.OK}
 
 
-@pytest.mark.parametrize("pages", [30, pytest.param(150, marks=LONG)])
+@LONG
+@pytest.mark.parametrize("pages", [30, 150])
 def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, pages: int) -> None:
     """One, then four, then two: no host waits longer than a lease and its delay, and all share the work."""
     with (
