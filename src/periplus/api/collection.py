@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from periplus.acquire.clock import SystemClock
 from periplus.errors import UsageError
+from periplus.model.crawl_home import RunRecord
 from periplus.model.frontier import HostRow
 from periplus.model.results import StateTally
 from periplus.model.template import PUBLISHED, TemplateRules
@@ -19,7 +20,6 @@ from periplus.model.web import Url
 from periplus.settings import read_settings, settings_from
 from periplus.store.sqlite import listing, reading, runs, schema
 from periplus.store.sqlite.listing import BadLinkRow, LinkFilter, LinkRow, PageFilter, PageRow
-from periplus.store.sqlite.runs import RunRecord
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 

@@ -24,9 +24,11 @@ from periplus.acquire.discovery import Discovery
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker
 from periplus.api import indexing
-from periplus.api.rules import apply_rules, rules_text
+from periplus.api.homes import home_of
+from periplus.api.rules import rules_text
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
+from periplus.model.crawl_home import CrawlHome, RunStore
 from periplus.model.frontier import Candidate, HostRow, RunCounts
 from periplus.model.ports import Territory
 from periplus.model.visit import Reason
@@ -35,10 +37,6 @@ from periplus.schedule.learning import PAGES, TwinLearner
 from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapWatch
 from periplus.settings import Settings, as_values, settings_from
-from periplus.store.sqlite import rechecks, runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.sqlite.runs import only_crawl
-from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply
 from periplus.urls.rule_file import rules_of
@@ -60,12 +58,18 @@ REOPENABLE = (
 class CrawlOrder:
     """What to crawl, where to keep it, and how."""
 
-    folder: Path
+    folder: Path  # with its periplus.toml; where a store is named, nothing else of it is used
     starts: tuple[Url, ...]
     settings: Settings
     rules: str = ""  # TOML with the tables [[site]] and [[script]]
     kind: str = "crawl"  # or "refresh": what is known is asked for again
     due_only: bool = False  # refresh: only pages whose own time has come
+    store: str = ""  # address of a collection in a database, in place of the folder
+
+    @property
+    def home(self) -> CrawlHome:
+        """Where the collection is kept. Raises UsageError."""
+        return home_of(self.store or self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +117,7 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
     watch: called some times a second from this thread. Raises UsageError and StoreError.
     """
     check_order(order)
-    schema.refuse_network_disk(order.folder)
-    with only_crawl(order.folder):
+    with order.home.only_crawl():
         return _crawl_alone(_ruled(dataclasses.replace(order, settings=workable(order.settings))), watch)
 
 
@@ -129,38 +132,37 @@ def workable(settings: Settings) -> Settings:
 
 def _ruled(order: CrawlOrder) -> CrawlOrder:
     """The order with the rules of the collection's periplus.toml, and its starts as these spell them."""
-    text = order.rules or rules_text(order.folder)
+    text = order.rules or rules_text(order.folder) or order.home.rules_text()
     rules = rules_of(text)
     starts = tuple(dict.fromkeys(apply(start, rules).url or start for start in order.starts))  # one that breaks a rule was wished all the same
     return dataclasses.replace(order, rules=text, starts=starts)
 
 
 def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
-    clock = SystemClock()
-    went_on = schema.exists(order.folder)
-    if not went_on:
-        schema.create(order.folder)
-    else:
-        apply_rules(order.folder, order.rules, clock.now())
-    run_id = runs.begin_run(order.folder, order.kind, order.starts, order.settings, clock.now())
-    store = SqliteCrawlStore(order.folder, run_id, order.settings.budget, order.settings.keeping)
+    clock, home = SystemClock(), order.home
+    went_on = home.prepare(order.rules, clock.now())
+    run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
+    store = home.store(run_id, order.settings)
     try:
         open_run(store, order, clock.now())
         stop_note, elapsed_s = work(store, order, run_id, watch)
         counts = store.counts()
-        waiting = not store.idle(clock.now())
-        reason, rule = store.standing(url_id(order.starts[0]))
+        state, note = verdict(store, order, stop_note)
     finally:
         store.close()
-    first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
-    state, note = judged(counts, waiting, stop_note or _budget_note(order, waiting), first)
-    runs.end_run(order.folder, run_id, state, note, clock.now())
+    home.end_run(run_id, state, note, clock.now())
     return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on)
 
 
-def work(
-    store: SqliteCrawlStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool], refit: Callable[[Crew], Crew] | None = None
-) -> tuple[str, float]:
+def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
+    """(state, note) of a run whose work is over. stop_note: why it was stopped; empty: it was not."""
+    waiting = not store.idle(SystemClock().now())
+    reason, rule = store.standing(order.starts[0])
+    first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
+    return judged(store.counts(), waiting, stop_note or _budget_note(order, waiting), first)
+
+
+def work(store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool], refit: Callable[[Crew], Crew] | None = None) -> tuple[str, float]:
     """Does what waits, with further processes where they help. Returns (why it was stopped, empty if nothing was left; seconds).
 
     refit: what the worker of this process works with instead; for it alone, so there should be no other.
@@ -175,10 +177,10 @@ def work(
     return boss.stop_note, boss.elapsed_s
 
 
-def open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float, scope: Territory | None = None) -> None:
+def open_run(store: RunStore, order: CrawlOrder, now: float, scope: Territory | None = None) -> None:
     """Offers the starts, and again what earlier runs left out and these settings may let in; a refresh what it is to ask again."""
     if order.kind == "refresh":
-        rechecks.ask_again(order.folder, now, due_only=order.due_only)
+        order.home.ask_again(now, due_only=order.due_only)
         return
     discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings.scope)
     again: list[Candidate] = []
@@ -188,10 +190,10 @@ def open_run(store: SqliteCrawlStore, order: CrawlOrder, now: float, scope: Terr
             again.append(candidate)
     starts = discovery.of_starts(order.starts)
     store.offer([*starts, *again], (), now, reopen=True)
-    runs.add_starts(order.folder, [candidate.url_id for candidate in starts], now)
+    order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 
-def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bool], refit: Callable[[Crew], Crew] | None = None) -> None:
+def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], refit: Callable[[Crew], Crew] | None = None) -> None:
     """One worker in this process, until it is done. refit: see `work`."""
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
@@ -215,7 +217,7 @@ def run_worker(store: SqliteCrawlStore, order: CrawlOrder, tick: Callable[[], bo
         transport.close()
 
 
-def _lessons(store: SqliteCrawlStore, site: SiteKey) -> TwinLearner:
+def _lessons(store: RunStore, site: SiteKey) -> TwinLearner:
     """What the site's stored pages teach: read again, for nobody else remembers it."""
     learner = TwinLearner()
     for url, digest in store.texts(site, PAGES):
@@ -226,7 +228,7 @@ def _lessons(store: SqliteCrawlStore, site: SiteKey) -> TwinLearner:
 class _Boss:
     """Looks after a run between two turns of this process's own worker: shows it, ends it, adds workers where they help."""
 
-    def __init__(self, store: SqliteCrawlStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
+    def __init__(self, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
         self._most = (order.settings.keeping.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
@@ -249,7 +251,7 @@ class _Boss:
             self.stop_note = f"max-time-s {limit:g} is over"
         if not self.stop_note and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties) and self._help_is_needed():
             self._children.append(_hire(self._order, self._run_id))
-        if self._indexer is None and self._order.settings.keeping.index and self.elapsed_s > indexing.AFTER_S:
+        if self._indexer is None and self._order.settings.keeping.index and not self._order.store and self.elapsed_s > indexing.AFTER_S:
             self._indexer = indexing.start(self._order.folder)
         return bool(self.stop_note)
 
@@ -293,7 +295,14 @@ class _Boss:
 
 def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     """Another worker process on the same collection and run."""
-    letter = {"folder": str(order.folder), "run_id": run_id, "starts": order.starts, "settings": as_values(order.settings), "rules": order.rules}
+    letter = {
+        "folder": str(order.folder),
+        "store": order.store,
+        "run_id": run_id,
+        "starts": order.starts,
+        "settings": as_values(order.settings),
+        "rules": order.rules,
+    }
     letter["parent"] = os.getpid()
     child = subprocess.Popen([sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True)
     assert child.stdin is not None
@@ -305,7 +314,9 @@ def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
 def serve_as_child(letter: bytes) -> None:
     """The life of a hired worker: works until nothing is left, SIGTERM, or its parent's death."""
     content = json.loads(letter)
-    order = CrawlOrder(Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]), content["rules"])
+    order = CrawlOrder(
+        Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]), content["rules"], store=content["store"]
+    )
     parent = content["parent"]  # not os.getppid(): it may have died before this line
     stopping: list[bool] = []
 
@@ -313,7 +324,7 @@ def serve_as_child(letter: bytes) -> None:
         stopping.append(True)
 
     signal.signal(signal.SIGTERM, stop)
-    store = SqliteCrawlStore(order.folder, content["run_id"], order.settings.budget, order.settings.keeping)
+    store = order.home.store(content["run_id"], order.settings)
     try:
         run_worker(store, order, lambda: bool(stopping) or os.getppid() != parent)
     finally:

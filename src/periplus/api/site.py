@@ -13,6 +13,7 @@ from periplus.analyse.linked import linked_bytes
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, read_site, run_name, why_no_map
 from periplus.api.parts import Parts, linked_with_parts
 from periplus.errors import UsageError
+from periplus.model.crawl_home import RunRecord
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
 from periplus.model.visit import Reason
@@ -28,7 +29,6 @@ from periplus.present.map_xhtml import write_map_xhtml
 from periplus.present.map_xml import write_map_xml
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.runs import RunRecord
 
 
 @dataclass(frozen=True, slots=True)

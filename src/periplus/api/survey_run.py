@@ -24,7 +24,6 @@ from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import reading, runs, schema, survey_plan
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import only_crawl
-from periplus.urls.canonical import url_id
 
 SURVEY = "survey"  # kind of a run
 DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})  # five levels, as in the published runs; levels are told by links alone
@@ -134,7 +133,7 @@ class _Leg:
                 self._frontier = CampaignFrontier(store, self._chooser, self._campaign.pages, _asked_so_far(self._folder), most_held=most_held)
                 note, _ = work(store, self._order, self._run_id, self._tick, self._refit)
                 self.counts, self.waiting = store.counts(), not store.idle(time.time())
-                reason, rule = store.standing(url_id(self._order.starts[0]))
+                reason, rule = store.standing(self._order.starts[0])
             finally:
                 store.close()
         self.first = f"{self._order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")

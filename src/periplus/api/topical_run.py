@@ -108,7 +108,7 @@ class _Run:
             self._frontier = self._opened(store)
             note, _ = work(store, self._engine, run_id, self._tick, self._refit)
             counts, waiting = store.counts(), not store.idle(clock.now())
-            reason, rule = store.standing(url_id(self._order.seeds[0]))
+            reason, rule = store.standing(self._order.seeds[0])
             recall = self._recall(store)
         finally:
             store.close()

@@ -17,7 +17,7 @@ from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number
 
 if TYPE_CHECKING:
     from periplus.api.collection import Status
-    from periplus.store.sqlite.runs import RunRecord
+    from periplus.model.crawl_home import RunRecord
 
 RUNS_SHOWN = 5
 

@@ -11,6 +11,7 @@ within `connection.transaction()`, and nothing else holds a lock.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import time
@@ -84,15 +85,14 @@ def pauses(patience_s: float) -> Iterator[float | None]:
 def _connect(address: Address) -> Connection:
     said = psycopg.conninfo.conninfo_to_dict(address.dsn)
     connection = psycopg.connect(address.dsn, autocommit=True, **{name: value for name, value in _parameters(address).items() if name not in said})  # type: ignore[arg-type]  # all are texts, which its signature does not say of further ones
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(connection.close)
         if connection.info.server_version < OLDEST_SERVER:
             raise UsageError(f"{address} is PostgreSQL {connection.info.server_version // 10_000}; periplus needs 15 or newer")
         if connection.info.parameter_status("server_encoding") != "UTF8":
             raise UsageError(f"{address} is a database whose encoding is not UTF8: make one with `createdb -E UTF8 -T template0 NAME`")
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.collection)))
-    except BaseException:
-        connection.close()
-        raise
+        stack.pop_all()
     return connection
 
 

@@ -15,7 +15,7 @@ import psycopg
 
 from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
 from periplus.model.visit import Reason
-from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.model.web import HostKey, Origin, SiteKey, Url
 from periplus.settings import Budget, Keeping
 from periplus.store.postgres import hosts, inbox, reading, tasks
 from periplus.store.postgres.address import Address
@@ -198,9 +198,9 @@ class PostgresCrawlStore:
     def counts(self) -> RunCounts:
         return self._session.run(lambda connection: reading.counts(connection, self._run))
 
-    def standing(self, url: UrlId, site: SiteKey) -> tuple[Reason, str]:
+    def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
-        return self._session.run(lambda connection: reading.standing(connection, url, shard_of(site)))
+        return self._session.run(lambda connection: reading.standing(connection, url))
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""

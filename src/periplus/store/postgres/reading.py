@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from periplus.model.archive import RunNote
 from periplus.model.frontier import Lease, RunCounts, StoredRobots
 from periplus.model.visit import Reason
-from periplus.model.web import Origin, SiteKey, Url, UrlId
+from periplus.model.web import Origin, SiteKey, Url
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW
 from periplus.store.postgres.ledger import Run
 from periplus.store.postgres.schema import shard_of
+from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
 
@@ -92,7 +93,7 @@ def counts(connection: Connection, run: Run) -> RunCounts:
     return RunCounts(tallies.get("known", 0), waiting, int(row[0]), int(row[1]), by_reason)
 
 
-def standing(connection: Connection, url: UrlId, shard: int) -> tuple[Reason, str]:
-    row = connection.execute("SELECT reason, rule FROM url WHERE shard = %s AND id = %s", (shard, url)).fetchone()
+def standing(connection: Connection, url: Url) -> tuple[Reason, str]:
+    row = connection.execute("SELECT reason, rule FROM url WHERE shard = %s AND id = %s", (shard_of(site_key(url)), url_id(url))).fetchone()
     assert row is not None
     return Reason(row[0]), row[1]

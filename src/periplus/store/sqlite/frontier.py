@@ -22,6 +22,7 @@ from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
+from periplus.urls.canonical import url_id
 
 
 class SqliteCrawlStore:
@@ -284,9 +285,9 @@ class SqliteCrawlStore:
             waiting = self._connection.execute("SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0").fetchone()[0]
         return RunCounts(counts.get("known", 0), waiting, fetched, wire, by_reason)
 
-    def standing(self, url: UrlId) -> tuple[Reason, str]:
+    def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
-        reason, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url,)).fetchone()
+        reason, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url_id(url),)).fetchone()
         return Reason(reason), rule
 
     def was_read(self, url: UrlId) -> bool:

@@ -7,32 +7,17 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import StoreError
+from periplus.model.crawl_home import RunRecord
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import clock_turned_back, schema
 
+__all__ = ["RunRecord", "add_starts", "begin_run", "end_run", "only_crawl", "run_records"]
+
 CRAWL_LOCK = "crawl.lock"  # held by whoever crawls; the file itself says nothing, and stays
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """One run as stored. state: running, done, stopped, suspicious or failed; note says why."""
-
-    id: int
-    kind: str
-    starts: tuple[str, ...]
-    settings: dict[str, object]
-    seed: int
-    started: float  # seconds since the epoch, UTC
-    ended: float | None
-    state: str
-    note: str
-    fetched: int
-    wire_bytes: int
 
 
 @contextlib.contextmanager
