@@ -1,7 +1,8 @@
 """How soon does the interface answer on a collection of a million pages and ten million links?
 
 Each address is asked for in turn, in this process and without a socket (a second round shows what is remembered); the collection is that
-of million.py, which is made first where it is missing. Aims: 300 ms at the median, 1 s at the 95th percentile.
+of million.py, which is made first where it is missing, with a visit for each page. So is the book of its links, as the first who opens a page has it made:
+what that takes is told apart. The first look at a kind of screen counts as the others do. Aims: 300 ms at the median, 1 s at the 95th percentile.
 """
 
 from __future__ import annotations
@@ -29,8 +30,14 @@ ADDRESSES = (
     "/", "/jobs", "live", "t/pages", "t/pages?state=invalid", "t/pages?status=404", "t/pages?q=harbours", "t/pages?q=nowhere", "t/pages?title=~7777",
     "t/pages?type=text/html&sort=-size", "t/pages?sort=title", "t/pages?sort=-visited", "t/pages?depth=2&at=200", "t/pages?host=site7.test:443",
     "t/links", "t/links?kind=redirect", f"t/links?source={ONE}", "t/links?anchor=~harbour 7", "t/external", "t/dead", "t/bad", "t/hosts", "t/runs",
-    "t/redirects", f"page?url={ONE}", f"page?url={ONE}&view=visits",
+    "t/redirects", "t/visits", "t/visits?outcome=failed", f"t/visits?url={ONE}", f"t/links?target={ONE}", f"page?url={ONE}", f"page?url={ONE}&view=visits",
+    f"page?url={ONE}&view=blocks", f"graph?node={ONE}", f"graph?node={ONE}&steps=2&menus=hide", f"graph?node={ONE}&by=directory", f"graph?node={ONE}&by=site",
+    f"graph.gexf?node={ONE}", "survey", "topics", "stories", "portals",
 )  # fmt: skip
+VISITS = """
+INSERT INTO visit (run_id, url_id, purpose, started, took_s, outcome, status, detail, wire_bytes, address)
+SELECT 1, url_id, 'page', fetched, took_s, 'fetched', 200, '', wire_bytes, '192.0.2.1' FROM page ORDER BY body_md5
+"""
 
 
 def main() -> None:
@@ -44,7 +51,14 @@ def main() -> None:
         generate(folder, chosen.pages, chosen.links)
     with contextlib.closing(sqlite3.connect(folder / schema.DATABASE, isolation_level=None)) as connection:
         connection.execute("UPDATE host SET fetched = ? WHERE id = 1", (chosen.pages,))  # as a crawl would have left it
-    asking = TestClient(application(house_at(places([folder]), "", (), frozenset({"crawl"}), works=False)), base_url="http://127.0.0.1")
+        if not connection.execute("SELECT 1 FROM visit LIMIT 1").fetchone():
+            connection.execute(VISITS)
+    house = house_at(places([folder]), "", (), frozenset({"crawl"}), works=False)
+    asking = TestClient(application(house), base_url="http://127.0.0.1")
+    started = time.perf_counter()
+    asking.get(f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/graph")
+    house.browser.books.finish()
+    print(f"the book of its links was there after {time.perf_counter() - started:.1f} s")
     rows, all_s = [], []
     for address in ADDRESSES:
         path = address if address.startswith("/") else f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/{address}"

@@ -15,6 +15,7 @@ from periplus.analyse.ego import Asked, Grouping, neighbourhood, web_of
 from periplus.api import link_books
 from periplus.api.browsing import Browser, Wish
 from periplus.api.collection import open_collection
+from periplus.api.deleting import delete, pages_wish
 from periplus.api.link_books import LinkBooks, make
 from periplus.model.graph import NAV, PART, place_of_ends
 from periplus.store.sqlite import inlinks, reading
@@ -73,6 +74,14 @@ def test_a_book_does_not_outlive_what_it_knew(folder: Path) -> None:
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
         connection.execute("UPDATE visit SET started = started + 1")  # as after a deletion and another run, under the same numbers
         assert not inlinks.still_holds(connection, book.moment)
+
+
+def test_a_book_does_not_outlive_a_deletion(folder: Path) -> None:
+    book = read(folder)
+    delete(folder, pages_wish((canonical("https://e.org/a"),), folder))
+    with contextlib.closing(reading.connect(folder)) as connection:
+        assert not inlinks.still_holds(connection, book.moment)
+    assert_as_the_tables_say(folder, read(folder))
 
 
 def test_links_of_menus_and_parts_are_marked(folder: Path) -> None:

@@ -18,6 +18,7 @@ from periplus.model.job import PIPES
 
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store what it has in hand
+NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
 
 
 @click.command()
@@ -53,6 +54,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     with contextlib.ExitStack() as stack:
         if not wish["no_workers"]:
             stack.enter_context(_worker(shown.base))
+        os.nice(NICENESS)
         say(f"{address}  Ctrl-C ends it.")
         if wish["open_it"]:
             webbrowser.open(address)
