@@ -176,13 +176,14 @@ def test_a_survey_is_made_at_once_and_read_by_a_job():
     assert wish.order.command == ("survey", "run", "-c", "two.periplus")
 
 
-def test_a_topic_is_followed_by_three_jobs_in_turn():
+def test_a_topic_is_followed_by_jobs_in_turn():
     wish = wished({"url": "a.org", "preset": "follow", "words": "harbour, 'ship' --allow-private", "max_pages": "50"})
     assert wish.order.command == ("crawl", "https://a.org/", "-o", "a.org.periplus", "--max-pages", "300")
-    learn, crawl = wish.order.then
+    learn, crawl, judge = wish.order.then
     assert learn == ("topic", "train", "harbour-ship", "-c", "a.org.periplus", "-p", "words:harbour 'ship' --allow-private")
     assert crawl == ("topic", "crawl", "harbour-ship", "https://a.org/", "-c", "a.org.periplus", "--max-pages", "50")
-    assert len(wish.line.splitlines()) == 3
+    assert judge == ("topic", "judge", "harbour-ship", "-c", "a.org.periplus", "--keep")
+    assert len(wish.line.splitlines()) == 4
     for words in ("", " ,;", "x" * 600):
         with pytest.raises(UsageError):
             wished({"url": "a.org", "preset": "follow", "words": words})

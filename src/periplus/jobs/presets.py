@@ -131,7 +131,7 @@ def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
 
 
 def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> Wished:
-    """Three jobs, one after the other: some pages of the sites named, the topic learned, more of it fetched."""
+    """Jobs one after the other: some pages of the sites named, the topic learned, more of it fetched, all pages judged."""
     words = topic_words(form.get("words", ""))
     name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
     pages = form.get("max_pages", "").strip() or str(FOLLOW_PAGES)
@@ -139,7 +139,8 @@ def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
     further = flags({one: text for one, text in form.items() if one != "max_pages"})
     first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *further)
     learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
-    return Wished(folder, JobOrder(first, then=(learn, ("topic", "crawl", name, *starts, "-c", folder, *limit, *further))), period_s)
+    more = ("topic", "crawl", name, *starts, "-c", folder, *limit, *further)
+    return Wished(folder, JobOrder(first, then=(learn, more, ("topic", "judge", name, "-c", folder, "--keep"))), period_s)
 
 
 def topic_words(text: str) -> str:
