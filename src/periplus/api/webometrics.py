@@ -210,7 +210,11 @@ def _parameters(order: SurveyOrder, last: runs.RunRecord | None) -> tuple[tuple[
         ("communicator from", f"links back to {rules.back_least} target units"),
         ("global list", ", ".join(rules.global_sites)),
     ]
-    changed = [(name, str(value)) for name, value in (last.settings if last else {}).items() if value != defaults.get(name)]
+    changed = [
+        (name, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+        for name, value in (last.settings if last else {}).items()
+        if value != defaults.get(name)
+    ]
     return (*counted, *changed)
 
 

@@ -42,7 +42,7 @@ MEDIA = {
 HEADS = {
     "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read", "back": "links back to", "in_links": "links in",
     "in_units": "from sites", "out_links": "links out", "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF",
-    "wif": "WIF", "robots": "robots.txt",
+    "wif": "WIF", "robots": "robots.txt", "linking_pages": "pages linking", "external_linking_pages": "external pages linking",
 }  # fmt: skip  # of columns whose name says too little
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
@@ -69,7 +69,8 @@ VIEWS = {
     ),
     "indicators": View(
         "Indicators", "Links between the survey’s sites, each pair of documents once.", "sites",
-        ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links", "external_wif", "wif", "state"),
+        ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links", "external_linking_pages",
+         "external_wif", "linking_pages", "wif", "state"),
     ),
     "matrix": View(
         "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking", ("source", "target", "links"),
