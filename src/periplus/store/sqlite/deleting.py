@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from periplus.urls.hosts import host_key
 Watch = Callable[[int, int], bool]  # (URLs done, of how many) -> stop
 
 _BATCH = "(SELECT id FROM doomed WHERE batch = :batch)"
-_LEAVING = "(SELECT id FROM doomed WHERE batch = :batch AND NOT stays UNION ALL SELECT id FROM orphan WHERE batch = :batch)"
+_LEAVING = "(SELECT id FROM doomed WHERE leaves = :batch AND NOT stays UNION ALL SELECT id FROM orphan WHERE batch = :batch)"
+_STAYING = "(SELECT id FROM doomed WHERE batch = :batch AND stays)"
+_LATER = "(SELECT id FROM doomed WHERE batch = :batch AND NOT stays AND leaves > batch)"
 _VISITS = "(SELECT id FROM doomed_visit WHERE batch = :batch)"
 _BODIES = "(SELECT id FROM doomed_body WHERE batch = :batch)"
 _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
@@ -136,29 +139,32 @@ def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
 
 
 def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reason) -> None:
-    """Addresses that stay get their reason, the others go."""
+    """Addresses that stay get their reason, those that leave go; those that leave later are without a page until then."""
     run = connection.execute
-    staying = "(SELECT id FROM doomed WHERE batch = :batch AND stays)"
-    before = run(f"SELECT reason, count(*) FROM url WHERE id IN {staying} OR id IN {_LEAVING} GROUP BY reason", this).fetchall()
-    run("INSERT OR IGNORE INTO gone_host SELECT DISTINCT host_id FROM url WHERE id IN " + _LEAVING, this)
-    left = run(f"DELETE FROM url WHERE id IN {_LEAVING}", this).rowcount
-    run("INSERT OR IGNORE INTO reason VALUES (?, ?)", (reason.value, STATE_OF[reason].value))
-    moved = run(f"UPDATE url SET reason = :reason, rule = '', status = NULL, visited = NULL WHERE id IN {staying}", this | {"reason": reason.value}).rowcount
+    tallies: Counter[str] = Counter()
+    groups = f"id IN {_STAYING} OR id IN {_LATER} OR id IN {_LEAVING}"
+    for name, count in run(f"SELECT reason, count(*) FROM url WHERE {groups} GROUP BY reason", this):
+        tallies[f"reason:{name}"] -= count
+    run(f"INSERT OR IGNORE INTO gone_host SELECT DISTINCT host_id FROM url WHERE id IN {_LEAVING}", this)
+    tallies["known"] -= run(f"DELETE FROM url WHERE id IN {_LEAVING}", this).rowcount
+    for group, becomes in ((_STAYING, reason), (_LATER, Reason.DELETED)):
+        run("INSERT OR IGNORE INTO reason VALUES (?, ?)", (becomes.value, STATE_OF[becomes].value))
+        update = f"UPDATE url SET reason = :reason, rule = '', status = NULL, visited = NULL WHERE id IN {group}"
+        tallies[f"reason:{becomes.value}"] += run(update, this | {"reason": becomes.value}).rowcount
     run(f"DELETE FROM url_history WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}", this)  # after it: a trigger keeps what the URL was
-    changes = [(f"reason:{name}", -count) for name, count in before] + [(f"reason:{reason.value}", moved), ("known", -left)]
     upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-    connection.executemany(upsert, [(name, change) for name, change in changes if change])
-    if reason is Reason.WAITING and moved:
-        _enqueue(connection, this, staying)
+    connection.executemany(upsert, [(name, change) for name, change in tallies.items() if change])
+    if reason is Reason.WAITING:
+        _enqueue(connection, this)
 
 
-def _enqueue(connection: sqlite3.Connection, this: dict[str, int], staying: str) -> None:
+def _enqueue(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     run = connection.execute
     seq = int(run("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
     insert = "INSERT INTO queue (host_id, layer, seq, url_id) SELECT host_id, coalesce(layer, :none), :seq + row_number() OVER (ORDER BY layer, text), id"
-    added = run(f"{insert} FROM url WHERE id IN {staying}", this | {"none": LAYER_NONE, "seq": seq}).rowcount
+    added = run(f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": LAYER_NONE, "seq": seq}).rowcount
     run("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
-    hosts = run(f"SELECT host_id, count(*) FROM url WHERE id IN {staying} GROUP BY host_id", this).fetchall()
+    hosts = run(f"SELECT host_id, count(*) FROM url WHERE id IN {_STAYING} GROUP BY host_id", this).fetchall()
     connection.executemany("UPDATE host SET pending = pending + ? WHERE id = ?", [(count, host_id) for host_id, count in hosts])
 
 

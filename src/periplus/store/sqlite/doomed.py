@@ -1,7 +1,7 @@
 """What goes when pages, a site or a run are deleted? Found by a few passes through the tables, before anything is changed.
 
 The answer stands in temporary tables, each row with the number of the transaction that it goes in: bodies with the last page that has them,
-addresses that only deleted pages knew with the last of those. So a kill between two transactions leaves nothing half deleted, and the
+addresses with the last page that links to them. So a kill between two transactions leaves nothing half deleted, and the
 same wish, given again, deletes the rest.
 """
 
@@ -19,7 +19,7 @@ from periplus.urls.hosts import host_key
 
 BATCH = 5_000  # URLs of one transaction: a second, in which a reader of the newest state waits for nothing and a writer for this
 TABLES = """
-CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0);
+CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0, leaves INTEGER NOT NULL DEFAULT 0);
 CREATE TEMP TABLE orphan (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_visit (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_body (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
@@ -50,6 +50,7 @@ def find(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
         for table in _LINKS:
             into = f"SELECT l.source, l.target, d.batch FROM {table} l JOIN doomed d ON d.id = l.target WHERE l.source NOT IN {_DOOMED}"
             connection.execute(f"INSERT OR IGNORE INTO inlink {into}")
+    _departures(connection)
     _orphans(connection)
     _bodies(connection)
     _visits(connection, wish)
@@ -78,6 +79,15 @@ def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
     run("INSERT OR IGNORE INTO chosen SELECT url_id FROM alias WHERE page_id IN (SELECT id FROM chosen)")
     run("INSERT INTO doomed (id, batch) SELECT id, (row_number() OVER (ORDER BY id) - 1) / ? FROM chosen", (BATCH,))
     run("DROP TABLE chosen")
+
+
+def _departures(connection: sqlite3.Connection) -> None:
+    """When each address leaves: not before a page that links to it, else the link would lead to nothing meanwhile."""
+    run = connection.execute
+    run("UPDATE doomed SET leaves = batch")
+    for table in _LINKS:
+        last = f"SELECT l.target AS id, max(d.batch) AS batch FROM doomed d CROSS JOIN {table} l ON l.source = d.id WHERE l.target IN {_DOOMED} GROUP BY 1"
+        run(f"UPDATE doomed SET leaves = max(leaves, f.batch) FROM ({last}) f WHERE f.id = doomed.id")
 
 
 def _orphans(connection: sqlite3.Connection) -> None:
