@@ -30,17 +30,21 @@ INTERRUPTED = 130
 @click.argument("starts", nargs=-1, metavar="[URL]...")
 @click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of start URLs, one a line, # comments; - for stdin.")
 @click.option("-o", "--collection", type=click.Path(path_type=Path, file_okay=False), help=f"Folder to keep it in. By default SITE{SUFFIX} here.")
+@click.option("--store", default="", metavar="ADDRESS", help="Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.")
 @click.option("--rate", type=click.FloatRange(0.001, 1000), help="Requests per second to one host: another way to say --delay.")
 @click.option("--fresh", is_flag=True, help="Delete what the collection holds, and begin anew. Says what it deletes.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("--no-progress", is_flag=True, help="The same as -q.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 @setting_options
-def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, rate: float | None, fresh: bool, **flags: Any) -> None:
+def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, rate: float | None, fresh: bool, store: str, **flags: Any) -> None:
     """Fetch a site politely and keep it.
 
     Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever you like: the same
     command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
+
+    With --store the collection is in a database, and `periplus worker --store` joins the crawl from any machine. Settings are read from
+    periplus.toml in the folder -o, or here.
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
@@ -48,11 +52,11 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     urls = start_urls([*starts, *(line for file in lists for line in lines_of(file))])
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
-    folder = collection or Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX)
+    folder = collection or (Path() if store else Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX))
     if rate is not None:
         flags["delay_s"] = 1 / rate
     settings = settings_of(flags, folder)
-    order = CrawlOrder(folder, tuple(urls), settings)
+    order = CrawlOrder(folder, tuple(urls), settings, store=checked_store(store, fresh=fresh))
     check_order(order)
     configure_logs(flags["verbose"])
     notice(settings)
@@ -66,8 +70,19 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
             return bool(stopping.asked)
 
         end = run(order, watch)
-    _summary(end, folder)
+    summary(end, str(order.home), f"periplus status --store '{order.home}'" if store else f"periplus map -c {shlex.quote(str(folder))}")
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+
+
+def checked_store(store: str, *, fresh: bool = False) -> str:
+    """The address of a database; empty: none was named. Raises UsageError."""
+    if store:
+        from periplus.api.homes import home_of
+
+        home = home_of(store)
+        if fresh:
+            raise UsageError(f"--fresh deletes folders only. To begin {home} anew, name another collection, or drop its schema in the database first.")
+    return store
 
 
 def start_urls(texts: list[str]) -> list[Url]:
@@ -132,7 +147,8 @@ class StopOnSignal:
         say("Stopping: storing what is under way. Once more to stop at once.", "yellow")
 
 
-def _summary(end: Any, folder: Path) -> None:
+def summary(end: Any, place: str, following: str) -> None:
+    """How a crawl ended. place: where it is kept; following: the command to go on with."""
     counts = end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
     say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
@@ -142,4 +158,4 @@ def _summary(end: Any, folder: Path) -> None:
         say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}".replace(" --fresh", ""))
-    say(f"Kept in {folder}/ — next: periplus map -c {shlex.quote(str(folder))}")
+    say(f"Kept in {place} — next: {following}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
+from periplus.cli.joining import help_with_crawl
 from periplus.cli.options import opened, output_option
 from periplus.cli.progress import say
 from periplus.cli.refresh import Period
@@ -124,11 +125,22 @@ def run(folder: Path, store: str) -> None:
 
 @click.command()
 @_queue_options
-def worker(folder: Path, store: str) -> None:
-    """Do jobs as they come, until Ctrl-C. Several workers share one queue.
+@click.option("--auth", default="", metavar="USER:PASSWORD", help="What the crawl to be joined signs in with: passwords are not stored.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress of a crawl; only the end is told.")
+@click.option("-v", "--verbose", count=True, help="Log what a crawl does; -vv: every request.")
+def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> None:
+    """Join a crawl in a database; or do jobs as they come.
 
-    A worker that is killed loses nothing: its job is taken again after half a minute, and goes on where it was.
+    With --store, where a crawl goes on there: works on it with its own settings, beside any number of others on any machines, and ends with
+    it. Else: does the jobs of the queue until Ctrl-C; several workers share one.
+
+    A worker that is killed loses nothing: its hosts are others' when its lease is over, its job is taken again after half a minute.
+
+    \b
+    periplus worker --store postgresql://me@db/crawls?collection=press
     """
+    if store:
+        help_with_crawl(store, auth, quiet=quiet, verbose=verbose)
     _work(folder, store, forever=True)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from periplus.cli.crawl import checked_store
 from periplus.cli.options import collection_option, found_collection, opened, output_option
 from periplus.present.lines import visible
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, why_waits
@@ -24,14 +25,12 @@ RUNS_SHOWN = 5
 
 @click.command()
 @collection_option
+@click.option("--store", default="", metavar="ADDRESS", help="A collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME.")
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @output_option
-def status(collection: Path | None, format: str, output: Path | None) -> None:
+def status(collection: Path | None, store: str, format: str, output: Path | None) -> None:
     """Say what a collection holds and how its runs ended."""
-    from periplus.api.collection import open_collection
-
-    with open_collection(found_collection(collection)) as opened_collection:
-        found = opened_collection.status()
+    found = _in_database(store) if store else _in_folder(found_collection(collection))
     with opened(output, exact=format != "text") as out:
         if format == "json":
             out.write(json.dumps(as_json(found), ensure_ascii=False, indent=1) + "\n")
@@ -39,10 +38,24 @@ def status(collection: Path | None, format: str, output: Path | None) -> None:
             out.writelines(line + "\n" for line in lines(found))
 
 
+def _in_folder(folder: Path) -> Status:
+    from periplus.api.collection import open_collection
+
+    with open_collection(folder) as collection:
+        return collection.status()
+
+
+def _in_database(store: str) -> Status:
+    checked_store(store)
+    from periplus.api.store_status import store_status
+
+    return store_status(store)
+
+
 def lines(found: Status) -> Iterator[str]:
     """The status for reading."""
     known = sum(tally.urls for tally in found.counts)
-    yield f"{found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, {size(found.size_bytes)} on disk"
+    yield f"{found.store or found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, {size(found.size_bytes)} on disk"
     yield from _counts(found)
     yield from _runs(found)
     yield from _waiting(found)
@@ -67,14 +80,14 @@ def _runs(found: Status) -> Iterator[str]:
         return
     yield f"\n{count_of(len(found.runs), 'run')}" + (f", the last {RUNS_SHOWN}:" if len(found.runs) > RUNS_SHOWN else ":")
     for run in found.runs[-RUNS_SHOWN:]:
-        ended = _ended(run, found.running and run is found.runs[-1])
+        ended = _ended(run, found.running and run is found.runs[-1], found.workers)
         yield f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, {size(run.wire_bytes)}  {ended}"
     yield f"  from {', '.join(visible(start) for start in found.runs[-1].starts[:3])}" + (" and others" if len(found.runs[-1].starts) > 3 else "")
 
 
-def _ended(run: RunRecord, running: bool) -> str:
+def _ended(run: RunRecord, running: bool, workers: int) -> str:
     if running:
-        return "goes on"
+        return "goes on" + (f" with {count_of(workers, 'worker')}" if workers else "")
     if run.state == "running":
         return "killed before its end; the same crawl command goes on with it"
     took = f" after {max(0, (run.ended or run.started) - run.started):.0f} s"
@@ -94,7 +107,7 @@ def _waiting(found: Status) -> Iterator[str]:
 def as_json(found: Status) -> dict[str, object]:
     """The status for programs; times are seconds since the epoch."""
     return {
-        "folder": str(found.folder),
+        **({"store": found.store, "workers": found.workers} if found.store else {"folder": str(found.folder)}),
         "size_bytes": found.size_bytes,
         "asked_at": time.time(),
         "running": found.running,

@@ -17,7 +17,7 @@ from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, Host
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url
 from periplus.settings import Budget, Keeping
-from periplus.store.postgres import hosts, inbox, reading, tasks
+from periplus.store.postgres import hosts, inbox, moved, reading, tasks
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.bulk import cleaned
 from periplus.store.postgres.committing import Commit
@@ -70,6 +70,7 @@ class PostgresCrawlStore:
         given = self._given(now)
 
         def enter(connection: Connection) -> tuple[str, int]:
+            moved.refuse(connection)
             self._bury_fallen(connection, given)
             return hosts.enter(connection, pid, self._keeping.lease_s, given)
 
@@ -197,6 +198,11 @@ class PostgresCrawlStore:
 
     def counts(self) -> RunCounts:
         return self._session.run(lambda connection: reading.counts(connection, self._run))
+
+    def is_running(self) -> bool:
+        """Whether nobody has ended the run."""
+        find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
+        return self._session.run(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
 
     def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
