@@ -1,0 +1,82 @@
+"""A collection leaves as Parquet, engines read it, and what they say is what the collection's own map, lists and surveys say."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from click.testing import CliRunner
+
+import periplus
+from periplus.cli.main import main
+from periplus.store.sqlite import runs
+from periplus.urls.canonical import canonical, url_id
+from stored import NOW, page, stored
+
+HOME = "https://a.org/"
+
+
+def web(seed, pages=40):
+    """One start's site among two; redirects, dead ends, a link to another site on every page."""
+    rng = random.Random(seed)
+    answers = {HOME: page("Home", *(f"/{number}" for number in range(0, pages, 3)))}
+    for number in range(pages):
+        links = [f"/{rng.randrange(pages)}" for _ in range(4)] + ["/", "https://b.org/", f"https://www.a.org/{rng.randrange(pages)}"]
+        kind = rng.random()
+        answers[f"{HOME}{number}"] = f"/{rng.randrange(pages)}" if kind < 0.1 else 404 if kind < 0.2 else page(f"Page {number % 5}", *links)
+    return answers
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def exported(request, tmp_path_factory):
+    """(folder of the collection, folder of its tables)."""
+    folder = tmp_path_factory.mktemp("a") / "a.periplus"
+    stored(folder, web(request.param), [HOME])
+    runs.add_starts(folder, [url_id(canonical(HOME))], NOW)
+    dataset = folder.parent / "a.dataset"
+    ran = CliRunner().invoke(main, ["export", "parquet", str(dataset), "--texts", "-c", str(folder)])
+    assert ran.exit_code == 0, ran.output
+    return folder, dataset
+
+
+def analysed(dataset, engine, results):
+    """Rows of each table by the stage's name, URLs as texts."""
+    ran = CliRunner().invoke(main, ["analyse", str(dataset), "--engine", engine, "-r", str(results), "--json"])
+    assert ran.exit_code == 0, ran.output
+    names = dict(rows_of_columns(dataset, "urls", ("url", "text")))
+    return names, {stage["stage"]: stage["folder"] for stage in json.loads(ran.stdout)["stages"]}
+
+
+def rows_of_columns(folder, table, columns):
+    from periplus.analyse.engines.tables import blocks
+
+    return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "stream"])
+def test_the_map_is_that_of_the_collection(exported, tmp_path, engine):
+    folder, dataset = exported
+    names, folders = analysed(dataset, engine, tmp_path)
+    with periplus.open(folder) as collection:
+        site = collection.map("a.org")
+    urls, site_map = site.graph.pages, site.site_map
+    ranks = {names[url]: rank for url, rank in rows_of_columns(tmp_path / folders["ranks"], "ranks", ("url", "rank"))}
+    assert ranks[HOME] == pytest.approx(float(site.facts.rank[urls.index(HOME)]), abs=1e-9)
+    found = {names[url]: tuple(rest) for url, *rest in rows_of_columns(tmp_path / folders["map"], "map", ("url", "layer", "parent", "below", "place"))}
+    expected = {}
+    for place, number in enumerate(site_map.order.tolist()):
+        parent = int(site_map.parent[number])
+        expected[urls[number]] = (int(site_map.layer[number]), urls[parent] if parent >= 0 else -1, int(site_map.below[number]), place)
+    assert {url: (layer, names.get(parent, -1), below, place) for url, (layer, parent, below, place) in found.items()} == expected
+
+
+def test_pages_of_one_text_are_those_that_the_collection_lists(exported, tmp_path):
+    folder, dataset = exported
+    names, folders = analysed(dataset, "numpy", tmp_path)
+    with periplus.open(folder) as collection:
+        groups = {frozenset({group.url, *(page.url for page in group.pages)}) for group in collection.duplicates(near=1.0).groups}
+    found = {}
+    for url, group in rows_of_columns(tmp_path / folders["duplicates"], "duplicates", ("url", "group")):
+        found.setdefault(group, set()).add(names[url])
+    assert {frozenset(group) for group in found.values()} == groups
