@@ -8,7 +8,7 @@ from periplus.model.page import Link, LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from testweb.site import Page, Site, Web
-from testweb.wire import Answer, Reply, Reset, raw
+from testweb.wire import Answer, Reply, Reset, head, raw
 
 HOST, OTHER = "robots.test", "rules.test"
 PATHS = ("/", "/a.html", "/b.html", "/c.html")
@@ -59,6 +59,7 @@ CASES: dict[str, Case] = {
     "403": Case(text("", 403), ALL, source="RFC 9309, 2.3.1.3 (may)", either=ALL),
     "401": Case(text("", 401), ALL, source="RFC 9309, 2.3.1.3 (may)", either=ALL),
     "429": Case(text("", 429), NONE, UNREACHABLE, "ours, as Google: 429 as 5xx", either=ALL),
+    "cut": Case(raw(head(200, ("Content-Length", "500")), b"User-agent: *\nDisa", status=200), NONE, UNREACHABLE, "RFC 9309, 2.3.1.4: a network error"),
     "redirect": Case(_moved("/robots2.txt"), NOT_B, source="RFC 9309, 2.3.1.2", extra=((HOST, "/robots2.txt", BLOCKS_B),)),
     "redirect-5": Case(_moved("/hop1.txt"), NOT_B, source="RFC 9309, 2.3.1.2: at least five", extra=(*_HOPS, (HOST, "/hop5.txt", BLOCKS_B))),
     "cross-host": Case(

@@ -15,12 +15,13 @@ from periplus.errors import InvalidUrl
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots, Task
 from periplus.model.ports import Clock, Territory
-from periplus.model.visit import Cause, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Manners
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key, origin_of, path_and_query
 
+LOST_ON_THE_WAY = (Cut.SHORT, Cut.TIME_LIMIT)  # a network error (RFC 9309, 2.3.1.4): the rule that forbids may be in what did not come
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
 PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
 PENDING_LIFE_S = 60.0  # then it is asked for anew
@@ -110,6 +111,8 @@ class RobotsDesk:
                 host.pace = replace(host.pace, strikes=before)  # that it leads on is no answer yet
                 self._follow(host, Request(target, Purpose.ROBOTS, hops=request.hops + 1, about=request.about))
                 return
+            case Fetched(status=status, cut=cut) if cut in LOST_ON_THE_WAY and status < 300:
+                answer = robots_from_answer(status, cut.value)
             case Fetched(status=status, body=body, headers=headers):
                 answer, cache_control = robots_from_answer(status, "", body), headers.get("cache-control")
             case Redirected(status=status):
