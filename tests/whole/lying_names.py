@@ -31,7 +31,28 @@ NAMES = {  # name -> what each look-up in turn brings; the last stays. No addres
     "zero.example": (("0.0.0.0",),),
 }
 SILENT = "silent.example"  # whose look-up is never answered
-WORDS = ["harbour", "pilot", "chart", "tide", "buoy", "lamp", "mole", "reef", "shoal", "keeper", "ferry", "crew", "wind", "fog", "bell", "channel", "anchor", "rope", "dock", "coast"]
+WORDS = [
+    "harbour",
+    "pilot",
+    "chart",
+    "tide",
+    "buoy",
+    "lamp",
+    "mole",
+    "reef",
+    "shoal",
+    "keeper",
+    "ferry",
+    "crew",
+    "wind",
+    "fog",
+    "bell",
+    "channel",
+    "anchor",
+    "rope",
+    "dock",
+    "coast",
+]
 PATHS = ("/", *(f"/{number}" for number in range(1, 9)))
 
 

@@ -1,0 +1,83 @@
+"""What does a crawl of very many hosts cost? One worker over that many, two pages each, without a wire: `many_hosts.py FOLDER HOSTS`.
+
+Says as JSON: hosts, pages stored, seconds and memory; the time of a page among the first tenth and among the last, both by the CPU's clock.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.aliases import Aliases
+from periplus.acquire.crew import Crew
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.worker import Worker
+from periplus.model.visit import Purpose, Request
+from periplus.model.web import Url
+from periplus.schedule.order import SiteTurns
+from periplus.schedule.traps import TrapWatch
+from periplus.settings import settings_from
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.scope import site_scope
+
+
+def answer(request: Request) -> Scripted:
+    if request.purpose is not Purpose.PAGE:
+        return Scripted(status=404)
+    return Scripted(f'<html><title>{request.url}</title><body><a href="/2">two</a><p>words of {request.url}'.encode())
+
+
+class CountingTransport(FakeTransport):
+    """Forgets what was asked, and notes when."""
+
+    def start(self, request: Request) -> None:
+        super().start(request)
+        if request.purpose is Purpose.PAGE:
+            self.times.append(time.process_time())
+
+
+def peak_mib() -> float:
+    """Of this program: what getrusage says is inherited from who started it."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text("ascii").splitlines())
+    return int(status["VmHWM"].split()[0]) / 1024
+
+
+def main(folder: Path, hosts: int) -> dict[str, float]:
+    settings = settings_from({"sitemaps": False, "trap_window": 0, "index": False})
+    starts = [Url(f"http://h{number}.example/") for number in range(hosts)]
+    clock = FakeClock()
+    schema.create(folder)
+    run_id = runs.begin_run(folder, "crawl", starts[:1], settings, clock.now())
+    store = SqliteCrawlStore(folder, run_id, settings.budget, settings.keeping)
+    scope = site_scope(starts, settings.scope)
+    before = peak_mib()
+    began = time.process_time()
+    store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
+    offered = time.process_time()
+    transport = CountingTransport(clock, answer)
+    transport.times = []
+    crew = Crew(store, transport, clock, SiteTurns(50), lambda records: TrapWatch(0, records), scope, frozenset(), Aliases())
+    Worker(crew, settings).run(lambda: transport.started.clear() or False)
+    counts = store.counts()
+    idle = store.idle(clock.now())
+    store.close()
+    tenth, times = len(transport.times) // 10, transport.times
+    return {
+        "hosts": hosts,
+        "pages": counts.by_reason["ok"],
+        "idle": idle,
+        "offer_us": (offered - began) / hosts * 1e6,
+        "page_us": (time.process_time() - offered) / len(times) * 1e6,
+        "first_us": (times[tenth] - times[0]) / tenth * 1e6,
+        "last_us": (times[-1] - times[-tenth]) / tenth * 1e6,
+        "memory_mib": peak_mib(),
+        "before_mib": before,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]))))
