@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow.parquet
 import pytest
@@ -176,3 +177,8 @@ def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wi
     pages = client(folder).get("/c/e/t/pages?format=json&per=500").json()
     assert pages["count"] == {"rows": 3, "capped": True}
     assert len(pages["rows"]) == 6
+
+
+@pytest.mark.parametrize("sign", ["%", "_", "\\", "a%", "_lpha"])
+def test_signs_that_match_all_elsewhere_are_only_themselves(folder, sign):
+    assert urls(folder, f"q={quote(sign)}") == []

@@ -19,7 +19,7 @@ __all__ = ["Moment", "TypeTally", "VisitRow", "Watchers"]
 
 LOOK_S = 0.9  # a younger look serves all who ask
 READ_S = 5.0
-ROWS_A_LOOK = 20_000  # visits taken up at once, some 0.1 s; a long run is caught up with in several looks
+ROWS_A_LOOK = 10_000  # visits taken up at once, some 0.1 s; a long run is caught up with in several looks
 RATE_S = 10.0  # over which pages per second are averaged
 NEWEST = 12
 TREE_URLS = 300_000  # known; of more, what earlier runs brought is not read for the tree: 0.5 s, once a run
