@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import smtplib
 import ssl
 from email.message import EmailMessage
@@ -19,12 +20,15 @@ def send_mail(letter: EmailMessage, settings: MailSettings) -> str:
             server: smtplib.SMTP = smtplib.SMTP_SSL(settings.server, settings.port, timeout=TIMEOUT_S, context=context)
         else:
             server = smtplib.SMTP(settings.server, settings.port, timeout=TIMEOUT_S)
-        with server:
+        try:
             if settings.security == "starttls":
                 server.starttls(context=context)
             if settings.user:
                 server.login(settings.user, settings.password)
             refused = server.send_message(letter)
+        finally:  # what it says to our good-bye, when it has taken the letter or refused it, changes nothing
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                server.quit()
     except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: an address that is none
         return f"{settings.server}:{settings.port}: {type(error).__name__}: {error}".replace(settings.password or "\0", "***")
     return f"refused for {', '.join(refused)}" if refused else ""

@@ -14,9 +14,9 @@ from periplus.model.notice import MailSettings, NoticeSettings
 
 FILE = "notices.toml"
 PASSWORD = "PERIPLUS_SMTP_PASSWORD"
-_MAIL = {"server": str, "port": int, "security": str, "user": str, "password_file": str, "sender": str, "ca_file": str}
-_WEBHOOK = {"allow_private": bool, "ca_file": str}
-_TABLES = {"mail": _MAIL, "webhook": _WEBHOOK, "interface": {"address": str}}
+_MAIL: dict[str, type] = {"server": str, "port": int, "security": str, "user": str, "password_file": str, "sender": str, "ca_file": str}
+_WEBHOOK: dict[str, type] = {"allow_private": bool, "ca_file": str}
+_TABLES: dict[str, dict[str, type]] = {"mail": _MAIL, "webhook": _WEBHOOK, "interface": {"address": str}}
 
 
 def notice_settings(folder: Path) -> NoticeSettings:

@@ -1,0 +1,361 @@
+"""Who is told what changed: once, signed, by mail or webhook or feed, and again until it arrives."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import socket
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from lxml import etree
+
+from interface import client, sealed
+from periplus.acquire.clock import SystemClock
+from periplus.api import notices
+from periplus.api.notice_settings import PASSWORD, notice_settings
+from periplus.cli.main import main
+from periplus.errors import StoreError, UnknownSetting, UsageError
+from periplus.jobs.notifying import Notifier
+from periplus.jobs.runner import Runner, run_jobs
+from periplus.model.job import JobOrder
+from periplus.model.notice import Channel, NoticeKind
+from periplus.present.notice_text import title
+from periplus.store.sqlite import notice_rows
+from periplus.store.sqlite.job_queue import JobQueue
+from stored import page, stored
+
+START = "https://e.org/"
+WEB = {START: page("Home", "/a", "/b"), f"{START}a": 404, f"{START}b": page("B", "/z")}
+
+
+class At:
+    """A clock that stands where it is put."""
+
+    def __init__(self, now: float) -> None:
+        self.time = now
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return SystemClock().monotonic()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a collection that was looked at once, and that has a new dead link since."""
+    stored(tmp_path / "e.periplus", WEB, [START])
+    assert notices.look(tmp_path, tmp_path / "e.periplus", 1.0) == [], "of a first look nothing is told"
+    stored(tmp_path / "e.periplus", {f"{START}z": 404}, [START])
+    return tmp_path
+
+
+@contextlib.contextmanager
+def hook(status: int = 204) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """(address, what arrived)."""
+    arrived: list[tuple[dict[str, str], bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            arrived.append(({name.lower(): text for name, text in self.headers.items()}, self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *said: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", arrived
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextlib.contextmanager
+def mail_server() -> Iterator[tuple[int, list[str]]]:
+    """(port, the lines of all who spoke to it)."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    said: list[str] = []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection, connection.makefile("rwb") as wire:
+                    converse(wire)
+
+    def converse(wire) -> None:
+        def tell(text: str) -> None:
+            wire.write(text.encode() + b"\r\n")
+            wire.flush()
+
+        tell("220 here")
+        in_letter = False
+        for raw in wire:
+            line = raw.decode("utf-8", "replace").rstrip("\r\n")
+            said.append(line)
+            if in_letter:
+                in_letter = line != "."
+                if not in_letter:
+                    tell("250 taken")
+            elif line.upper() == "DATA":
+                in_letter = True
+                tell("354 go on")
+            elif line.upper().startswith("EHLO"):
+                tell("250-here")
+                tell("250 AUTH PLAIN")
+            elif line.upper().startswith("AUTH"):
+                tell("235 welcome")
+            else:
+                tell("250 well")
+            if line.upper() == "QUIT":
+                return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()[1], said
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+def allow_private(folder: Path) -> None:
+    (folder / "notices.toml").write_text("[webhook]\nallow_private = true\n")
+
+
+def test_what_is_new_is_told_once(folder: Path) -> None:
+    (dead,) = notices.look(folder, folder / "e.periplus", 2.0)
+    assert (dead.kind, dead.subjects, dead.count) == (NoticeKind.DEAD, (f"{START}z",), 1)
+    assert title(dead) == "e: 1 new dead address: https://e.org/z"
+    assert notices.look(folder, folder / "e.periplus", 3.0) == []
+
+
+def test_new_sites_and_suspicious_ends_are_told(folder: Path) -> None:
+    collection = folder / "e.periplus"
+    notices.look(folder, collection, 2.0)
+    with contextlib.closing(sqlite3.connect(collection / "collection.db")) as raw, raw:
+        raw.execute("INSERT INTO site (key) VALUES ('new.net')")
+        raw.execute("UPDATE run SET state = 'suspicious', note = 'nothing came' WHERE id = 2")
+        raw.execute("INSERT INTO freshness SELECT id, 1, 1, 1 FROM url WHERE text = ?", (f"{START}b",))
+        raw.execute("CREATE TABLE portal_page (portal TEXT, url TEXT, entry TEXT)")
+    assert {notice.kind: notice.subjects for notice in notices.look(folder, collection, 3.0)} == {
+        NoticeKind.VANISHED: (f"{START}b",),
+        NoticeKind.SITES: ("new.net",),
+        NoticeKind.SUSPICIOUS: ("run 2: suspicious, nothing came",),
+    }
+    with contextlib.closing(sqlite3.connect(collection / "collection.db")) as raw, raw:
+        raw.execute("INSERT INTO portal_page VALUES ('front', 'https://e.org/story', 'k')")
+    (renewed,) = notices.look(folder, collection, 4.0)
+    assert (renewed.kind, renewed.subjects) == (NoticeKind.PORTAL, ("front: https://e.org/story",))
+
+
+def test_what_comes_back_and_goes_again_is_told_again(folder: Path) -> None:
+    told = []
+    with notices.book(folder) as kept:
+        for run, dead in enumerate([set(), {"x"}, set(), {"x"}]):
+            told += kept.compare("c.periplus", run, {NoticeKind.DEAD: dead}, float(run))
+    assert [notice.subjects for notice in told] == [("x",), ("x",)]
+
+
+def test_many_are_counted_and_some_are_named(folder: Path) -> None:
+    with notices.book(folder) as kept:
+        kept.compare("c.periplus", 1, {NoticeKind.SITES: set()}, 1.0)
+        (notice,) = kept.compare("c.periplus", 2, {NoticeKind.SITES: {f"{n:03}" for n in range(500)}}, 2.0)
+    assert (notice.count, len(notice.subjects)) == (500, notice_rows.KEPT)
+
+
+def test_a_webhook_is_signed_and_sent_once(folder: Path) -> None:
+    allow_private(folder)
+    with hook() as (address, arrived):
+        _, secret = notices.subscribe(folder, address)
+        notices.look(folder, folder / "e.periplus", 2.0)
+        assert notices.deliver(folder) == (1, 0)
+        assert notices.deliver(folder) == (0, 0)
+    ((headers, body),) = arrived
+    said = dict(part.split("=", 1) for part in headers["periplus-signature"].split(","))
+    assert hmac.compare_digest(said["v1"], hmac.new(secret.encode(), f"{said['t']}.".encode() + body, hashlib.sha256).hexdigest())
+    assert json.loads(body)["subjects"] == [f"{START}z"]
+    assert headers["content-type"].startswith("application/json")
+
+
+def test_a_private_address_is_refused_unless_the_settings_allow_it(folder: Path) -> None:
+    with hook() as (address, arrived):
+        notices.subscribe(folder, address)
+        assert "private address" in notices.test(folder, 1)
+        assert arrived == []
+        allow_private(folder)
+        assert notices.test(folder, 1) == ""
+        assert len(arrived) == 1
+
+
+def test_what_does_not_arrive_is_tried_again_and_at_last_given_up(folder: Path) -> None:
+    allow_private(folder)
+    clock = At(1_000.0)
+    with hook(500) as (address, arrived):
+        notices.subscribe(folder, address)
+        notices.look(folder, folder / "e.periplus", 900.0)
+        for _ in range(notice_rows.MOST_ATTEMPTS):
+            assert notices.deliver(folder, clock) == (0, 1)
+            assert notices.deliver(folder, clock) == (0, 0), "not before its time"
+            clock.time += notice_rows.LONGEST_WAIT_S
+        assert notices.deliver(folder, clock) == (0, 0)
+        with notices.book(folder) as kept:
+            assert kept.standing() == {1: (0, 0, 1, "status 500")}
+        assert len(arrived) == notice_rows.MOST_ATTEMPTS
+
+
+def test_one_who_dies_while_sending_leaves_it_to_the_next(folder: Path) -> None:
+    with notices.book(folder) as kept:
+        kept.subscribe(Channel.WEBHOOK, "https://e.org/", (), "", 1.0)
+        kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0)
+        assert len(kept.take(10.0)) == 1
+        assert kept.take(10.0 + notice_rows.HOLD_S / 2) == [], "another leaves it alone meanwhile"
+        assert len(kept.take(10.0 + notice_rows.HOLD_S)) == 1
+        assert kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0) is None, "the same is one notice"
+
+
+def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:
+    with notices.book(folder) as kept:
+        kept.subscribe(Channel.WEBHOOK, "https://e.org/", (NoticeKind.SITES,), "", 1.0)
+        kept.subscribe(Channel.WEBHOOK, "https://f.org/", (), "other.periplus", 1.0)
+        kept.note(NoticeKind.DEAD, "e.periplus", "1", ["x"], 1.0)
+        assert kept.take(2.0) == []
+        kept.unsubscribe(1)
+        with pytest.raises(StoreError, match="no subscription 1"):
+            kept.unsubscribe(1)
+
+
+def test_the_file_of_secrets_is_its_owners_alone(folder: Path) -> None:
+    assert stat.S_IMODE((folder / notice_rows.DATABASE).stat().st_mode) == 0o600
+
+
+def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, "very-secret")
+    with mail_server() as (port, said):
+        (folder / "notices.toml").write_text(
+            f'[mail]\nserver = "127.0.0.1"\nport = {port}\nsecurity = "none"\nuser = "me"\nsender = "periplus@example.org"\n'
+            '[interface]\naddress = "https://c.example.org/"\n'
+        )
+        notices.subscribe(folder, "ops@example.org")
+        notices.look(folder, folder / "e.periplus", 2.0)
+        notices.failed(folder, 7, "periplus crawl x: no such host", None, 3.0, 1)
+        assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
+    letters = [line for line in said if line.startswith("Subject:")]
+    assert letters == ["Subject: Periplus: e: 1 new dead address: https://e.org/z, and 1 other notice"]
+    assert "  https://c.example.org/c/e/t/dead" in said
+    assert any("periplus crawl x: no such host" in line for line in said)
+    assert not any(b"very-secret" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_mail_server_out_of_reach_is_a_fault_without_the_password(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, "very-secret")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    (folder / "notices.toml").write_text(f'[mail]\nserver = "127.0.0.1"\nport = {port}\nuser = "me"\nsender = "p@example.org"\n')
+    notices.subscribe(folder, "ops@example.org")
+    fault = notices.test(folder, 1)
+    assert "Connection refused" in fault
+    assert "very-secret" not in fault
+
+
+@pytest.mark.parametrize("target", ["", "x", "a@b c", "a@b\nBcc: c@d", "javascript:alert(1)", "https://u:p@e.org/", "a,b@c", "ftp://e.org/"])
+def test_nobody_is_told_at_what_is_no_address(folder: Path, target: str) -> None:
+    (folder / "notices.toml").write_text('[mail]\nserver = "m.example.org"\nsender = "p@example.org"\n')
+    with pytest.raises(UsageError):
+        notices.subscribe(folder, target)
+
+
+@pytest.mark.parametrize(
+    "text", ["[mail", "[post]\n", "[mail]\nport = 'x'\n", "[mail]\nserver = 'x'\n", "[mail]\nsecurity = 'ssl'\n", "[mail]\npassword = 'x'\n"]
+)
+def test_settings_that_are_none_are_refused(folder: Path, text: str) -> None:
+    (folder / "notices.toml").write_text(text)
+    with pytest.raises(UnknownSetting):
+        notice_settings(folder)
+
+
+def test_the_password_may_stand_in_a_file(folder: Path) -> None:
+    (folder / "secret").write_text("from-file\n")
+    (folder / "notices.toml").write_text('[mail]\nserver = "m"\nsender = "p@e.org"\npassword_file = "secret"\n')
+    assert notice_settings(folder).mail.password == "from-file"
+
+
+def test_a_runner_tells_after_each_job(folder: Path) -> None:
+    """The job fails, and the collection that it names has a dead link: both are told."""
+    allow_private(folder)
+    queue = JobQueue(folder)
+    with hook() as (address, arrived), contextlib.closing(queue):
+        notices.subscribe(folder, address)
+        queue.add(JobOrder(("map", "-c", "e.periplus", "--site", "nowhere")), 1.0)
+        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, Notifier(folder)), forever=False)
+    assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["dead-links", "job-failed"]
+
+
+def test_the_feed_is_atom_and_hostile_words_are_words(folder: Path) -> None:
+    with notices.book(folder) as kept:
+        kept.note(NoticeKind.DEAD, "e.periplus", "1", ["https://e.org/<script>&\x00\u202e"], 1_000.0)
+    feed = etree.fromstring(notices.feed(folder, "e.periplus").encode())
+    spaces = {"a": "http://www.w3.org/2005/Atom"}
+    assert feed.xpath("string(a:title)", namespaces=spaces) == "Periplus: e"
+    assert feed.xpath("string(a:entry/a:content)", namespaces=spaces) == "https://e.org/<script>&"
+    assert notices.feed(folder, "other.periplus").count("<entry>") == 0
+
+
+def test_the_command_adds_lists_and_removes(folder: Path) -> None:
+    def asked(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, ["notices", words[0], "-d", str(folder), *words[1:]])
+        return done.exit_code, done.output
+
+    assert asked("add", "http://127.0.0.1/hook", "--kind", "dead-links")[0] == 0
+    assert "no mail server is named" in asked("add", "me@e.org")[1]
+    assert "http://127.0.0.1/hook  dead-links" in asked("list")[1]
+    told = json.loads(asked("list", "-f", "json")[1])
+    assert told["subscriptions"][0]["sent"] == 0
+    assert "secret" not in told["subscriptions"][0]
+    assert "<feed" in asked("feed")[1]
+    assert asked("send")[0] == 1, "the hook lies at a private address"
+    assert asked("remove", "1")[0] == 0
+    assert "Nobody is told" in asked("list")[1]
+
+
+def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Path) -> None:
+    asking = client(folder)
+    form = {"seal": sealed(asking, "/notices"), "what": "add", "target": "https://e.org/hook", "dead-links": "on"}
+    secret = asking.post("/notices/change", data=form).text.partition("<code>")[2].partition("</code>")[0]
+    with notices.book(folder) as kept:
+        assert kept.secret_of(1) == secret
+        assert kept.subscriptions()[0].kinds == (NoticeKind.DEAD,)
+    assert secret not in asking.get("/notices").text + asking.get("/notices?format=json").text
+    assert "no address" not in asking.post("/notices/change", data=form | {"target": "x"}).text
+    assert asking.post("/notices/change", data=form | {"target": "x"}).status_code == 400
+    assert asking.post("/notices/change", data={"seal": form["seal"], "what": "remove", "subscription": "1"}).status_code == 303
+
+
+def test_feeds_open_by_a_key_of_their_own_and_it_opens_nothing_else(folder: Path) -> None:
+    from periplus.ui.safety import Locks
+
+    key = Locks("long-enough-token").feed_key
+    asking = client(folder, token="long-enough-token")
+    assert asking.get("/feeds/all.atom").status_code == 303
+    assert asking.get("/feeds/all.atom?key=x").status_code == 303
+    assert asking.get(f"/feeds/all.atom?key={key}").status_code == 200
+    assert asking.get(f"/feeds/e.atom?key={key}").headers["content-type"].startswith("application/atom+xml")
+    assert asking.get(f"/notices?key={key}").status_code == 303
+    assert asking.get(f"/feeds/../notices?key={key}").status_code == 303
+    assert client(folder).get("/feeds/nobody.atom").status_code == 404
