@@ -47,7 +47,8 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
         "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
     },
     "Run": {
-        "segments": ("periplus.cli.segments", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
+        "move": ("periplus.cli.move", "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there."),
+    "segments": ("periplus.cli.segments", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
     "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),

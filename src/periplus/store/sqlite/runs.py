@@ -13,7 +13,7 @@ from periplus.errors import StoreError
 from periplus.model.crawl_home import RunRecord
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import clock_turned_back, schema
+from periplus.store.sqlite import clock_turned_back, moved, schema
 
 __all__ = ["RunRecord", "add_starts", "begin_run", "end_run", "only_crawl", "run_records"]
 
@@ -54,6 +54,7 @@ def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings
     further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
     """
     with schema.writing(folder) as connection:
+        moved.refuse(connection)
         clock_turned_back.follow(connection, clock_turned_back.last_known(connection) - now, now)
         connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
         connection.execute("UPDATE host SET strikes = 0, waits_for = ''")

@@ -123,17 +123,25 @@ def refuse_network_disk(folder: Path, mounts: Path = MOUNTS) -> None:
 
 
 def create(folder: Path) -> None:
-    """A new, empty collection in folder, which may exist but must hold none. Raises StoreError.
+    """A new, empty collection in folder, which may exist but must hold none. Raises StoreError."""
+    with drafted(folder):
+        pass
 
-    It is built under another name and appears whole: a kill leaves no half of it.
-    """
+
+@contextlib.contextmanager
+def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
+    """A new collection to be filled. It has another name until the end, and appears whole: a kill leaves no half of it. Raises StoreError."""
     path, draft = folder / DATABASE, folder / f"{DATABASE}.{os.getpid()}.new"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         refuse_network_disk(folder)
+        if path.exists():
+            raise FileExistsError
         draft.unlink(missing_ok=True)
         try:
-            _build(draft)
+            with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+                _build(connection)
+                yield connection
             _reveal(draft, path)
         finally:
             draft.unlink(missing_ok=True)
@@ -153,14 +161,13 @@ def _reveal(draft: Path, path: Path) -> None:
         draft.replace(path)
 
 
-def _build(path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
-        connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
-        connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
-        connection.execute("COMMIT")
+def _build(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
+    connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
+    connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
+    connection.execute("COMMIT")
 
 
 def exists(folder: Path) -> bool:

@@ -1,0 +1,101 @@
+"""What goes from one database to another when a collection moves, and how is it known that all of it arrived? Apart from any database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import xxhash
+
+from periplus.model.archive import Exchange
+
+TABLES = (
+    "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "url", "start", "alias", "queue", "page",
+    "visit", "look", "issue", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
+)  # fmt: skip
+"""In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought. What stays: workers and leases, which nobody
+holds then; the search index and its followers, and what a user noted on surveys and portals, which live with folders; computed results."""
+OWN_META = frozenset({"schema", "seq", "segments", "moved", "rules_text"})  # what each database says of itself
+LONG_BYTES = 64  # of which a checksum takes the digest
+
+Row = tuple[object, ...]
+
+
+class MovedTable(NamedTuple):
+    """One table. columns: those that both databases have, ids included; kinds: `int`, `float`, `text` or `bytes` of each."""
+
+    name: str
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedBody:
+    """What was kept of one or several pages; text and blocks are packed.
+
+    data: the bytes packed, with the dictionary of this id; empty where they lie elsewhere or were not kept. content: the bytes themselves.
+    shards: of the pages that have it. exchange: the visit that brought it, as far as it is known, to be written as a record of an archive.
+    """
+
+    id: int
+    md5: bytes
+    size: int
+    text: bytes | None
+    blocks: bytes | None
+    data: bytes
+    dictionary_id: int | None
+    content: bytes
+    shards: tuple[int, ...]
+    xml: tuple[str, bytes] | None  # media type, packed
+    exchange: Exchange | None
+
+    @property
+    def row(self) -> Row:
+        """What must arrive."""
+        return (self.id, self.md5, self.size, self.text, self.blocks, self.content, self.xml)
+
+
+class Sum:
+    """Counts rows, and adds up their digests: equal for equal rows in whatever order."""
+
+    def __init__(self) -> None:
+        self.rows = self.digest = 0
+
+    def add(self, row: Sequence[object]) -> None:
+        said = repr(tuple(_short(value) for value in row))
+        self.rows += 1
+        self.digest = (self.digest + xxhash.xxh3_64_intdigest(said.encode("utf-8", "surrogatepass"))) % (1 << 64)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sum) and (self.rows, self.digest) == (other.rows, other.digest)
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows ({self.digest:016x})"
+
+
+def _short(value: object) -> object:
+    return xxhash.xxh3_128_digest(value) if isinstance(value, bytes) and len(value) > LONG_BYTES else value
+
+
+def summed(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
+    """The rows as they pass, added up without their first `skip` values."""
+    for row in rows:
+        total.add(row[skip:])
+        yield row
+
+
+def exact(kinds: Sequence[str]) -> Callable[[Sequence[Any]], Row]:
+    """What makes values of a row the same in both databases: numbers of their column's kind, texts that PostgreSQL takes."""
+    makers = [_MAKERS[kind] for kind in kinds]
+    return lambda row: tuple(None if value is None else make(value) for make, value in zip(makers, row, strict=True))
+
+
+def clean(value: object) -> str:
+    """A text without U+0000, which PostgreSQL does not know."""
+    return str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+_MAKERS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "text": clean, "bytes": bytes}

@@ -1,0 +1,202 @@
+"""How do the rows of a collection enter PostgreSQL, and leave it, when the collection moves? By COPY and by streaming cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Cursor, DataError, IntegrityError
+from psycopg.rows import TupleRow
+
+from periplus.errors import StoreError
+from periplus.model.archive import Exchange
+from periplus.store.bodies import BodyCodec
+from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, Row, exact
+from periplus.store.postgres import inbox
+from periplus.store.postgres.bulk import copy_rows
+from periplus.store.postgres.connection import LOST, Connection
+from periplus.store.postgres.ledger import Ledger
+from periplus.store.postgres.reading import run_of
+from periplus.store.segments import Place, SegmentReader
+
+AT_ONCE = 5_000  # rows of a streaming cursor
+BODIES_AT_ONCE = 100
+_KINDS = {"int2": "int", "int4": "int", "int8": "int", "float8": "float", "text": "text", "bytea": "bytes"}
+_OWN_COLUMNS = frozenset({"shard", "part"})
+_RUN_SUMS = "('fetched', 'wire_bytes')"  # kept by part in run_count, and in one row of SQLite's `run`
+_SOURCE = {
+    "meta": "meta t WHERE t.name NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(OWN_META))),
+    "run_count": f"(SELECT run_id, name, sum(value)::bigint AS value FROM run_count WHERE name NOT IN {_RUN_SUMS} GROUP BY 1, 2) t",
+    "tally": "(SELECT name, sum(value)::bigint AS value FROM tally GROUP BY 1) t",
+}
+_SUM_OF_RUN = "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
+_BODIES = """
+SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data, x.media_type, x.data
+FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
+"""
+_NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
+
+Shelve = Callable[[Exchange], Place]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyTarget:
+    """Where the bytes of moved pages go. shelve: into a segment; None: into the row. dictionary_shards: by a dictionary's id its shard."""
+
+    shelve: Shelve | None
+    dictionary_shards: dict[int, int]
+
+
+def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> list[MovedTable]:
+    """The tables that move, with the columns that this database and the other one have. theirs: the columns of a table there."""
+    find = (
+        "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
+        " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+    )
+    made = []
+    for name in TABLES:
+        other = set(theirs(name)) - _OWN_COLUMNS - ({"lease_by"} if name == "host" else set())
+        found = [(column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other]
+        made.append(MovedTable(name, tuple(column for column, _ in found), tuple(kind for _, kind in found)))
+    return made
+
+
+def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
+    """rows: each behind its shard, which tables of reference have no use for. Within a transaction, into an empty table."""
+    has_shard = connection.execute("SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)).fetchone()
+    columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN".encode()) as copy:
+        for row in rows:
+            copy.write_row(row if has_shard else row[1:])
+
+
+def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: BodyTarget) -> None:
+    """In each shard whose pages have it a body has a row. Within a transaction."""
+    codec = BodyCodec()
+    held: list[Row] = []
+    xml: list[Row] = []
+    for body in bodies:
+        place = target.shelve(body.exchange) if target.shelve and body.content and body.exchange else None
+        for shard in body.shards:
+            held.append(_body_row(body, shard, place, target.dictionary_shards, codec))
+            if body.xml:
+                xml.append((shard, body.id, *body.xml))
+        if len(held) >= BODIES_AT_ONCE:
+            _write_bodies(connection, held, xml)
+    _write_bodies(connection, held, xml)
+
+
+def _body_row(body: MovedBody, shard: int, place: Place | None, dictionary_shards: dict[int, int], codec: BodyCodec) -> Row:
+    data, dictionary_id = (b"", None) if place else (body.data, body.dictionary_id)
+    if not place and (not data or (dictionary_id is not None and dictionary_shards.get(dictionary_id) != shard)):
+        data = codec.pack(body.content, None) if body.content else b""
+        dictionary_id = None
+    return (shard, body.id, body.md5, dictionary_id, body.size, data, body.text, body.blocks, *(place or (None, None, None)))
+
+
+def _write_bodies(connection: Connection, held: list[Row], xml: list[Row]) -> None:
+    copy_rows(connection, "body", "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length", held)
+    copy_rows(connection, "xml", "shard, body_id, media_type, data", xml)
+    held.clear()
+    xml.clear()
+
+
+def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
+    """What this database alone keeps: which numbers are given already, and what it says of itself. seq: of the last entry of a to-do list."""
+    for table in _NUMBERED:
+        connection.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table})) WHERE EXISTS (SELECT 1 FROM {table})")
+    connection.execute("SELECT setval('queue_seq', greatest(1, %s))", (seq,))
+    for name, value in meta.items():
+        connection.execute("INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value))
+
+
+def last_seq(connection: Connection) -> int:
+    found = connection.execute("SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq").fetchone()
+    return int(found[0]) if found else 0
+
+
+def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
+    """The table's rows, exact. Within a transaction; streamed."""
+    columns = [_SUM_OF_RUN.format(name) if table.name == "run" and name in ("fetched", "wire_bytes") else f"t.{name}" for name in table.columns]
+    with _streaming(connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}", AT_ONCE) as cursor:
+        yield from map(exact(table.kinds), cursor)
+
+
+def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator[MovedBody]:
+    """What was kept of pages. reader: of the collection's segments, if it has any. Within a transaction."""
+    codec = BodyCodec()
+    with _streaming(connection, _BODIES, BODIES_AT_ONCE) as cursor:
+        for body_id, md5, size, text, blocks, data, dictionary_id, segment, start, length, dictionary, media_type, xml in cursor:
+            if dictionary_id is not None and not codec.knows(dictionary_id):
+                codec.add(dictionary_id, dictionary)
+            if segment is not None and reader is not None:
+                content = reader.body(Place(segment, start, length))
+            else:
+                content = codec.unpack(data, dictionary_id) if data else b""
+            yield MovedBody(body_id, md5, size, text, blocks, data, dictionary_id, content, (), None if xml is None else (media_type, xml), None)
+
+
+@contextmanager
+def _streaming(connection: Connection, find: str, at_once: int) -> Iterator[Cursor[TupleRow]]:
+    cursor: Any = connection.cursor(name="moving")
+    with cursor:
+        cursor.itersize = at_once
+        cursor.execute(find)
+        yield cursor
+
+
+def dictionary_shards(connection: Connection) -> dict[int, int]:
+    return dict(connection.execute("SELECT id, shard FROM dictionary").fetchall())
+
+
+def is_empty(connection: Connection) -> bool:
+    """Whether nothing was crawled into the collection; jobs may wait for it."""
+    found = connection.execute("SELECT EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM url)").fetchone()
+    return found is not None and not found[0]
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """Says what the server or the way to it did."""
+    try:
+        yield
+    except (*LOST, DataError, IntegrityError) as error:
+        said = str(error).strip().partition("\n")[0]
+        raise StoreError(f"the database took the collection's move no further: {said}. Nothing was moved.") from error
+
+
+def take_time(connection: Connection) -> None:
+    """No limits of time: rows of the other database are waited for, and tables are read whole."""
+    connection.execute("SET idle_in_transaction_session_timeout = 0")
+    connection.execute("SET statement_timeout = 0")
+
+
+@contextmanager
+def one_moment(connection: Connection) -> Iterator[None]:
+    """A transaction that sees the collection as it is at its first statement."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        yield
+
+
+def bring_letters(connection: Connection, collection: str) -> None:
+    """What was found for hosts that nobody held enters their lists."""
+
+    def merged() -> int:
+        with connection.transaction():
+            last = connection.execute("SELECT max(id) FROM run").fetchone()
+            if not last or last[0] is None or inbox.is_empty(connection):
+                return 0
+            run = run_of(connection, last[0])
+            return inbox.merge(connection, collection, lambda moment: Ledger(connection, run, 0, moment), None)
+
+    while merged():
+        pass
+
+
+def rules_text(connection: Connection) -> str:
+    """The rules for URLs that the collection was crawled with, in TOML."""
+    found = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
+    return str(found[0]) if found else ""

@@ -1,0 +1,269 @@
+"""A collection moves between a folder and a database: all of it, or nothing."""
+
+import random
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from periplus.api import moving, moving_in
+from periplus.api.moving import move
+from periplus.cli.main import main
+from periplus.document.understand import understand
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.model.visit import Fetched, Headers
+from periplus.settings import Settings
+from periplus.store.bodies import BodyCodec, train
+from periplus.store.heads import pack_head
+from periplus.store.moving import Sum
+from periplus.store.postgres import schema as database_schema
+from periplus.store.postgres.connection import connect
+from periplus.store.segments import shelf_of
+from periplus.store.sqlite import runs, schema
+from periplus.urls.canonical import canonical, url_id
+from stored import page, stored
+
+SITE = {
+    "https://e.org/": page("Home", "/a", "/b", "https://x.org/", "mailto:a@b.c"),
+    "https://e.org/a": 404,
+    "https://e.org/b": "/c",
+    "https://e.org/c": page("Deep \0 ž", "/", "/b", "https://x.org/", "/open"),
+}
+LEFT_BEHIND = ("worker", "reason", "change", "follower", "evidence", "survey_mark", "sqlite_sequence")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return stored(tmp_path / "c", SITE, ["https://e.org/"], state="running")
+
+
+def held(folder):
+    """Every table that moves, in any order of rows; bodies as they were."""
+    with closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
+        run = connection.execute
+        names = [name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'") if name not in LEFT_BEHIND]
+        tables = {name: sorted(map(repr, run(f"SELECT * FROM {name}"))) for name in names}
+        codec = BodyCodec()
+        for number, data in run("SELECT id, data FROM dictionary"):
+            codec.add(number, data)
+        bodies = [
+            (*row, codec.unpack(data, which) if data else b"") for *row, which, data in run("SELECT id, md5, size, text, blocks, dictionary_id, data FROM body")
+        ]
+        tables["body"] = sorted(map(repr, bodies))
+        tables["meta"] = [row for row in tables["meta"] if "moved" not in row and "rules_text" not in row]
+    return tables
+
+
+def rich(folder, seed):
+    """A collection with something in every table, also what tests of other parts seldom make: history, dictionaries, shared bodies, aliases."""
+    rng = random.Random(seed)
+    schema.create(folder)
+    run_id = runs.begin_run(folder, "crawl", [canonical("https://s0.org/")], Settings(), 5.0)
+    contents = [b"<p>page %d of a site</p>" % number * 60 for number in range(240)]
+    dictionary = train(contents)
+    codec = BodyCodec()
+    codec.add(1, dictionary)
+    with closing(sqlite3.connect(folder / schema.DATABASE)) as connection, connection:
+        many, run = connection.executemany, connection.execute
+        many("INSERT INTO site VALUES (?, ?, 0, ?)", [(n, f"s{n}.org", 1 if n == 1 else None) for n in range(1, 6)])
+        run("INSERT INTO dictionary VALUES (1, ?)", (dictionary,))
+        many("INSERT INTO host (id, key, site_id, epoch, lease_by, next_at, fetched) VALUES (?, ?, ?, ?, ?, ?, ?)",
+             [(n, f"{'www.' * (n % 2)}s{(n + 1) // 2}.org:443", (n + 1) // 2, n, "dead" if n == 3 else None, n / 7, n) for n in range(1, 11)])  # fmt: skip
+        run("UPDATE site SET fetched = (SELECT sum(fetched) FROM host WHERE site_id = site.id)")
+        urls = [canonical(f"https://{'www.' * (host % 2)}s{(host + 1) // 2}.org/{n}") for n in range(60) for host in [rng.randrange(1, 11)]]
+        hosts = {url: next(n for n in range(1, 11) if url.startswith(f"https://{'www.' * (n % 2)}s{(n + 1) // 2}.org/")) for url in urls}
+        ids = [url_id(url) for url in urls]
+        many("INSERT INTO url VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             [(url_id(url), url, hosts[url], rng.choice(("ok", "waiting", "not-found")), rng.choice((None, 0, 3)), "", 200, n % 2, n / 3, None)
+              for n, url in enumerate(urls)])  # fmt: skip
+        bodies = [(n, rng.randbytes(16), n % 2 or None, contents[n], n % 3 == 0) for n in range(1, 12)]
+        many("INSERT INTO body VALUES (?, ?, ?, ?, ?, ?, ?)",
+             [(n, md5, which, len(body), codec.pack(body, which) if n != 7 else b"", None if bare else b"text\0", None if bare else b"\xff")
+              for n, md5, which, body, bare in bodies])  # fmt: skip
+        many("INSERT INTO xml VALUES (?, 'text/xml', ?)", [(n, rng.randbytes(200)) for n in (2, 5)])
+        blank = {
+            "took_s": 0.5,
+            "fetched": 1.0,
+            "last_modified": 0,
+            "expires": 0,
+            "size": 1,
+            "wire_bytes": 1,
+            "text_chars": 2,
+            "h1s": 0,
+            "images_without_alt": 0,
+        }
+        names = [row[1] for row in run("PRAGMA table_info(page)")]
+        digests = {"body_md5": b"a" * 16, "text_md5": b"b" * 16, "folded_md5": b"c" * 16, "parts": b"\0\1"}
+        for n, number in enumerate(ids[:40]):
+            values = dict.fromkeys(names, "") | blank | digests | {"url_id": number, "body_id": 1 + n % 9, "title": "a\0b" if n == 3 else f"title {n} ž"}
+            run(f"INSERT INTO page VALUES ({', '.join('?' * len(names))})", [values[name] for name in names])
+        kept = (number for number in ids[:10])
+        fields = [row[1] for row in run("PRAGMA table_info(page_history)")]
+        for number in kept:
+            values = dict.fromkeys(fields, "x") | {
+                "url_id": number,
+                "run_id": 1,
+                "size": 3,
+                "text_chars": 4,
+                "body_md5": b"m" * 16,
+                "text_md5": b"n" * 16,
+                "body_id": 10,
+            }
+            run(f"INSERT INTO page_history VALUES ({', '.join('?' * len(fields))})", [values[name] for name in fields])
+        pairs = {(rng.choice(ids), rng.choice(ids)) for _ in range(200)}
+        many("INSERT INTO link VALUES (?, ?, 'a', 'nav', ?, 'words', '', 2, 1.5, 2.25)", [(*pair, n % 2) for n, pair in enumerate(pairs)])
+        many("INSERT INTO link_history VALUES (?, ?, 'a', 'nav', 0, 1, 'words', 2, 1.5, 2.25)", list(pairs)[:30])
+        many("INSERT INTO bad_link VALUES (?, 'tel:1', 'a', 'nav', 'call', 'tel')", [(number,) for number in ids[:5] * 2])
+        many("INSERT INTO url_history VALUES (?, 1, 'ok', '', 200, NULL)", [(number,) for number in ids[:5]])
+        many("INSERT INTO freshness VALUES (?, 1.5, 86400, NULL)", [(number,) for number in ids[:9]])
+        many("INSERT INTO start VALUES (?, 2)", [(number,) for number in ids[:3]])
+        many("INSERT INTO alias VALUES (?, ?, 'rule', 1, 'waiting', '', '', 2)", [(one, other) for one, other in zip(ids[50:55], ids[:5], strict=True)])
+        many(
+            "INSERT INTO queue (host_id, layer, seq, url_id, text) VALUES (?, 1, ?, ?, ?)",
+            [(1 + n % 10, n, number, f"t{n}") for n, number in enumerate(ids[40:50])],
+        )
+        run("UPDATE meta SET value = '77' WHERE name = 'seq'")
+        many("INSERT INTO robots VALUES (?, 200, '', ?, 1, 2)", [(f"https://s{n}.org:443", b"User-agent: *\xff") for n in range(1, 5)])
+        many("INSERT INTO family VALUES (?, 'key', '[1]')", [(n,) for n in range(1, 5)])
+        head = pack_head(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
+        many("INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head) VALUES"
+             " (1, ?, ?, 'page', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', ?)",
+             [(number, None, head) for number in ids[:40]] + [(0, "https://s1.org/robots.txt", None)])  # fmt: skip
+        run("INSERT INTO look VALUES (3, 'text/html', 't', 'h', 'x', '')")
+        run("INSERT INTO issue VALUES (1, 'code', ?, ?)", (ids[0], ids[1]))
+        run("INSERT INTO run_count VALUES (1, 'new', 40)")
+        many("INSERT INTO tally VALUES (?, ?)", [("known", 60), ("reason:ok", 20)])
+        run("INSERT INTO meta VALUES ('check_since', '3.5')")
+    assert run_id == 1 and understand(urls[0], Fetched(200, Headers(), contents[0]))
+    return folder
+
+
+@pytest.mark.parametrize("has_segments", [False, True], ids=["rows", "segments"])
+def test_all_of_a_collection_moves_there_and_back(address, tmp_path, has_segments):
+    where = address.text + (f"&segments={tmp_path}/segments" if has_segments else "")
+    before = held(rich(tmp_path / "c", 1))
+    done = move(str(tmp_path / "c"), where)
+    assert held(tmp_path / "c") == before, "the source stays as it was"
+    assert move(address.text, str(tmp_path / "d")).rows == done.rows
+    after = held(tmp_path / "d")
+    cleaned = {name: [row.replace("a\\x00b", "a\N{REPLACEMENT CHARACTER}b") for row in rows] for name, rows in before.items()}
+    assert {name: after[name] for name in before if name != "host"} == {name: sorted(rows) for name, rows in cleaned.items() if name != "host"}
+    assert after["host"] == [row.replace("'dead'", "None") for row in before["host"]]
+    if has_segments:
+        assert sum(1 for _ in shelf_of(f"{tmp_path}/segments").sizes()) == 1
+        with closing(connect(address)) as connection:
+            assert connection.execute("SELECT count(*) FROM body WHERE length(data) > 0").fetchone() == (0,)
+        told = CliRunner().invoke(main, ["segments", address.text])
+        assert told.exit_code == 0 and "0 orphans" in told.output and "0 pages without bytes" in told.output, told.output
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_whatever_a_collection_holds_arrives(address, tmp_path, seed):
+    before = held(rich(tmp_path / "c", seed))
+    moved = move(str(tmp_path / "c"), address.text)
+    assert {name: rows for name, rows in moved.rows.items() if name != "meta"} == {name: len(before[name]) for name in moved.rows if name != "meta"}
+
+
+def test_new_rows_get_numbers_of_their_own(address, folder):
+    move(str(folder), address.text)
+    with closing(connect(address)) as connection:
+        for table in ("run", "site", "host", "body", "visit"):
+            (known,) = connection.execute(f"SELECT max(id) FROM {table}").fetchone()
+            assert connection.execute(f"SELECT nextval(pg_get_serial_sequence('{table}', 'id'))").fetchone() == (known + 1,)
+        assert connection.execute("SELECT nextval('queue_seq') > max(seq) FROM queue").fetchone() == (True,)
+
+
+def test_each_row_lies_in_the_shard_where_a_crawl_looks_for_it(address, tmp_path):
+    move(str(rich(tmp_path / "c", 3)), address.text)
+    with closing(connect(address)) as connection:
+        run = connection.execute
+        assert {key: shard for shard, key in run("SELECT shard, key FROM site")} == {f"s{n}.org": database_schema.shard_of(f"s{n}.org") for n in range(1, 6)}
+        assert run("SELECT count(*) FROM host h LEFT JOIN site s ON s.shard = h.shard AND s.id = h.site_id WHERE s.id IS NULL").fetchone() == (0,)
+        for table, key in (("page", "url_id"), ("link", "source"), ("start", "url_id"), ("page_history", "url_id"), ("alias", "url_id")):
+            lost = f"SELECT count(*) FROM {table} t LEFT JOIN url u ON u.shard = t.shard AND u.id = t.{key} WHERE u.id IS NULL"
+            assert run(lost).fetchone() == (0,), table
+        assert run("SELECT count(*) FROM url u LEFT JOIN host h ON h.shard = u.shard AND h.id = u.host_id WHERE h.id IS NULL").fetchone() == (0,)
+        assert run("SELECT count(*) FROM page p LEFT JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.id IS NULL").fetchone() == (0,)
+        missing = "SELECT count(*) FROM body b LEFT JOIN dictionary d USING (shard) WHERE b.dictionary_id IS NOT NULL AND d.id IS NULL"
+        assert run(missing).fetchone() == (0,)
+
+
+def test_a_moved_collection_is_crawled_no_more_and_says_where_it_went(address, folder, tmp_path):
+    move(str(folder), address.text)
+    with pytest.raises(StoreError, match=r"this collection moved to postgresql://.*: crawl there"):
+        runs.begin_run(folder, "crawl", [canonical("https://e.org/")], Settings(), 9.0)
+    with pytest.raises(StoreError, match="this collection moved to"):
+        move(str(folder), address.text)
+    move(address.text, str(tmp_path / "d"))
+    with pytest.raises(StoreError, match=r"this collection moved to .*/d: crawl there"):
+        move(address.text, str(tmp_path / "e"))
+    runs.begin_run(tmp_path / "d", "crawl", [canonical("https://e.org/")], Settings(), 9.0)
+
+
+def test_nothing_is_written_over(address, folder, tmp_path):
+    other = stored(tmp_path / "other", {"https://o.org/": page("Other")}, ["https://o.org/"])
+    move(str(folder), address.text)
+    with pytest.raises(StoreError, match=r"holds a collection already\. Choose another name"):
+        move(str(other), address.text)
+    with pytest.raises(StoreError, match="holds a collection already"):
+        move(address.text, str(other))
+    move(address.text, str(tmp_path / "d"))  # what failed left no mark
+
+
+def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monkeypatch):
+    whole = moving_in.watched
+    monkeypatch.setattr(moving_in, "watched", lambda rows, what, watch: list(whole(rows, what, watch))[1:])  # one row of each table is lost
+    with pytest.raises(StoreError, match=r"did not arrive whole: .* left, .* are there\. Nothing was moved"):
+        move(str(folder), address.text)
+    monkeypatch.undo()
+    assert move(str(folder), address.text).rows["url"] == 6
+
+
+def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkeypatch):
+    move(str(folder), address.text)
+    monkeypatch.setattr("periplus.api.moving_out.compared", lambda *given: (_ for _ in ()).throw(StoreError("the power failed")))
+    with pytest.raises(StoreError, match="the power failed"):
+        move(address.text, str(tmp_path / "d"))
+    assert list((tmp_path / "d").iterdir()) == []
+    monkeypatch.undo()
+    move(address.text, str(tmp_path / "d"))
+
+
+def test_what_cannot_move_is_said(address, folder, tmp_path):
+    for source, target in ((str(folder), str(tmp_path / "d")), (address.text, address.text)):
+        with pytest.raises(UsageError, match="from a folder to a database, or from a database to a folder"):
+            move(source, target)
+    with pytest.raises(NoCollection):
+        move(str(tmp_path / "nothing"), address.text)
+    with pytest.raises(NoCollection):
+        move(replace(address, collection="nothing_here").text, str(tmp_path / "d"))
+    (folder / "periplus.toml").write_text('[[site]]\nsite = "e.org"\nignored = ["sid"]\n')
+    with pytest.raises(UsageError, match="are not applied yet: `periplus rules apply"):
+        move(str(folder), address.text)
+
+
+def test_workers_at_work_are_not_moved_away_under_their_feet(address, folder, tmp_path):
+    move(str(folder), address.text)
+    with closing(connect(address)) as connection:
+        connection.execute("INSERT INTO worker (name, pid, joined, lease_until) VALUES ('w', 1, 0, extract(epoch FROM clock_timestamp()) + 60)")
+    with pytest.raises(UsageError, match="1 workers are at work"):
+        move(address.text, str(tmp_path / "d"))
+
+
+def test_sums_agree_for_equal_rows_in_whatever_order_and_for_no_others():
+    rows = [(1, "a", None, b"x" * 100, 0.5), (2, "b", 3, b"", 1e300)]
+    sums = []
+    for some in (rows, rows[::-1], rows[:1], [*rows, rows[0]], [(1, "a", None, b"y" * 100, 0.5), rows[1]]):
+        sums.append(Sum())
+        for row in some:
+            sums[-1].add(row)
+    assert sums[0] == sums[1] and all(sums[0] != other for other in sums[2:])
+    assert "2 rows (" in str(sums[0])
+
+
+def test_the_command_says_what_moved(address, folder):
+    told = CliRunner().invoke(main, ["move", str(folder), address.text])
+    assert told.exit_code == 0 and "url 6" in told.output and "Every table was compared" in told.output, told.output
+    assert moving.silent("x", 1) is None
