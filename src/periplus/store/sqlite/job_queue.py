@@ -67,9 +67,12 @@ class JobQueue:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        with self._connection:  # commits, or rolls back what raised
-            yield self._connection
+        try:
+            with self._connection:  # commits what is open at its end, or rolls it back
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield self._connection
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"the job queue cannot be written: {error}. Is the disk full, or the folder read-only?") from error
 
     def add(self, order: JobOrder, now: float) -> Job:
         with self._changing() as connection:
