@@ -101,7 +101,9 @@ def screens(home: str) -> Iterator[str]:
     yield from ("/", "/jobs", "/c/x/live", "/c/x/map?show=size&show=in&show=score&nodes=400", "/c/x/picture.svg", "/c/x/compare?before=1&after=1")
     yield from ("/c/x/graph?steps=2&most=200", "/c/x/graph?by=site")
     yield from (f"/c/x/t/{table}?per=500" for table in TABLES)
+    yield from ("/notices", "/c/x/delete", f"/c/x/delete?site={quote(HOST, safe='')}&format=")
     for word in sly:
+        yield from (f"/c/x/delete?site={word}", f"/c/x/delete?url={word}", f"/feeds/{word}.atom", f"/c/x/delete?all=pages&q={word}")
         yield from (f"/?url={word}&name={word}&preset=map&every={word}", f"/c/{word}/live", f"/{word}", f"/search?q={word}", f"/c/x/search?q={word}")
         yield from (f"/c/x/t/pages?q={word}&title={word}&sort={word}", f"/c/x/t/pages?q={word}", f"/c/x/t/pages?title=~{word}", f"/c/x/t/{word}")
         yield from (f"/c/x/graph?node={word}", f"/c/x/graph?by=directory&steps={word}", f"/c/x/graph.svg?node={quote(home, safe='')}")
