@@ -11,7 +11,7 @@ import pytest
 
 from interface import client, sealed
 from periplus.analyse.units import unit_of
-from periplus.api import survey_plan
+from periplus.api import deleting, survey_plan
 from periplus.api.remembered_surveys import Surveys
 from periplus.api.survey_curation import decide, marks_in
 from periplus.api.survey_live import standing_of
@@ -21,11 +21,13 @@ from periplus.api.webometrics import SurveyOrder
 from periplus.errors import UsageError
 from periplus.jobs.survey_wishes import run_wished, survey_wished, units_of_text
 from periplus.model.campaign import Campaign
+from periplus.model.deletion import Deletion
 from periplus.model.job import JobState
 from periplus.model.survey import CompanionRules, SiteStatus
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.survey_views import VIEWS
 from periplus.ui.surveys import _back, chosen
+from periplus.urls.canonical import canonical, url_id
 from stored import NOW, page, stored
 
 A, B, C = "https://a.org/", "https://b.org/", "https://c.org/"
@@ -104,6 +106,17 @@ def test_whoever_watches_reads_only_what_is_new(folder):
     second = watchers.look(folder / "e.periplus")
     assert (second.seq, second.standing.pages) == (first.seq + 1, 5), "the pages of a site that comes count from the beginning"
     assert second.standing.harvest == standing_of(folder / "e.periplus").harvest
+
+
+def test_what_was_deleted_is_watched_no_longer(folder, monkeypatch):
+    monkeypatch.setattr("periplus.api.survey_watching.LEAST_S", 0.0)
+    monkeypatch.setattr("periplus.api.survey_watching.SHARE", 1e9)
+    watchers, where = SurveyWatchers(), folder / "e.periplus"
+    before = watchers.look(where).standing
+    deleting.delete(where, Deletion((url_id(canonical(A + "1")),)))
+    after = watchers.look(where).standing
+    assert (before.pages, after.pages) == (4, 3)
+    assert after.harvest == standing_of(where).harvest
 
 
 def test_companions_are_classed_by_the_thresholds_in_the_address(folder):

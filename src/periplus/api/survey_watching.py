@@ -13,7 +13,7 @@ from periplus.api.survey_choice import Chooser, again, chooser_of
 from periplus.api.survey_live import last_settings, standing
 from periplus.api.survey_plan import campaign_from
 from periplus.model.campaign import Campaign, CampaignStanding
-from periplus.store.sqlite import browsing, reading, survey_plan, survey_visits
+from periplus.store.sqlite import browsing, reading, runs, survey_plan, survey_visits
 
 SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
 LEAST_S = 1.0  # so long each look is shown
@@ -39,6 +39,7 @@ class _Watch:
     chooser: Chooser | None = None
     last: int = 0  # visit that was booked
     seen: tuple[int, int, str] = (0, 0, "")  # runs, visits, plan of the last look
+    fetched: int = 0  # by all runs: less than before, if pages were deleted
     moment: SurveyMoment | None = None
     good_until: float = 0.0
 
@@ -74,7 +75,9 @@ def _looked(folder: Path, watch: _Watch, connection: reading.Connection) -> Surv
     seen = (*browsing.standing(connection), plan)
     if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
         return watch.moment
-    if watch.chooser is None or plan != watch.plan or seen[1] < watch.last:
+    fetched = sum(run.fetched for run in runs.run_records(connection))
+    deleted, watch.fetched = fetched < watch.fetched, fetched
+    if watch.chooser is None or plan != watch.plan or deleted:
         watch.plan, watch.last = plan, 0
         watch.chooser = _chooser(campaign, connection)
     behind = _caught_up(watch, watch.chooser, connection)
