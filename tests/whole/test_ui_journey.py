@@ -74,6 +74,7 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         assert len(Collection(tmp_path / "demo.periplus").titles) == PAGES
         _reads(browser, web, Collection(tmp_path / "demo.periplus").titles[web.url(HOST)])
         _schedules(browser, tmp_path)
+        _deletes(browser, tmp_path)
         assert browser.alarms == []
 
 
@@ -90,6 +91,22 @@ def _reads(browser: Browser, web: Server, title: str) -> None:
     browser.value(f"document.querySelector('[name=q]').value = {json.dumps(title)}")
     browser.send("document.querySelector('form.searchbox button').click()")
     assert browser.value("document.querySelector('.hit h3').textContent") == title
+
+
+def _deletes(browser: Browser, folder: Path) -> None:
+    """A page that is ticked, then the whole collection: each after it was said what goes."""
+    browser.open(f"{browser.value('location.origin')}/c/demo/t/pages?status=200")
+    browser.value("document.querySelector('[name=page]').click()")
+    press(browser, "Delete the chosen pages…")
+    assert "Nothing is deleted yet" in str(browser.value("document.getElementById('main').textContent"))
+    assert len(Collection(folder / "demo.periplus").titles) == PAGES
+    press(browser, "Delete 1 address")
+    assert len(Collection(folder / "demo.periplus").titles) == PAGES - 1
+    follow(browser, "Delete")
+    browser.value("document.querySelector('[name=typed]').value = 'demo'")
+    press(browser, "Delete the collection")
+    assert browser.value("location.pathname") == "/"
+    assert not (folder / "demo.periplus").exists()
 
 
 def _schedules(browser: Browser, folder: Path) -> None:
@@ -110,7 +127,17 @@ def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path,
     with served(tmp_path, "--no-workers") as address:
         home = urllib.parse.quote(web.url(HOST), safe="")
         browser.look(390, 900)
-        for path in ("/", "/jobs", "/c/demo/live", "/c/demo/map", "/c/demo/t/pages", "/c/demo/t/issues", f"/c/demo/page?url={home}", "/c/demo/search?q=a"):
+        for path in (
+            "/",
+            "/jobs",
+            "/c/demo/live",
+            "/c/demo/map",
+            "/c/demo/graph",
+            "/c/demo/t/pages",
+            "/c/demo/t/issues",
+            f"/c/demo/page?url={home}",
+            "/c/demo/search?q=a",
+        ):
             browser.open(address + path)
             assert browser.value("document.documentElement.scrollWidth <= innerWidth"), path
             assert browser.value(f"{wide}.map(e => e.outerHTML.slice(0, 80)).join()") == "", path
