@@ -184,6 +184,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection = None
     try:
         connection = sqlite3.connect(_place(path, read_only), uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+        connection.execute("PRAGMA trusted_schema = OFF")  # views and triggers of a file that somebody gave us call no function that is not harmless
         connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
         connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")  # a reader's long lists spill to disk when they are sorted
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB

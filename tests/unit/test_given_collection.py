@@ -1,0 +1,80 @@
+"""A collection that somebody gave us: what it may do, and may not."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+import pytest
+
+from periplus.api.collection import open_collection
+from periplus.errors import StoreError
+from periplus.store.bodies import BodyCodec
+from periplus.store.damage import RESTORED_BYTES
+from periplus.store.heads import unpack_head
+from periplus.store.sqlite import reading, schema
+from periplus.store.structure import unpack_blocks, unpack_parts
+from stored import page, stored
+
+START = "http://a.example/"
+
+
+@pytest.fixture
+def given(tmp_path):
+    """Changes a collection behind our back; the folder."""
+
+    def change(*statements: str):
+        folder = stored(tmp_path / "c", {START: page("Home")}, [START])
+        with contextlib.closing(sqlite3.connect(folder / schema.DATABASE)) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+        return folder
+
+    return change
+
+
+def test_its_views_call_no_function_of_ours(given):
+    """`matches` runs a regular expression, which may take for ever."""
+    folder = given("DROP VIEW pages", "CREATE VIEW pages AS SELECT matches('a', '(a+)+b') AS url")
+    with contextlib.closing(reading.connect(folder)) as connection, pytest.raises(sqlite3.OperationalError, match="unsafe use"):
+        connection.execute("SELECT * FROM pages").fetchall()
+
+
+def test_its_views_load_no_code(given):
+    folder = given("DROP VIEW pages", "CREATE VIEW pages AS SELECT load_extension('/tmp/x.so') AS url")
+    with contextlib.closing(reading.connect(folder)) as connection, pytest.raises(sqlite3.OperationalError):
+        connection.execute("SELECT * FROM pages").fetchall()
+
+
+def test_a_view_without_end_is_stopped_by_a_time_limit(given):
+    folder = given("DROP VIEW pages", "CREATE VIEW pages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS url FROM n")
+    with contextlib.closing(reading.connect(folder)) as connection, pytest.raises(StoreError, match="took longer"), reading.limited(connection, 0.2):
+        connection.execute("SELECT count(*) FROM pages").fetchall()
+
+
+def test_reading_it_starts_none_of_its_triggers(given):
+    folder = given("CREATE TRIGGER evil AFTER UPDATE ON url BEGIN DELETE FROM page; END")
+    with open_collection(folder) as collection:
+        assert collection.status().hosts == 1
+        assert collection.page(START).text()
+
+
+def frame(claimed: int) -> bytes:
+    """A zstd frame that claims to hold so much, and ends there."""
+    return b"\x28\xb5\x2f\xfd\xe0" + claimed.to_bytes(8, "little") + b"\x01\x00\x00"
+
+
+@pytest.mark.parametrize("data", [b"", b"x", frame(RESTORED_BYTES + 1), frame(1 << 60), frame(3), b"\x28\xb5\x2f\xfd\x00\x00"])
+def test_what_it_says_to_be_packed_is_restored_or_told_of(data):
+    for restore in (lambda: BodyCodec().unpack(data, None), lambda: unpack_blocks(data, "")):
+        with pytest.raises(StoreError, match="the collection is damaged"):
+            restore()
+
+
+def test_other_columns_are_told_of_too():
+    with pytest.raises(StoreError, match="the collection is damaged"):
+        unpack_parts(b"\x07")
+    with pytest.raises(StoreError, match="the collection is damaged"):
+        unpack_head(b"1\xff\xff\xff")
+    with pytest.raises(StoreError, match="the collection is damaged"):
+        BodyCodec().unpack(BodyCodec().pack(b"x" * 100, None)[:-3], None)
