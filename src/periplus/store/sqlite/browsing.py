@@ -318,12 +318,10 @@ def _told(source: Source, name: str, tally: Counter[object]) -> tuple[tuple[str,
     return tuple(sorted(said, key=lambda one: (-one[1], one[0]))[:FACET_VALUES])
 
 
-def standing(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """(runs, visits, pages fetched and URLs known) so far: what was computed under the same numbers still holds. Deleting lowers the third."""
-    known = "(SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%')"
-    fetched = "(SELECT coalesce(sum(fetched), 0) FROM run)"
-    row = connection.execute(f"SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit), {fetched} + {known}").fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
+def standing(connection: sqlite3.Connection) -> tuple[int, int]:
+    """(runs, visits) so far: what was computed under the same numbers still holds."""
+    row = connection.execute("SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)").fetchone()
+    return int(row[0]), int(row[1])
 
 
 def kept_in_memory(name: str, columns: Sequence[Column], content: Sequence[Sequence[object]]) -> sqlite3.Connection:
