@@ -27,7 +27,8 @@ __all__ = ["KeptBook", "LinkBooks", "Moment", "make"]
 SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
 REMEMBERED = 8  # small books, of 2 MB at most, and files that are open
 WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
-AGAIN_S = 60.0  # between two books of one collection that goes on being crawled; each costs 2 us a link
+AGAIN_S = 300.0  # between two books of one collection that goes on being crawled: of ten million links one takes 17 s of a core
+FAILED_S = 3_600.0  # before another try where none could be made: the disk is full, or only read
 NARROWED = 10_000  # pages that link to one: of more, those that lie first on disk are found as soon
 CHILD_NICE = 10  # whoever crawls or reads goes first
 
@@ -73,7 +74,7 @@ class LinkBooks:
     def _ask(self, folder: Path) -> None:
         """Has the book made, unless it is under way or was made just now."""
         maker, begun = self._makers.get(folder, (None, 0.0))
-        if maker is not None and (maker.poll() is None or time.monotonic() - begun < AGAIN_S):
+        if maker is not None and (maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)):
             return
         command = [sys.executable, "-m", "periplus.api.link_books", str(folder)]
         made = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
