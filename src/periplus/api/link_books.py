@@ -25,7 +25,7 @@ from periplus.urls.canonical import url_id
 __all__ = ["KeptBook", "LinkBooks", "Moment", "make"]
 
 SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
-REMEMBERED = 8  # small books, of 2 MB at most, and files that are open
+REMEMBERED = 8  # small books, of 2 MB at most
 WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
 AGAIN_S = 300.0  # between two books of one collection that goes on being crawled: of ten million links one takes 17 s of a core
 FAILED_S = 3_600.0  # before another try where none could be made: the disk is full, or only read
