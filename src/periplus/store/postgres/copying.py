@@ -32,6 +32,10 @@ _SOURCE = {
     "tally": "(SELECT name, sum(value)::bigint AS value FROM tally GROUP BY 1) t",
 }
 _SUM_OF_RUN = "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
+_COMPUTED = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wire_bytes")} | {
+    # Of a worker that was killed the last request may have started this very moment.
+    ("host", "next_at"): "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE greatest(t.next_at, extract(epoch FROM now()) + t.delay_s / t.rate) END"
+}
 _BODIES = """
 SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data, x.media_type, x.data
 FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
@@ -119,7 +123,7 @@ def last_seq(connection: Connection) -> int:
 
 def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
     """The table's rows, exact. Within a transaction; streamed."""
-    columns = [_SUM_OF_RUN.format(name) if table.name == "run" and name in ("fetched", "wire_bytes") else f"t.{name}" for name in table.columns]
+    columns = [_COMPUTED.get((table.name, name), f"t.{name}") for name in table.columns]
     with _streaming(connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}", AT_ONCE) as cursor:
         yield from map(exact(table.kinds), cursor)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from periplus.store.postgres import hosts
 from periplus.store.postgres.connection import Connection
+from periplus.store.processes import process_lives
 from periplus.store.segments import Place
 
 BLOCK_ROWS = 10_000
@@ -26,6 +28,7 @@ def claimed(connection: Connection) -> Iterator[Place]:
 
 
 def workers_at_work(connection: Connection) -> int:
-    """Workers whose lease has not run out."""
-    found = connection.execute("SELECT count(*) FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp())").fetchone()
-    return int(str(found[0])) if found else 0
+    """Workers whose lease has not run out, and whose process lives as far as one can see from here."""
+    fallen = hosts.fallen(connection, process_lives, None)
+    found = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(fallen),)).fetchone()
+    return int(found[0]) if found else 0

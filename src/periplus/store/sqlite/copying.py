@@ -28,6 +28,8 @@ _WAY = {  # from a table's rows to the site whose shard they belong to
 } | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
     ("start", "alias", "page", "url_history", "page_history", "freshness"), _OF_URL.format("t.url_id"))  # fmt: skip
 _SHARD = {"robots": "shard_of_address(t.origin || '/')", "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END"}
+# Of a worker that was killed the last request may have started this very moment.
+_NEXT_AT = "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS INTEGER) + 1 + t.delay_s / t.rate) END"
 _BODIES = """
 WITH holder AS MATERIALIZED (
     SELECT o.body_id, min(o.url_id) AS url_id, group_concat(DISTINCT shard_of(s.key)) AS shards
@@ -63,7 +65,8 @@ def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row
 
 
 def _select(table: MovedTable, *, shards: bool) -> str:
-    name, columns = table.name, ", ".join(f"t.{column}" for column in table.columns)
+    name = table.name
+    columns = ", ".join(_NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns)
     where = f" WHERE t.name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})" if name == "meta" else ""
     shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")
     return f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {name} t {_WAY.get(name, '') if shards else ''}{where}"
