@@ -94,6 +94,10 @@ class CrawlEnd:
     went_on: bool  # the collection held an unfinished crawl before
 
 
+Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
+"""Does what waits of a run, until nothing is left: see `work`, which does it here, and `carrying`, where a cluster does."""
+
+
 def check_order(order: CrawlOrder) -> None:
     """Refuses what contradicts itself, before anything is touched. Raises UsageError."""
     manners = order.settings.manners
@@ -111,14 +115,14 @@ def check_order(order: CrawlOrder) -> None:
             raise UsageError(f"cannot read the {what} {name}: there is no such file")
 
 
-def crawl(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
+def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour | None = None) -> CrawlEnd:
     """Runs or continues the crawl of a collection until nothing is left, a limit is reached, or watch returns True.
 
-    watch: called some times a second from this thread. Raises UsageError and StoreError.
+    watch: called some times a second from this thread. labour: who does it; None: `work`. Raises UsageError and StoreError.
     """
     check_order(order)
     with order.home.only_crawl():
-        return _crawl_alone(_ruled(dataclasses.replace(order, settings=workable(order.settings))), watch)
+        return _crawl_alone(_ruled(dataclasses.replace(order, settings=workable(order.settings))), watch, labour or work)
 
 
 def workable(settings: Settings) -> Settings:
@@ -138,14 +142,14 @@ def _ruled(order: CrawlOrder) -> CrawlOrder:
     return dataclasses.replace(order, rules=text, starts=starts)
 
 
-def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool]) -> CrawlEnd:
+def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
     clock, home = SystemClock(), order.home
     went_on = home.prepare(order.rules, clock.now())
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     store = home.store(run_id, order.settings)
     try:
         open_run(store, order, clock.now())
-        stop_note, elapsed_s = work(store, order, run_id, watch)
+        stop_note, elapsed_s = labour(store, order, run_id, watch)
         counts = store.counts()
         state, note = verdict(store, order, stop_note)
     finally:

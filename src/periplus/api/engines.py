@@ -19,7 +19,8 @@ LOCAL = "local[*]"
 MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
-__all__ = ["ENGINES", "Analysed", "EngineWish", "Order", "analysed", "free_memory"]
+__all__ = ["ENGINES", "NO_SPARK", "Analysed", "EngineWish", "Order", "analysed", "free_memory"]
+NO_SPARK = "this needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17 on every machine"
 _ORDER = Order()
 
 
@@ -92,7 +93,7 @@ def _spark() -> Callable[[str, int], AbstractContextManager[Engine]]:
     try:
         from periplus.analyse.engines.spark.engine import engine_on
     except ImportError:
-        raise UsageError("the engine spark needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17") from None
+        raise UsageError(NO_SPARK) from None
     return engine_on
 
 

@@ -31,6 +31,7 @@ INTERRUPTED = 130
 @click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of start URLs, one a line, # comments; - for stdin.")
 @click.option("-o", "--collection", type=click.Path(path_type=Path, file_okay=False), help=f"Folder to keep it in. By default SITE{SUFFIX} here.")
 @click.option("--store", default="", metavar="ADDRESS", help="Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.")
+@click.option("--on", default="", metavar="MASTER", help="With --store: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.")
 @click.option("--rate", type=click.FloatRange(0.001, 1000), help="Requests per second to one host: another way to say --delay.")
 @click.option("--fresh", is_flag=True, help="Delete what the collection holds, and begin anew. Says what it deletes.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
@@ -69,7 +70,12 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
             display.show(progress)
             return bool(stopping.asked)
 
-        end = run(order, watch)
+        if flags["on"]:
+            from periplus.api.carrying import carried_crawl
+
+            end = carried_crawl(order, flags["on"], watch)
+        else:
+            end = run(order, watch)
     summary(end, str(order.home), f"periplus status --store '{order.home}'" if store else f"periplus map -c {shlex.quote(str(folder))}")
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 

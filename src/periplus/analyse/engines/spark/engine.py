@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -46,30 +47,40 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
         sessions: list[SparkSession] = []
 
         def run(name: str, task: Task) -> None:
-            try:
-                if not sessions:
-                    sessions.append(opened.enter_context(session_on(master, memory_bytes)))
-                session = sessions[0]
+            if not sessions:
+                sessions.append(opened.enter_context(session_on(master, memory_bytes)))
+            session = sessions[0]
+            with _translated(f"{master}, at {name}"):
                 tasks = max(session.sparkContext.defaultParallelism * TASKS_A_CORE, manifest_in(task.dataset).rows("links") // ROWS_A_TASK)
                 session.conf.set("spark.sql.shuffle.partitions", tasks)
                 _STAGES[name](session, task)
-            except (PySparkException, Py4JError) as error:
-                raise StoreError(f"{master} gave up at {task.stage.name}: {str(error).splitlines()[0]}. The same command goes on there.") from error
 
         yield {name: partial(run, name) for name in _STAGES}
 
 
 @contextlib.contextmanager
-def session_on(master: str, memory_bytes: int) -> Iterator[SparkSession]:
+def session_on(master: str, memory_bytes: int, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
     """Spark's own settings (spark-defaults.conf) hold for all that is not set here. Each machine has this program at the same path."""
     builder = SparkSession.builder.master(master).appName("periplus").config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.parquet.compression.codec", "zstd")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # all that a driver in Python looks at; else executors take the system's
     if master.startswith("local"):
         builder = builder.config("spark.driver.memory", f"{max(memory_bytes >> 20, 1024)}m")
-    session = builder.getOrCreate()
+    for name, value in more.items():
+        builder = builder.config(name, value)
+    with _translated(master):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("FATAL")
     try:
         yield session
     finally:
         session.stop()
+
+
+@contextlib.contextmanager
+def _translated(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise StoreError(f"the cluster gave up ({where}): {said[0]}. The same command goes on there.") from error

@@ -1,0 +1,104 @@
+"""A crawl that a cluster's machines carry loses nothing when one of them dies, and hurries no host. Run by `make test-spark`.
+
+Judged from the server's log and the tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "whole"))  # voyage and its kin
+
+from crews import BODIES
+from postgres_voyage import StoredCollection
+from voyage import QUICK, command, environment, flags_for, served_apart, told
+
+import judge
+from periplus.model.visit import Reason
+from postgres_server import own_server
+from spark_cluster import cluster, why_no_spark
+from testweb.log import read_log
+
+pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(why_no_spark()), reason=why_no_spark())]
+
+DELAY_S = 0.25
+LEASE_S = 4.0
+LIMIT_S = 400.0
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture
+def store():
+    """A collection in a database that executors reach by TCP."""
+    server = own_server(port=free_port())
+    try:
+        yield server.dsn() + "?collection=carried"
+    finally:
+        server.close()
+
+
+def hosts_of(web):
+    return tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))
+
+
+def pages_of(web):
+    parts = [url.split("/", 3) for url in web.truth["pages"]]
+    return {(part[2].partition(":")[0], "/" + part[3]) for part in parts}
+
+
+def until(question, driver, what):
+    end = time.monotonic() + LIMIT_S
+    while not question():
+        assert driver.poll() is None, driver.communicate()
+        assert time.monotonic() < end, f"in vain: {what}"
+        time.sleep(0.05)
+
+
+def test_a_killed_machine_loses_nothing_and_hurries_nobody(tmp_path, store):
+    """Two machines of one core; one is killed with its executor and what that started, when a fifth of the pages is there."""
+    with served_apart("linked seed=7 sites=6 pages=60 links_between=12 links_per_page=8", tmp_path) as web, cluster(tmp_path / "cluster") as made:
+        hosts = hosts_of(web)
+        limits = {"total_timeout_s": 2.0, "first_byte_timeout_s": 2.0, "connect_timeout_s": 2.0, "lease_s": LEASE_S}
+        flags = [*flags_for(web.resolve, hosts, **QUICK | limits | {"delay_s": DELAY_S, "workers": 3}), "--no-sitemaps"]
+        words = command("crawl", *(web.url(host) for host in hosts), "--store", store, "--on", made.url, *flags)
+        driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=tmp_path)
+        collection, pages = StoredCollection(store), pages_of(web)
+        until(lambda: web.lines() > len(pages) / 5, driver, "a fifth of the pages")
+        executors = made.executors(made.workers[0])
+        held = collection.ask("SELECT count(*) FROM host WHERE lease_by IS NOT NULL")[0][0]
+        made.workers[0].kill()
+        for pid in executors:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        said, errors = driver.communicate(timeout=LIMIT_S)
+        log = read_log(web.log_file)
+        print(f"{len(executors)} executors killed, {held} hosts held; {judge.repeats(log)} pages asked for again of {len(pages)}")
+        assert executors
+        assert driver.returncode == 0, (said, errors)
+        assert judge.never_asked(log, pages) == []
+        assert judge.repeats(log) <= held * 5
+        assert judge.early_starts(log, DELAY_S) == []
+        assert judge.unsound(collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES)) == []
+        assert set(collection.reasons.values()) == {Reason.OK}
+
+
+def test_without_a_database_there_is_nothing_to_join(tmp_path):
+    ran = told("crawl", "https://example.org/", "--on", "spark://127.0.0.1:1", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "--on needs --store" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
