@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
 
-from periplus.cli.options import SUFFIX
+from periplus.cli.options import SUFFIX, collection_option, found_collection
 from periplus.errors import StoreError
 from periplus.present.wording import count_of
 from periplus.settings import Settings
@@ -14,7 +15,7 @@ from periplus.settings import Settings
 
 @click.group("import")
 def imports() -> None:
-    """Make a collection of what was archived; nothing is fetched."""
+    """Make a collection of what was archived, or bring back what engines computed; nothing is fetched."""
 
 
 @imports.command("warc")
@@ -46,3 +47,26 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":
         raise StoreError(done.note)
+
+
+@imports.command("results")
+@click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("-r", "--results", type=click.Path(path_type=Path, file_okay=False), default=None, help="Where they are; by default DATASET.results.")
+@collection_option
+def results(collection: Path | None, dataset: Path, results: Path | None) -> None:
+    """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`.
+
+    Tables are named result_ANALYSIS; result_url leads from their numbers to the ids of URLs, result_site to sites. All of them enter
+    in one transaction, in place of earlier ones.
+
+    \b
+    periplus import results site.dataset -c example.org.periplus
+    periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
+    """
+    from periplus.api.computed import load_results
+    from periplus.cli.watching import Watch
+
+    watch = Watch()
+    place = results or dataset.with_name(dataset.name + ".results")
+    rows = load_results(found_collection(collection), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
+    click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)
