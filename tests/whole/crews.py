@@ -31,13 +31,14 @@ TWICE = judge.Question("a page stored twice", "SELECT url_id FROM visit WHERE pu
 class Crew:
     """One crawl's workers. boss: the command itself, with one worker; the others come and go."""
 
-    def __init__(self, web: Served, folder: Path, hosts: tuple[str, ...], **values: object) -> None:
-        self.web, self.folder, self.hosts = web, folder, hosts
+    def __init__(self, web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **values: object) -> None:
+        """store: the address of a database, in place of the folder."""
+        self.web, self.folder, self.hosts, self.store = web, folder, hosts, store
         values = {"sitemaps": False, "delay_s": 0.05, **values}
         settings = settings_from({**QUICK, "resolve": web.resolve, "mine": hosts, **values})
-        self._order = CrawlOrder(folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings))
+        self._order = CrawlOrder(folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings), store=store)
         flags = [*flags_for(web.resolve, hosts, **values), "--no-sitemaps"]
-        words = command("crawl", *self._order.starts, "-o", folder, "-q", *flags)
+        words = command("crawl", *self._order.starts, *(("--store", store) if store else ("-o", folder)), "-q", *flags)
         self._said = folder.with_name(f"{folder.name}-said.txt")
         with self._said.open("wb") as file:
             self.boss = subprocess.Popen(words, stderr=file, env=environment(), start_new_session=True)
@@ -45,13 +46,17 @@ class Crew:
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def _run_id(self) -> int | None:
-        if not (self.folder / "collection.db").exists():
+        if not self.store and not (self.folder / "collection.db").exists():
             return None
         rows = self.collection.ask("SELECT max(id) FROM run WHERE state = 'running'")
         return rows[0][0]
 
     @property
     def collection(self) -> Collection:
+        if self.store:
+            from postgres_voyage import StoredCollection
+
+            return StoredCollection(self.store)
         return Collection(self.folder)
 
     @property
@@ -114,9 +119,9 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew(web: Served, folder: Path, hosts: tuple[str, ...], **values: object) -> Iterator[Crew]:
+def crew(web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **values: object) -> Iterator[Crew]:
     """A crawl under way, none of whose processes outlives the block."""
-    made = Crew(web, folder, hosts, **values)
+    made = Crew(web, folder, hosts, store, **values)
     try:
         yield made
     finally:

@@ -1,6 +1,7 @@
 """How does a worker without a wire use its store? It leases, takes, completes and commits, and each page links to the same few hosts.
 
-Run as a program: `crowd.py FOLDER RUN_ID LINKED_HOSTS`, to the end of the crawl; says how many pages it stored, and from when to when.
+Run as a program: `crowd.py PLACE RUN_ID LINKED_HOSTS`, PLACE a folder or the address of a database, to the end of the crawl; says how many
+pages it stored, and from when to when.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ import time
 from pathlib import Path
 
 from contracts.crawl_values import batch, candidate, completion, state
+from periplus.model.crawl_home import RunStore
 from periplus.settings import Budget, Keeping
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.frontier import PostgresCrawlStore
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
+KEEPING = Keeping(lease_s=60.0)
 LINKS = 20  # of a page, to as many hosts of the few
 HELD = 10  # hosts at a time
 
@@ -25,9 +30,16 @@ def linked(url: str, few: int) -> list[object]:
     return [candidate(f"http://few{at % few}.test/{rng.randrange(200)}", 1) for at in range(LINKS)]
 
 
-def work(folder: Path, run_id: int, few: int) -> int:
+def opened(place: str, run_id: int) -> RunStore:
+    """A store of the run, in its folder or its database."""
+    if "://" in place:
+        return PostgresCrawlStore(address_of(place), run_id, Budget(), KEEPING)
+    return SqliteCrawlStore(Path(place), run_id, Budget(), KEEPING)
+
+
+def work(place: str, run_id: int, few: int) -> int:
     """Until nothing is left; the pages stored."""
-    store = SqliteCrawlStore(folder, run_id, Budget(), Keeping(lease_s=60.0))
+    store = opened(place, run_id)
     name, done = store.join(os.getpid(), time.time()), 0
     while not store.idle(time.time()):
         ready = store.ready(HELD, 0.0, time.time())
@@ -49,4 +61,4 @@ def work(folder: Path, run_id: int, few: int) -> int:
 
 if __name__ == "__main__":
     began = time.monotonic()
-    print(work(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])), began, time.monotonic(), flush=True)
+    print(work(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])), began, time.monotonic(), flush=True)

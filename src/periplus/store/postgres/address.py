@@ -40,8 +40,8 @@ class Address:
         parts = urlsplit(self.dsn)
         user, _, place = parts.netloc.rpartition("@")
         who = user.partition(":")[0]
-        server = dict(parse_qsl(parts.query)).get("host", "") if not place else ""
-        netloc = f"{who}@{place}" if who else place or quote(server, safe="")
+        server = place or quote(dict(parse_qsl(parts.query)).get("host", ""), safe="")
+        netloc = f"{who}@{server}" if who else server
         return f"postgresql://{netloc}{parts.path}?collection={self.collection}"
 
 

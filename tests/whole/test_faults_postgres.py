@@ -1,0 +1,238 @@
+"""What may befall a crawl that is kept in PostgreSQL? Its workers are killed and frozen, its database dies and is away, hosts are fought over.
+
+Judged from the web server's log, the tables and the database's log, in a short form; `make test-faults` goes on for longer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crews import crew
+from postgres_voyage import StoredCollection
+from test_faults_workers import DELAY_S, LONG, hosts_of, pages_of
+from voyage import PATIENCE_S, TESTS, served_apart, until
+
+import judge
+from contracts.crawl_values import candidate
+from periplus.api.homes import home_of
+from periplus.model.visit import Reason
+from periplus.settings import Settings
+from postgres_server import Server, own_server
+
+QUICK_LIMITS = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_timeout_s": 0.8}
+
+
+@pytest.fixture
+def database() -> Iterator[Server]:
+    """A server that a test may kill; its log must show no deadlock."""
+    server = own_server()
+    try:
+        yield server
+        assert "deadlock" not in server.said()
+    finally:
+        server.close()
+
+
+def place_in(server: Server) -> str:
+    """The address of a new collection, in which nothing ran yet."""
+    dsn = server.dsn()
+    place = f"{dsn}{'&' if '?' in dsn else '?'}collection=c_{uuid.uuid4().hex[:8]}"
+    home_of(place).prepare("", time.time())
+    return place
+
+
+@pytest.mark.parametrize(("pages", "least"), [(40, 2), pytest.param(600, 30, marks=LONG)], ids=["short", "minutes"])
+def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, database: Server, pages: int, least: int) -> None:
+    """Three workers beside the crawl's own; every 0.4 s one dies at once and another is hired. least: of kills."""
+    rng, kills = random.Random(3), 0
+    with (
+        served_apart(f"linked seed=7 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=DELAY_S) as workers,
+    ):
+        while not workers.is_over:
+            workers.hire(3 - len(workers.workers))
+            kills += workers.kill(rng)
+            time.sleep(0.4)
+        log = workers.finish()
+        print(f"{kills} kills, {judge.repeats(log)} pages asked for again")
+        assert kills >= least
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= kills * len(workers.hosts)
+        assert judge.early_starts(log, DELAY_S) == []
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
+
+
+@LONG
+@pytest.mark.parametrize("freezes", [5])
+def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, database: Server, freezes: int) -> None:
+    """Stopped for one and three quarters of its lease. Another fetches what it had in hand; what it then has to say is of an old epoch."""
+    lease_s = 1.6
+    with (
+        served_apart(f"linked seed=8 sites=4 pages={12 * freezes + 6} links_between=8 links_per_page=6", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=0.25, lease_s=lease_s, **QUICK_LIMITS) as workers,
+    ):
+        workers.hire(1)
+        (victim,) = workers.workers
+        for _ in range(freezes):
+            until(lambda: victim.pid in workers.holders() or workers.is_over, "a host in the victim's hands")
+            os.kill(victim.pid, signal.SIGSTOP)
+            time.sleep(1.75 * lease_s)
+            assert victim.pid not in workers.holders(), "its hosts are others' when its lease is over"
+            os.kill(victim.pid, signal.SIGCONT)
+        log = workers.finish()
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= freezes * len(workers.hosts)
+        assert judge.early_starts(log, 0.25) == []
+        assert len(judge.meetings(log)) <= freezes * len(workers.hosts), "what was on the wire when it froze"
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
+
+
+@pytest.mark.parametrize(("kills", "pages"), [(1, 20), pytest.param(5, 150, marks=LONG)], ids=["once", "five times"])
+def test_a_database_that_dies_loses_nothing_and_hurries_nobody(tmp_path: Path, database: Server, kills: int, pages: int) -> None:
+    """Killed with -9 in the middle of the crawl and started again: what was committed is there, the workers come back by themselves."""
+    with (
+        served_apart(f"linked seed=9 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=DELAY_S) as workers,
+    ):
+        workers.hire(2)
+        rng, seen = random.Random(5), web.lines()
+        for _ in range(kills):
+            seen += rng.randint(10, 40)
+            until(lambda: web.lines() >= seen or workers.is_over, "further pages")  # noqa: B023 - asked at once
+            assert not workers.is_over, "killed in the middle"
+            database.stop(signal.SIGKILL)
+            database.start()
+        log = workers.finish()
+        print(f"{kills} kills, {judge.repeats(log)} pages asked for again")
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= kills * 3 * len(workers.hosts)
+        assert judge.early_starts(log, DELAY_S) == []
+        assert judge.meetings(log) == []
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
+
+
+class Doorkeeper:
+    """Takes the place of a database that is away, and counts who knocks."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self.knocks = 0
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self._socket.accept()[0].close()
+                self.knocks += 1
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+
+@LONG
+def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_path: Path) -> None:
+    """Stopped for 20 s: three workers knock some dozens of times, not thousands, start no request without a lease, and go on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    database = own_server(port=port)
+    try:
+        with (
+            served_apart("linked seed=11 sites=6 pages=40 links_between=12 links_per_page=8", tmp_path) as web,
+            crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=DELAY_S) as workers,
+        ):
+            workers.hire(2)
+            until(lambda: web.lines() >= 60, "the first pages")
+            database.stop()
+            door = Doorkeeper(port)
+            time.sleep(5)  # what was in hand has been asked for by now
+            settled = web.lines()
+            time.sleep(15)
+            assert web.lines() == settled, "nobody asks without being able to store"
+            knocks = door.knocks
+            door.close()
+            database.start()
+            log = workers.finish()
+            print(f"{knocks} knocks in 20 s by 3 workers")
+            assert 3 <= knocks <= 3 * 40
+            assert judge.never_asked(log, pages_of(web)) == []
+            assert judge.early_starts(log, DELAY_S) == []
+            assert workers.faults() == []
+            assert set(workers.collection.reasons.values()) == {Reason.OK}
+    finally:
+        database.close()
+
+
+@LONG
+def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, database: Server) -> None:
+    """One, then four, then two: no host waits longer than a lease and its delay, and all share the work."""
+    with (
+        served_apart("linked seed=9 sites=8 pages=80 links_between=8 links_per_page=8", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=0.2, lease_s=8) as workers,
+    ):
+        until(lambda: web.lines() >= 30, "the first pages")
+        workers.hire(3)
+        until(lambda: len(workers.holders()) == 4 or workers.is_over, "work for all four")
+        assert not workers.is_over, "four hold hosts at once"
+        workers.dismiss(2)
+        assert not workers.is_over
+        log = workers.finish()
+        began = min(entry.arrived for entry in log)
+        for host in workers.hosts:
+            assert judge.longest_pause(log, host, began, log.of(host)[-1].arrived) <= 8 + 0.2, host
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) == 0, "who is sent away stores what it has"
+        assert judge.early_starts(log, 0.2) == []
+        assert judge.meetings(log) == []
+        assert workers.faults() == []
+
+
+def crowded(database: Server, workers: int, pages: int) -> tuple[float, list[str]]:
+    """(pages per second, what is wrong) of workers without a wire, all of whose pages link to the same 20 hosts."""
+    place = place_in(database)
+    home, now = home_of(place), time.time()
+    run_id = home.begin_run("crawl", (), Settings(), now)
+    store = home.store(run_id, Settings())
+    store.offer([candidate(f"http://h{at % 40}.test/{at}") for at in range(pages)], (), now)
+    store.close()
+    words = [sys.executable, str(Path(__file__).with_name("crowd.py")), place, str(run_id), "20"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    crowd = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(workers)]
+    ended = [(*worker.communicate(timeout=4 * PATIENCE_S), worker.returncode) for worker in crowd]
+    assert [(error, status) for _, error, status in ended] == [("", 0)] * workers
+    told = [tuple(map(float, said.split())) for said, _, _ in ended]
+    done, seconds = sum(one[0] for one in told), max(one[2] for one in told) - min(one[1] for one in told)
+    collection = StoredCollection(place)
+    wrong = judge.unsound(collection.ask, (*judge.ALWAYS[:3], *judge.AT_THE_END[:3]))
+    if done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0] or collection.ask("SELECT count(*) FROM visit")[0][0] != done:
+        wrong.append("a page was completed twice, or not at all")
+    return done / seconds, wrong
+
+
+@pytest.mark.parametrize(("workers", "pages"), [(4, 200), pytest.param(8, 8_000, marks=LONG)])
+def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(database: Server, workers: int, pages: int) -> None:
+    """The layout that this guards against had a hundredth of one worker's speed, in deadlocks. The speed is judged where the run is long
+    enough to have one; a deadlock is looked for in the server's log, at the end of every test here."""
+    alone, wrong = crowded(database, 1, pages)
+    assert wrong == []
+    together, wrong = crowded(database, workers, pages)
+    assert wrong == []
+    print(f"{alone:.0f} pages/s alone, {together:.0f} by {workers}")
+    assert pages < 1_000 or together >= 0.5 * alone
