@@ -82,6 +82,7 @@ def _reads(browser: Browser, web: Server, title: str) -> None:
     """Map, dead links with those who link there, search."""
     follow(browser, "Map")
     assert browser.value("document.querySelectorAll('ul.map li').length") >= PAGES
+    follow(browser, "Faults")
     follow(browser, "Dead links")
     assert browser.value("document.querySelector('table.data tbody td a').textContent") == web.url(HOST, "/lost")
     browser.send("document.querySelector('table.data tbody td a').click()")
