@@ -40,7 +40,7 @@ def pages_of(web: Served) -> set[tuple[str, str]]:
 LONG = pytest.mark.faults
 
 
-@pytest.mark.parametrize(("pages", "least"), [(50, 4), pytest.param(600, 30, marks=LONG)], ids=["short", "minutes"])
+@pytest.mark.parametrize(("pages", "least"), [(50, 2), pytest.param(600, 30, marks=LONG)], ids=["short", "minutes"])
 def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int, least: int) -> None:
     """Three workers beside the crawl's own; every 0.4 s one dies at once and another is hired. least: of kills."""
     rng, kills = random.Random(3), 0
