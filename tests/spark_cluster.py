@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -35,10 +36,23 @@ class Cluster:
     master: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def executors(self, worker: subprocess.Popen[bytes]) -> list[int]:
-        """Pids of a worker's executors."""
-        found = Path(f"/proc/{worker.pid}/task").glob("*/children")
-        return [int(pid) for path in found for pid in path.read_text().split()]
+    def family(self, worker: subprocess.Popen[bytes]) -> list[int]:
+        """Pids of all that a worker started: executors, and Python in them."""
+        found, waiting = [], [worker.pid]
+        while waiting:
+            with contextlib.suppress(OSError):  # it ended while we looked
+                children = [int(pid) for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children") for pid in path.read_text().split()]
+                found += children
+                waiting += children
+        return found
+
+    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+        """As if the machine had lost its power: the worker, its executors, and what runs in them."""
+        family = self.family(worker)
+        worker.kill()
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
