@@ -9,7 +9,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-browser test-spark test-faults fuzz quality bench demo docs clean
+.PHONY: help setup check test test-browser test-spark test-faults fuzz quality bench bench-peers demo docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,9 @@ quality: $(STAMP) ## Measure what cannot be proved, beside the aims; fails below
 
 bench: $(STAMP) ## Measure time and memory, each as a ratio to a baseline of the same run.
 	$(PY) benchmarks/run.py
+
+bench-peers: $(STAMP) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
+	$(PY) benchmarks/beside_peers.py $(INSTALL)
 
 demo: $(STAMP) ## Crawl and map a small synthetic web on this machine, and show the results.
 	$(PY) examples/demo.py

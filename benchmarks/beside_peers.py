@@ -1,22 +1,28 @@
-"""What does a page cost us, and what does it cost Scrapy and wget2, in one run over the same served pages?"""
+"""What does a page cost us, and what does it cost the peers, in one run over the same served pages? (`make bench-peers`)"""
 
 from __future__ import annotations
 
 import argparse
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import corpora
 import peers
 import product
-from measure import MIB, Cost, alternated, load, median, run, table
+from measure import CLIENT_CORE, MIB, Cost, alternated, load, median, run, table
 from serving import Host, Server, Site, pages, serve
 
-OURS, SCRAPY, WGET2, WGET2_BARE = "periplus", "scrapy", "wget2-files", "wget2-nothing-kept"
-CRAWLERS = (OURS, SCRAPY, WGET2, WGET2_BARE)
+OURS, INDEXED, PAIR = "periplus", "periplus-indexed", "periplus-two-workers"
+CRAWLERS = {
+    OURS: "one worker, everything kept, no index",
+    INDEXED: "the same, and pages searchable at its end",
+    PAIR: "two workers on both cores, no index",
+    **{name: peer.note for name, peer in peers.PEERS.items()},
+}
+LIMIT_S = 900.0  # LinkChecker and HTTrack are slow; whoever takes longer is judged by the pages that it got
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,45 +39,56 @@ class Trial:
         return self.cost.cpu_s / self.pages * 1000 if self.pages else float("nan")
 
 
-def crawler_commands(hosts: tuple[Host, ...], only: set[str]) -> dict[str, Callable[[Path], list[str]]]:
-    """What can be run here, as functions of an empty folder."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How one crawler is run: its command from an empty folder, and on how many cores."""
+
+    command: Callable[[Path], list[str]]
+    core: int | None = CLIENT_CORE
+
+
+def ours(hosts: tuple[Host, ...], *, workers: int = 1, index: bool = False) -> Callable[[Path], list[str]]:
+    return lambda folder: product.command(replace(product.by_address(hosts, folder / "kept", workers), index=index))
+
+
+def crawlers(hosts: tuple[Host, ...], only: set[str]) -> dict[str, Wish]:
+    """What can be run here, in the order of CRAWLERS."""
     starts = [one.by_address for one in hosts]
-    found: dict[str, Callable[[Path], list[str]]] = {}
+    found: dict[str, Wish] = {}
     if product.is_there():
-        found[OURS] = lambda folder: product.command(product.by_address(hosts, folder / "kept"))
-    if peers.have_scrapy():
-        found[SCRAPY] = lambda _folder: peers.scrapy(starts)
-    if peers.have_wget2():
-        found[WGET2] = lambda folder: peers.wget2(starts, folder / "files")
-        found[WGET2_BARE] = lambda folder: peers.wget2(starts, folder / "files", keep=False)
-    return {name: made for name, made in found.items() if not only or name in only}
+        found[OURS] = Wish(ours(hosts))
+        found[INDEXED] = Wish(ours(hosts, index=True))
+        if len(hosts) > 1:  # a host is asked by one worker at a time
+            found[PAIR] = Wish(ours(hosts, workers=2), core=None)
+    for name, peer in peers.PEERS.items():
+        if peer.is_there():
+            found[name] = Wish(lambda folder, peer=peer: peer.command(starts, folder / "files"))  # type: ignore[misc]  # the loop's own value
+    return {name: wish for name, wish in found.items() if not only or name in only}
 
 
 def trials(server: Server, rounds: int, only: set[str]) -> dict[str, list[Trial]]:
     """Each crawler `rounds` times, in alternation, each time into a fresh folder."""
     seen: dict[str, list[Trial]] = {}
 
-    def trial(name: str, made: Callable[[Path], list[str]]) -> Cost:
+    def trial(name: str, wish: Wish) -> Cost:
         with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
             mark = server.mark()
-            cost = run(made(Path(folder)), cwd=Path(folder))
+            cost = run(wish.command(Path(folder)), core=wish.core, cwd=Path(folder), limit_s=LIMIT_S)
             hits = server.hits(mark)
             seen.setdefault(name, []).append(Trial(cost, pages(hits), len(hits)))
         return cost
 
-    found = crawler_commands(server.hosts, only)
-    alternated(rounds, {name: partial(trial, name, made) for name, made in found.items()})
+    found = crawlers(server.hosts, only)
+    alternated(rounds, {name: partial(trial, name, wish) for name, wish in found.items()})
     return seen
 
 
 def report(title: str, results: dict[str, list[Trial]]) -> str:
-    """Medians; the last column is the peer's CPU per page against ours."""
+    """Medians; the last column but one is the peer's CPU per page against ours."""
     own = median(one.cpu_per_1000 for one in results.get(OURS, []))
     rows = []
-    for name in CRAWLERS:
-        found = results.get(name, [])
+    for name, found in ((name, results[name]) for name in CRAWLERS if name in results):
         cost = median(one.cpu_per_1000 for one in found)
-        range_ = f"{min(one.cpu_per_1000 for one in found):.3g}-{max(one.cpu_per_1000 for one in found):.3g}" if found else "not run"
         rows.append(
             (
                 name,
@@ -79,7 +96,7 @@ def report(title: str, results: dict[str, list[Trial]]) -> str:
                 median(one.pages for one in found),
                 median(one.requests for one in found),
                 cost,
-                range_,
+                f"{min(one.cpu_per_1000 for one in found):.3g}-{max(one.cpu_per_1000 for one in found):.3g}",
                 1000 / cost,
                 median(one.pages / one.cost.wall_s for one in found),
                 median(one.cost.rss_bytes / MIB for one in found),
@@ -96,21 +113,30 @@ def compare(title: str, sites: list[Site], rounds: int, only: set[str]) -> None:
         print(report(title, trials(server, rounds, only)), flush=True)
 
 
+def roll_call() -> None:
+    """Who takes part, in which version and how; who is absent."""
+    for name, peer in peers.PEERS.items():
+        print(f"{name}: {peer.version_said()}, {peer.note}" if peer.is_there() else f"{name}: absent; --install-peers installs what is written in Python")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--corpus", choices=("a", "b", "both"), default="both")
-    parser.add_argument("--only", nargs="*", default=[], choices=CRAWLERS)
-    parser.add_argument("--install-peers", action="store_true", help=f"install Scrapy {peers.SCRAPY_VERSION} into {peers.VENV} first")
+    parser.add_argument("--pages", type=int, default=5000, help="of corpus (b)")
+    parser.add_argument("--only", nargs="*", default=[], choices=tuple(CRAWLERS))
+    parser.add_argument("--install-peers", action="store_true", help=f"install {', '.join(peers.PACKAGES.values())} beside {peers.VENV} first")
     options = parser.parse_args()
     if options.install_peers:
         peers.install()
     if not product.is_there():
         print("periplus crawl is not there yet: peers only")
+    roll_call()
     if options.corpus in ("a", "both"):
         compare("(a) 1,073 real pages of 64 KB, two hosts", corpora.real(), options.rounds, set(options.only))
     if options.corpus in ("b", "both"):
-        compare("(b) 5,000 generated pages of 25 KB with 40 links, one host", corpora.generated(), options.rounds, set(options.only))
+        title = f"(b) {options.pages:,} generated pages of 25 KB with 40 links, one host"
+        compare(title, corpora.generated(pages=options.pages), options.rounds, set(options.only))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ class Crawl:
     workers: int = 1
     max_depth: int | None = None
     max_pages: int | None = None
+    index: bool = True
+    insecure: bool = False  # certificates that nobody vouches for
 
 
 def by_address(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
@@ -52,6 +54,8 @@ def arguments(crawl: Crawl) -> list[str]:
         said += ["--max-depth", str(crawl.max_depth)]
     if crawl.max_pages is not None:
         said += ["--max-pages", str(crawl.max_pages)]
+    said += [] if crawl.index else ["--no-index"]
+    said += ["--insecure"] if crawl.insecure else []
     return said
 
 

@@ -27,6 +27,7 @@ http {{
   sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 300; server_tokens off;
   gzip_static on; gzip_vary on; charset off; absolute_redirect on; port_in_redirect on;
   open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
+  add_header LinkChecker fast;  # by this header a server tells that program that it need not wait
   client_body_temp_path {temp}/body; proxy_temp_path {temp}/proxy; fastcgi_temp_path {temp}/fastcgi;
   uwsgi_temp_path {temp}/uwsgi; scgi_temp_path {temp}/scgi;
   log_format seen '$msec\\t$request_time\\t$host\\t$request\\t$status\\t$body_bytes_sent\\t$sent_http_content_type';
