@@ -48,7 +48,7 @@ def find(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
         connection.execute(f"UPDATE doomed SET stays = 1 WHERE id IN ({stays})")
     else:
         for table in _LINKS:
-            into = f"SELECT l.source, l.target, d.batch FROM {table} l JOIN doomed d ON d.id = l.target WHERE l.source NOT IN {_DOOMED}"
+            into = f"SELECT l.source, l.target, d.batch FROM {table} l CROSS JOIN doomed d ON d.id = l.target WHERE l.source NOT IN {_DOOMED}"
             connection.execute(f"INSERT OR IGNORE INTO inlink {into}")
     _departures(connection)
     _orphans(connection)
@@ -82,12 +82,15 @@ def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
 
 
 def _departures(connection: sqlite3.Connection) -> None:
-    """When each address leaves: not before a page that links to it, else the link would lead to nothing meanwhile."""
+    """When each address leaves: not before a page that links to it, else the link would lead to nothing meanwhile.
+    +: else each of the targets is sought for each of the sources."""
     run = connection.execute
-    run("UPDATE doomed SET leaves = batch")
+    run("CREATE TEMP TABLE departure (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL)")
     for table in _LINKS:
-        last = f"SELECT l.target AS id, max(d.batch) AS batch FROM doomed d CROSS JOIN {table} l ON l.source = d.id WHERE l.target IN {_DOOMED} GROUP BY 1"
-        run(f"UPDATE doomed SET leaves = max(leaves, f.batch) FROM ({last}) f WHERE f.id = doomed.id")
+        last = f"SELECT l.target, max(d.batch) FROM doomed d CROSS JOIN {table} l ON l.source = d.id WHERE +l.target IN {_DOOMED} GROUP BY 1"
+        run(f"INSERT INTO departure {last} ON CONFLICT (id) DO UPDATE SET batch = max(batch, excluded.batch)")
+    run("UPDATE doomed SET leaves = max(batch, coalesce((SELECT f.batch FROM departure f WHERE f.id = doomed.id), 0))")
+    run("DROP TABLE departure")
 
 
 def _orphans(connection: sqlite3.Connection) -> None:
