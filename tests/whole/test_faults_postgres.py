@@ -53,7 +53,7 @@ def place_in(server: Server) -> str:
     return place
 
 
-@pytest.mark.parametrize(("pages", "least"), [(40, 2), pytest.param(600, 30, marks=LONG)], ids=["short", "minutes"])
+@pytest.mark.parametrize(("pages", "least"), [(40, 2), pytest.param(600, 15, marks=LONG)], ids=["short", "minutes"])
 def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, database: Server, pages: int, least: int) -> None:
     """Three workers beside the crawl's own; every 0.4 s one dies at once and another is hired. least: of kills."""
     rng, kills = random.Random(3), 0

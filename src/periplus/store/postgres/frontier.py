@@ -88,12 +88,9 @@ class PostgresCrawlStore:
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         self._merge_if_due(now)
         given = self._given(now)
-
-        def find(connection: Connection) -> list[ReadyHost]:
-            self._bury_fallen(connection, given)  # here, for whoever waits for a dead worker's hosts never comes to lease
-            return hosts.ready(connection, most, horizon_s, given)
-
-        found = self._session.run(find)
+        if self._session.read(lambda connection: hosts.fallen(connection, self.is_alive, given)):
+            self._session.run(lambda connection: self._bury_fallen(connection, given))  # here: who waits for a dead worker's hosts never comes to lease
+        found = self._session.read(lambda connection: hosts.ready(connection, most, horizon_s, given))
         self._shards = {host.host_id: shard_of(host.site) for host in found}
         return found
 
@@ -110,15 +107,16 @@ class PostgresCrawlStore:
         return self._session.run(grab)
 
     def fair_share(self, now: float) -> int:
-        return self._session.run(lambda connection: reading.fair_share(connection, self._given(now)))
+        return self._session.read(lambda connection: reading.fair_share(connection, self._given(now)))
 
     def idle(self, now: float) -> bool:
-        return self._session.run(reading.is_idle)
+        return self._session.read(reading.is_idle)
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
     def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
-        taken = self._session.run(lambda connection: self._take(connection, lease, most, in_hand, self._given(now)))
+        ask = self._session.run if self._budget.max_pages else self._session.read
+        taken = ask(lambda connection: self._take(connection, lease, most, in_hand, self._given(now)))
         if taken.stale:
             self._session.run(lambda connection: tasks.forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
@@ -139,16 +137,16 @@ class PostgresCrawlStore:
         return taken
 
     def robots(self, origin: Origin) -> StoredRobots | None:
-        return self._session.run(lambda connection: reading.robots(connection, origin))
+        return self._session.read(lambda connection: reading.robots(connection, origin))
 
     def families(self, lease: Lease) -> Sequence[FamilyRecord]:
         find = "SELECT record FROM family WHERE shard = %s AND host_id = %s ORDER BY key"
-        rows = self._session.run(lambda connection: connection.execute(find, (shard_of(lease.site), lease.host_id)).fetchall())
+        rows = self._session.read(lambda connection: connection.execute(find, (shard_of(lease.site), lease.host_id)).fetchall())
         return [FamilyRecord(*json.loads(record)) for (record,) in rows]
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
-        yield from self._session.run(lambda connection: reading.texts(connection, site, most))
+        yield from self._session.read(lambda connection: reading.texts(connection, site, most))
 
     # writing ---------------------------------------------------------------------------------------------------------
 
@@ -186,33 +184,31 @@ class PostgresCrawlStore:
         owner = part or max((member.part for member in self._members.values()), default=0)
 
         def merge(connection: Connection) -> int:
-            if inbox.is_empty(connection):
-                return 0
             return inbox.merge(connection, self._collection, lambda moment: Ledger(connection, self._run, owner, moment), self._given(now))
 
-        while self._session.run(merge) >= AT_ONCE:
+        while not self._session.read(inbox.is_empty) and self._session.run(merge) >= AT_ONCE:
             pass
         self._merged_at = time.monotonic()
 
     # reading ---------------------------------------------------------------------------------------------------------
 
     def counts(self) -> RunCounts:
-        return self._session.run(lambda connection: reading.counts(connection, self._run))
+        return self._session.read(lambda connection: reading.counts(connection, self._run))
 
     def is_running(self) -> bool:
         """Whether nobody has ended the run."""
         find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
-        return self._session.run(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
+        return self._session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
 
     def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
-        return self._session.run(lambda connection: reading.standing(connection, url))
+        return self._session.read(lambda connection: reading.standing(connection, url))
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
         find = "SELECT text, layer, in_sitemap FROM url WHERE reason = ANY(%s)"
         names = [reason.value for reason in reasons]
-        for text, layer, in_sitemap in self._session.run(lambda connection: connection.execute(find, (names,)).fetchall()):
+        for text, layer, in_sitemap in self._session.read(lambda connection: connection.execute(find, (names,)).fetchall()):
             yield Url(text), layer, bool(in_sitemap)
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
@@ -222,7 +218,7 @@ class PostgresCrawlStore:
             " WHERE pending > 0 ORDER BY pending DESC LIMIT %(most)s"
         )
         values = {"most": most, "now": self._given(now)}
-        rows = self._session.run(lambda connection: connection.execute(find, values).fetchall())
+        rows = self._session.read(lambda connection: connection.execute(find, values).fetchall())
         return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, leased) for key, pending, fetched, wait, why, leased in rows]
 
     def close(self) -> None:

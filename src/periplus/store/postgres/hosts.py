@@ -151,11 +151,14 @@ def holdings(connection: Connection, worker: str) -> dict[int, Holding]:
 
 def lock(connection: Connection, hosts: Iterable[tuple[int, int]]) -> None:
     """Locks hosts, by (shard, id), in the one order."""
+    wanted = sorted(hosts)
+    if not wanted:
+        return
     find = (
         "SELECT 1 FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id) JOIN host h ON h.shard = k.shard AND h.id = k.id"
         " ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h"
     )
-    connection.execute(find, columns_of(sorted(hosts), 2))
+    connection.execute(find, columns_of(wanted, 2))
 
 
 def change(connection: Connection, changes: Sequence[Change], now: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from periplus.store.rows import PackedBody, packed
 from periplus.store.segments import Place, SegmentWriter, shelf_of
 
 log = logging.getLogger(__name__)
+LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which it is asked for its dictionary
 SHELF_PATIENCE_S = 60.0  # for object storage that refuses now and then; after it the batch is given up, and fetched again
 
 
@@ -44,6 +46,7 @@ class Packer:
         self._codec = BodyCodec()
         self._dictionaries: dict[SiteKey, int] = {}
         self._try_at: dict[SiteKey, int] = {}  # pages at which to try again to learn a dictionary, for sites that gave none
+        self._packed: Counter[SiteKey] = Counter()  # pages of each site: now and then it is asked whether it has a dictionary by now
         self._shelf, self._note = segments if keeping.keep_bodies else "", note
         self._writer = SegmentWriter(shelf_of(segments), f"run{note.run_id}-{uuid.uuid4().hex}", note) if self._shelf else None
 
@@ -51,7 +54,7 @@ class Packer:
         """Raises StoreError when segments cannot be written: then nothing of the batch may be stored."""
         if self._writer is not None:
             return self._shelve(batch, self._writer)
-        learned = {site: self._learn(site) for site in {completion.lease.site for completion in batch.completions}}
+        learned = {site: self._learn(site) for site in self._sites_to_learn(batch)}
         bodies = [packed(completion, self._keeping, self._codec, self._dictionaries.get(completion.lease.site)) for completion in batch.completions]
         return Parcels(batch, bodies, [None] * len(bodies), {site: data for site, data in learned.items() if data})
 
@@ -70,23 +73,33 @@ class Packer:
         bodies = [packed(one, rest, self._codec, None) or _empty(one, place) for one, place in zip(batch.completions, places, strict=True)]
         return Parcels(batch, bodies, places, {})
 
+    def _sites_to_learn(self, batch: Batch) -> list[SiteKey]:
+        """Those that have had so many pages since they were last looked at that there may be a dictionary, somebody else's or ours."""
+        if not self._keeping.keep_bodies:
+            return []
+        for completion in batch.completions:
+            if completion.document is not None and completion.lease.site not in self._dictionaries:
+                self._packed[completion.lease.site] += 1
+        due = [site for site, pages in self._packed.items() if pages >= LOOK_AFTER]
+        for site in due:
+            del self._packed[site]
+        return due
+
     def _learn(self, site: SiteKey) -> bytes:
         """A dictionary for a site that has enough pages and none yet, trained outside of any transaction; else empty."""
-        if site in self._dictionaries or not self._keeping.keep_bodies:
-            return b""
-        found = self._session.run(lambda connection: _site(connection, site))
+        found = self._session.read(lambda connection: _site(connection, site))
         if found is None or found[0] is not None or found[1] < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             if found is not None and found[0] is not None:  # somebody was first
                 self._use(site, found[0])
             return b""
         self._try_at[site] = found[1] * 2  # in case this fails: of a site of errors or tiny pages there is nothing to learn
-        rows = self._session.run(lambda connection: _samples(connection, site))
+        rows = self._session.read(lambda connection: _samples(connection, site))
         return train([self._codec.unpack(data, None) for (data,) in rows])
 
     def _use(self, site: SiteKey, dictionary_id: int) -> None:
         if not self._codec.knows(dictionary_id):
             find = "SELECT data FROM dictionary WHERE shard = %s AND id = %s"
-            row = self._session.run(lambda connection: connection.execute(find, (shard_of(site), dictionary_id)).fetchone())
+            row = self._session.read(lambda connection: connection.execute(find, (shard_of(site), dictionary_id)).fetchone())
             assert row is not None
             self._codec.add(dictionary_id, row[0])
         self._dictionaries[site] = dictionary_id

@@ -71,6 +71,8 @@ class PageWriter:
     def _bodies(self, arrivals: Sequence[Arrival]) -> dict[int, int]:
         """The row that holds each URL's bytes and text: an earlier one where it holds exactly the same."""
         found = self._same_bodies([one for one in arrivals if one.place is None])
+        if len(found) == len(arrivals):
+            return found
         fresh = [one for one in arrivals if one.completion.task.url_id not in found]
         ids = self._connection.execute("SELECT nextval(pg_get_serial_sequence('body', 'id')) FROM generate_series(1, %s)", (len(fresh),)).fetchall()
         rows, xml = [], []

@@ -37,12 +37,20 @@ class Session:
 
         Raises StoreError when the server stays away, or for what only a person can mend.
         """
+
+        def whole(connection: Connection) -> T:
+            with connection.transaction():
+                return action(connection)
+
+        return self.read(whole)
+
+    def read(self, action: Callable[[Connection], T]) -> T:
+        """The same without a transaction, for what only asks: one way to the server and back instead of three."""
         for pause_s in pauses(self._patience_s):
             try:
                 if self._connection.closed:
                     self._connection = connect(self.address, patience_s=0)
-                with self._connection.transaction():
-                    return action(self._connection)
+                return action(self._connection)
             except (psycopg.Error, StoreError) as error:
                 if not self._is_passing(error) or pause_s is None:
                     raise _sentence(error) from error

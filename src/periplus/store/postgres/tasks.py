@@ -15,7 +15,7 @@ from periplus.store.postgres.schema import LOCK_BUDGET, shard_of
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
 
 Stale = Sequence[tuple[int, int]]
-_SPARE = 64  # entries read beyond those asked for: some may be stale, or not yet due
+_SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
 
 _FIND = f"""
 WITH t AS (SELECT {NOW} AS now),
@@ -45,7 +45,7 @@ class Taken(NamedTuple):
 def take(connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None) -> Taken:
     """See `model.crawl_store.CrawlStore.take`."""
     shard = shard_of(lease.site)
-    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "most": most + len(in_hand) + _SPARE, "now": now}
+    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "most": 2 * most + len(in_hand) + _SPARE, "now": now}
     rows = connection.execute(_FIND, values).fetchall()
     if not rows or rows[0][1] is None:  # the lease is lost, or its list is empty
         return Taken((), None)
