@@ -48,8 +48,8 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
     },
     "Run": {
         "move": ("periplus.cli.move", "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there."),
-    "segments": ("periplus.cli.segments", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
-    "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
+        "segments": ("periplus.cli.segments", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
+        "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
         "notices": ("periplus.cli.notices", "Be told by mail, webhook or feed what changed: dead links, vanished pages, new sites."),
