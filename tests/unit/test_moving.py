@@ -11,9 +11,8 @@ from click.testing import CliRunner
 from periplus.api import moving, moving_in
 from periplus.api.moving import move
 from periplus.cli.main import main
-from periplus.document.understand import understand
 from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.model.visit import Fetched, Headers
+from periplus.model.visit import Headers
 from periplus.settings import Settings
 from periplus.store.bodies import BodyCodec, train
 from periplus.store.heads import pack_head
@@ -60,84 +59,95 @@ def rich(folder, seed):
     """A collection with something in every table, also what tests of other parts seldom make: history, dictionaries, shared bodies, aliases."""
     rng = random.Random(seed)
     schema.create(folder)
-    run_id = runs.begin_run(folder, "crawl", [canonical("https://s0.org/")], Settings(), 5.0)
-    contents = [b"<p>page %d of a site</p>" % number * 60 for number in range(240)]
-    dictionary = train(contents)
-    codec = BodyCodec()
-    codec.add(1, dictionary)
+    assert runs.begin_run(folder, "crawl", [canonical("https://s0.org/")], Settings(), 5.0) == 1
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection, connection:
-        many, run = connection.executemany, connection.execute
-        many("INSERT INTO site VALUES (?, ?, 0, ?)", [(n, f"s{n}.org", 1 if n == 1 else None) for n in range(1, 6)])
-        run("INSERT INTO dictionary VALUES (1, ?)", (dictionary,))
-        many("INSERT INTO host (id, key, site_id, epoch, lease_by, next_at, fetched) VALUES (?, ?, ?, ?, ?, ?, ?)",
-             [(n, f"{'www.' * (n % 2)}s{(n + 1) // 2}.org:443", (n + 1) // 2, n, "dead" if n == 3 else None, n / 7, n) for n in range(1, 11)])  # fmt: skip
-        run("UPDATE site SET fetched = (SELECT sum(fetched) FROM host WHERE site_id = site.id)")
-        urls = [canonical(f"https://{'www.' * (host % 2)}s{(host + 1) // 2}.org/{n}") for n in range(60) for host in [rng.randrange(1, 11)]]
-        hosts = {url: next(n for n in range(1, 11) if url.startswith(f"https://{'www.' * (n % 2)}s{(n + 1) // 2}.org/")) for url in urls}
-        ids = [url_id(url) for url in urls]
-        many("INSERT INTO url VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             [(url_id(url), url, hosts[url], rng.choice(("ok", "waiting", "not-found")), rng.choice((None, 0, 3)), "", 200, n % 2, n / 3, None)
-              for n, url in enumerate(urls)])  # fmt: skip
-        bodies = [(n, rng.randbytes(16), n % 2 or None, contents[n], n % 3 == 0) for n in range(1, 12)]
-        many("INSERT INTO body VALUES (?, ?, ?, ?, ?, ?, ?)",
-             [(n, md5, which, len(body), codec.pack(body, which) if n != 7 else b"", None if bare else b"text\0", None if bare else b"\xff")
-              for n, md5, which, body, bare in bodies])  # fmt: skip
-        many("INSERT INTO xml VALUES (?, 'text/xml', ?)", [(n, rng.randbytes(200)) for n in (2, 5)])
-        blank = {
-            "took_s": 0.5,
-            "fetched": 1.0,
-            "last_modified": 0,
-            "expires": 0,
-            "size": 1,
-            "wire_bytes": 1,
-            "text_chars": 2,
-            "h1s": 0,
-            "images_without_alt": 0,
-        }
-        names = [row[1] for row in run("PRAGMA table_info(page)")]
-        digests = {"body_md5": b"a" * 16, "text_md5": b"b" * 16, "folded_md5": b"c" * 16, "parts": b"\0\1"}
-        for n, number in enumerate(ids[:40]):
-            values = dict.fromkeys(names, "") | blank | digests | {"url_id": number, "body_id": 1 + n % 9, "title": "a\0b" if n == 3 else f"title {n} ž"}
-            run(f"INSERT INTO page VALUES ({', '.join('?' * len(names))})", [values[name] for name in names])
-        kept = (number for number in ids[:10])
-        fields = [row[1] for row in run("PRAGMA table_info(page_history)")]
-        for number in kept:
-            values = dict.fromkeys(fields, "x") | {
-                "url_id": number,
-                "run_id": 1,
-                "size": 3,
-                "text_chars": 4,
-                "body_md5": b"m" * 16,
-                "text_md5": b"n" * 16,
-                "body_id": 10,
-            }
-            run(f"INSERT INTO page_history VALUES ({', '.join('?' * len(fields))})", [values[name] for name in fields])
-        pairs = {(rng.choice(ids), rng.choice(ids)) for _ in range(200)}
-        many("INSERT INTO link VALUES (?, ?, 'a', 'nav', ?, 'words', '', 2, 1.5, 2.25)", [(*pair, n % 2) for n, pair in enumerate(pairs)])
-        many("INSERT INTO link_history VALUES (?, ?, 'a', 'nav', 0, 1, 'words', 2, 1.5, 2.25)", list(pairs)[:30])
-        many("INSERT INTO bad_link VALUES (?, 'tel:1', 'a', 'nav', 'call', 'tel')", [(number,) for number in ids[:5] * 2])
-        many("INSERT INTO url_history VALUES (?, 1, 'ok', '', 200, NULL)", [(number,) for number in ids[:5]])
-        many("INSERT INTO freshness VALUES (?, 1.5, 86400, NULL)", [(number,) for number in ids[:9]])
-        many("INSERT INTO start VALUES (?, 2)", [(number,) for number in ids[:3]])
-        many("INSERT INTO alias VALUES (?, ?, 'rule', 1, 'waiting', '', '', 2)", [(one, other) for one, other in zip(ids[50:55], ids[:5], strict=True)])
-        many(
-            "INSERT INTO queue (host_id, layer, seq, url_id, text) VALUES (?, 1, ?, ?, ?)",
-            [(1 + n % 10, n, number, f"t{n}") for n, number in enumerate(ids[40:50])],
-        )
-        run("UPDATE meta SET value = '77' WHERE name = 'seq'")
-        many("INSERT INTO robots VALUES (?, 200, '', ?, 1, 2)", [(f"https://s{n}.org:443", b"User-agent: *\xff") for n in range(1, 5)])
-        many("INSERT INTO family VALUES (?, 'key', '[1]')", [(n,) for n in range(1, 5)])
-        head = pack_head(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
-        many("INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head) VALUES"
-             " (1, ?, ?, 'page', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', ?)",
-             [(number, None, head) for number in ids[:40]] + [(0, "https://s1.org/robots.txt", None)])  # fmt: skip
-        run("INSERT INTO look VALUES (3, 'text/html', 't', 'h', 'x', '')")
-        run("INSERT INTO issue VALUES (1, 'code', ?, ?)", (ids[0], ids[1]))
-        run("INSERT INTO run_count VALUES (1, 'new', 40)")
-        many("INSERT INTO tally VALUES (?, ?)", [("known", 60), ("reason:ok", 20)])
-        run("INSERT INTO meta VALUES ('check_since', '3.5')")
-    assert run_id == 1 and understand(urls[0], Fetched(200, Headers(), contents[0]))
+        urls = met(connection, rng)
+        kept(connection, rng)
+        read(connection, urls)
+        linked(connection, rng, urls)
+        planned(connection, urls)
     return folder
+
+
+def name_of(host):
+    return f"{'www.' * (host % 2)}s{(host + 1) // 2}.org"
+
+
+def met(connection, rng):
+    """Sites, hosts and URLs; returns the ids of the URLs."""
+    many = connection.executemany
+    many("INSERT INTO site VALUES (?, ?, 0, ?)", [(n, f"s{n}.org", 1 if n == 1 else None) for n in range(1, 6)])
+    hosts = [(n, f"{name_of(n)}:443", (n + 1) // 2, n, "dead" if n == 3 else None, n / 7, n) for n in range(1, 11)]
+    many("INSERT INTO host (id, key, site_id, epoch, lease_by, next_at, fetched) VALUES (?, ?, ?, ?, ?, ?, ?)", hosts)
+    connection.execute("UPDATE site SET fetched = (SELECT sum(fetched) FROM host WHERE site_id = site.id)")
+    found = [(canonical(f"https://{name_of(host)}/{n}"), host) for n in range(60) for host in [rng.randrange(1, 11)]]
+    reasons, layers = ("ok", "waiting", "not-found"), (None, 0, 3)
+    rows = [(url_id(url), url, host, rng.choice(reasons), rng.choice(layers), "", 200, n % 2, n / 3, None) for n, (url, host) in enumerate(found)]
+    many("INSERT INTO url VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    return [row[0] for row in rows]
+
+
+def kept(connection, rng):
+    """Bodies: with a dictionary or without, one without bytes, some without text; XML of two."""
+    contents = [b"<p>page %d of a site</p>" % number * 60 for number in range(240)]
+    codec, dictionary = BodyCodec(), train(contents)
+    codec.add(1, dictionary)
+    connection.execute("INSERT INTO dictionary VALUES (1, ?)", (dictionary,))
+    for n in range(1, 12):
+        which, texts = n % 2 or None, (None, None) if n % 3 == 0 else (b"text\0", b"\xff")
+        data = codec.pack(contents[n], which) if n != 7 else b""
+        connection.execute("INSERT INTO body VALUES (?, ?, ?, ?, ?, ?, ?)", (n, rng.randbytes(16), which, len(contents[n]), data, *texts))
+    connection.executemany("INSERT INTO xml VALUES (?, 'text/xml', ?)", [(n, rng.randbytes(200)) for n in (2, 5)])
+
+
+def entered(connection, table, values):
+    """A row of a wide table; columns that are not named are empty texts."""
+    row = dict.fromkeys((column[1] for column in connection.execute(f"PRAGMA table_info({table})")), "") | values
+    connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", list(row.values()))
+
+
+def read(connection, urls):
+    """Pages, what they were before, and the visits that brought them."""
+    numbers = dict.fromkeys(("took_s", "fetched"), 0.5) | dict.fromkeys(
+        ("last_modified", "expires", "size", "wire_bytes", "text_chars", "h1s", "images_without_alt"), 1
+    )
+    digests = {"body_md5": b"a" * 16, "text_md5": b"b" * 16, "folded_md5": b"c" * 16, "parts": b"\0\1"}
+    for n, number in enumerate(urls[:40]):
+        title = "a\0b" if n == 3 else f"title {n} ž"
+        entered(connection, "page", numbers | digests | {"url_id": number, "body_id": 1 + n % 9, "title": title})
+    before = {"run_id": 1, "size": 3, "text_chars": 4, "body_md5": b"m" * 16, "text_md5": b"n" * 16, "body_id": 10}
+    for number in urls[:10]:
+        entered(connection, "page_history", before | {"url_id": number})
+    head = pack_head(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
+    visits = [(number, None, head) for number in urls[:40]] + [(0, "https://s1.org/robots.txt", None)]
+    insert = "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
+    connection.executemany(f"{insert} VALUES (1, ?, ?, 'page', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', ?)", visits)
+    connection.execute("INSERT INTO look VALUES (3, 'text/html', 't', 'h', 'x', '')")
+
+
+def linked(connection, rng, urls):
+    many, pairs = connection.executemany, list({(rng.choice(urls), rng.choice(urls)) for _ in range(200)})
+    many("INSERT INTO link VALUES (?, ?, 'a', 'nav', ?, 'words', '', 2, 1.5, 2.25)", [(*pair, n % 2) for n, pair in enumerate(pairs)])
+    many("INSERT INTO link_history VALUES (?, ?, 'a', 'nav', 0, 1, 'words', 2, 1.5, 2.25)", pairs[:30])
+    many("INSERT INTO bad_link VALUES (?, 'tel:1', 'a', 'nav', 'call', 'tel')", [(number,) for number in urls[:5] * 2])
+    many("INSERT INTO alias VALUES (?, ?, 'rule', 1, 'waiting', '', '', 2)", list(zip(urls[50:55], urls[:5], strict=True)))
+    connection.execute("INSERT INTO issue VALUES (1, 'code', ?, ?)", urls[:2])
+
+
+def planned(connection, urls):
+    """To-do lists, what hosts said and what was learned of them, sums."""
+    many = connection.executemany
+    entries = [(1 + n % 10, n, number, f"t{n}") for n, number in enumerate(urls[40:50])]
+    many("INSERT INTO queue (host_id, layer, seq, url_id, text) VALUES (?, 1, ?, ?, ?)", entries)
+    connection.execute("UPDATE meta SET value = '77' WHERE name = 'seq'")
+    connection.execute("INSERT INTO meta VALUES ('check_since', '3.5')")
+    many("INSERT INTO url_history VALUES (?, 1, 'ok', '', 200, NULL)", [(number,) for number in urls[:5]])
+    many("INSERT INTO freshness VALUES (?, 1.5, 86400, NULL)", [(number,) for number in urls[:9]])
+    many("INSERT INTO start VALUES (?, 2)", [(number,) for number in urls[:3]])
+    many("INSERT INTO robots VALUES (?, 200, '', ?, 1, 2)", [(f"https://s{n}.org:443", b"User-agent: *\xff") for n in range(1, 5)])
+    many("INSERT INTO family VALUES (?, 'key', '[1]')", [(n,) for n in range(1, 5)])
+    connection.execute("INSERT INTO run_count VALUES (1, 'new', 40)")
+    many("INSERT INTO tally VALUES (?, ?)", [("known", 60), ("reason:ok", 20)])
 
 
 @pytest.mark.parametrize("has_segments", [False, True], ids=["rows", "segments"])

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,19 @@ def test_a_damaged_record_is_no_page(tmp_path):
             reader.body(strange)
     with pytest.raises(StoreError, match="No such file"):
         reader.body(Place("none.warc.gz", 0, 9))
+
+
+def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, monkeypatch):
+    class Away(Exception):
+        """As botocore has it: no OSError."""
+
+    monkeypatch.setitem(sys.modules, "botocore.exceptions", types.SimpleNamespace(BotoCoreError=Away))
+    shelf = shelf_of(f"memory://{tmp_path.name}-away")
+    monkeypatch.setattr(shelf._system, "pipe_file", lambda path, data: (_ for _ in ()).throw(Away("could not connect")))
+    writer = SegmentWriter(shelf, "w", NOTE)
+    writer.append(exchange(1, b"a"))
+    with pytest.raises(StoreError, match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage away"):
+        writer.flush()
 
 
 def test_an_unknown_storage_is_said():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
@@ -13,7 +14,7 @@ from periplus.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-HELP = "Is the disk full, or the place not to be written to?"
+HELP = "Is the disk full, the storage away, or the place not to be written to?"
 
 
 class Shelf(Protocol):
@@ -162,10 +163,28 @@ def _write_all(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
+# What packages of storages raise beside OSError, for a network or a service that is away.
+_FOREIGN = (
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+    ("aiohttp", "ClientError"),
+    ("azure.core.exceptions", "AzureError"),
+    ("google.auth.exceptions", "GoogleAuthError"),
+)
+
+
+def _errors() -> tuple[type[BaseException], ...]:
+    """Of those that are loaded: who never met a storage's package meets none of its errors."""
+    found = (getattr(sys.modules[module], name, None) for module, name in _FOREIGN if module in sys.modules)
+    return (OSError, *(error for error in found if isinstance(error, type)))
+
+
 @contextlib.contextmanager
 def _translated(place: Path | str) -> Iterator[None]:
-    """What storages raise is an OSError, also that of fsspec's."""
     try:
         yield
-    except OSError as error:
-        raise StoreError(f"{place} cannot be read or written: {error.strerror or error}. {HELP}") from error
+    except StoreError:
+        raise
+    except _errors() as error:
+        said = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        raise StoreError(f"{place} cannot be read or written: {said}. {HELP}") from error
