@@ -112,7 +112,7 @@ def command(dataset, results, on, *more):
     return [sys.executable, "-m", "periplus.cli", "analyse", str(dataset), "web-ranks", "-r", str(results), "--engine", "spark", "--on", on, *more]
 
 
-def until(is_so, process, limit_s=180):
+def until(is_so, process, limit_s=400):
     end = time.monotonic() + limit_s
     while not is_so():
         assert process.poll() is None, process.stderr.read()
@@ -123,7 +123,7 @@ def until(is_so, process, limit_s=180):
 def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_successor(tmp_path):
     dataset, results = graph_dataset(tmp_path / "web", 500, 4), tmp_path / "results"
     driver = subprocess.Popen(command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until(lambda: list(results.glob("web_ranks-*/.scratch/round-1")), driver)
+    until(lambda: list(results.glob("web_ranks-*/.scratch/round-*")), driver)
     driver.kill()
     driver.communicate()
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/manifest.json")}
@@ -138,7 +138,7 @@ def test_a_killed_executor_changes_no_result(tmp_path):
     dataset, results = graph_dataset(tmp_path / "web", 2_000, 5), tmp_path / "results"
     with cluster(tmp_path / "cluster") as made:
         driver = subprocess.Popen(command(dataset, results, made.url, "--tolerance", "1e-6"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        until(lambda: list(results.glob("web_ranks-*/.scratch/round-2")), driver)
+        until(lambda: any(int(path.name.partition("-")[2]) >= 2 for path in results.glob("web_ranks-*/.scratch/round-*")), driver)
         assert made.family(made.workers[0])
         made.kill(made.workers[0])
         said, errors = driver.communicate(timeout=400)

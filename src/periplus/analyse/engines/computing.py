@@ -15,9 +15,10 @@ from periplus.model.dataset import Manifest
 
 Watch = Callable[[str, int, int], None]  # (stage's sentence, stages done, stages in all)
 
-# Bytes that the largest stage holds, measured at 1 M URLs, 10 M links: see benchmarks/engines.py
-WHOLE_LINK_BYTES, WHOLE_URL_BYTES = 96, 200
-STREAM_URL_BYTES, STREAM_BYTES = 130, 400 << 20
+# Bytes that the largest stage holds, by benchmarks/engines.py at 1 M URLs and 9.9 M links: in memory 642 MiB, with links on disk 443 MiB
+WHOLE_LINK_BYTES, WHOLE_URL_BYTES = 60, 130
+STREAM_URL_BYTES = 130
+PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ def _compute(task: Task, digest: str, name: str, engine: Engine) -> None:
 def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> Choice:
     """The least engine that the dataset fits: in memory, else links from disk, else the cluster. memory_bytes: that may be used."""
     urls, links = manifest.rows("urls"), manifest.rows("links")
-    whole = WHOLE_URL_BYTES * urls + WHOLE_LINK_BYTES * links
-    stream = STREAM_URL_BYTES * urls + STREAM_BYTES
+    whole = PROGRAM_BYTES + WHOLE_URL_BYTES * urls + WHOLE_LINK_BYTES * links
+    stream = PROGRAM_BYTES + STREAM_URL_BYTES * urls
     holds = f"{urls:,} URLs and {links:,} links"
     if whole <= memory_bytes:
         return Choice("numpy", f"{holds} take some {_size(whole)} of the {_size(memory_bytes)} that may be used")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from periplus.analyse.engines.alike import cascades, duplicates, near, outlines, sketches, templates
 from periplus.analyse.engines.dealing import Tally, distinct_of
@@ -80,6 +81,35 @@ def _placed_edges(task: Task, nodes: _Nodes, *, inside: bool) -> Iterator[tuple[
         yield (source[kept], target[kept]) if inside else (source, target)
 
 
+class _Links(NamedTuple):
+    """Links by source: their targets in a file, as small numbers, which no round has to decode again."""
+
+    offsets: Ints
+    targets: Ints | NDArray[np.int32]
+
+
+def _links_by_source(task: Task, nodes: _Nodes, *, inside: bool) -> _Links:
+    path, kind = task.scratch / "targets", np.int32 if len(nodes.pages) < 2**31 else np.int64
+    counts = np.zeros(len(nodes.pages) + 1, np.int64)
+    with path.open("wb") as file:
+        for source, target in _placed_edges(task, nodes, inside=inside):
+            np.add.at(counts, source + 1, 1)
+            file.write(target.astype(kind).tobytes())
+    offsets = np.cumsum(counts)
+    return _Links(offsets, np.memmap(path, kind, "r") if offsets[-1] else np.zeros(0, np.int64))
+
+
+def _runs(links: _Links) -> Iterator[slice]:
+    """Pages with LINKS_AT_ONCE links together, or those of one page, in order."""
+    count = len(links.offsets) - 1
+    begin = 0
+    while begin < count:
+        after = int(np.searchsorted(links.offsets, links.offsets[begin] + LINKS_AT_ONCE, "right")) - 1
+        after = max(after, begin + 1)
+        yield slice(begin, after)
+        begin = after
+
+
 def ranks(task: Task) -> None:
     _ranks(task, by_site=True)
 
@@ -92,9 +122,8 @@ def _ranks(task: Task, *, by_site: bool) -> None:
     """As analyse.pagerank, all groups at once: 60 bytes a page."""
     nodes, order = _nodes(task, by_site=by_site), task.order
     count = len(nodes.pages)
-    links_out = np.zeros(count, np.int64)
-    for source, _ in _placed_edges(task, nodes, inside=by_site):
-        np.add.at(links_out, source, 1)
+    links = _links_by_source(task, nodes, inside=by_site)
+    links_out = np.diff(links.offsets)
     sinks = np.flatnonzero(links_out == 0)
     share = np.divide(order.damping, links_out, out=np.zeros(count), where=links_out > 0)
     size = np.maximum(np.bincount(nodes.group, minlength=nodes.groups), 1)
@@ -104,8 +133,9 @@ def _ranks(task: Task, *, by_site: bool) -> None:
         lost = order.damping * np.bincount(nodes.group[sinks], scores[sinks], nodes.groups) / size
         found = (1 - order.damping + lost)[nodes.group]
         flow = scores * share
-        for source, target in _placed_edges(task, nodes, inside=by_site):
-            np.add.at(found, target, flow[source])
+        for pages in _runs(links):
+            own = slice(links.offsets[pages.start], links.offsets[pages.stop])
+            np.add.at(found, links.targets[own], np.repeat(flow[pages], links_out[pages]))
         change = np.bincount(nodes.group, np.abs(found - scores), nodes.groups) / size
         scores, residual, done = found, float(change.max(initial=0.0)), done + 1
     if residual > order.tolerance:
@@ -114,31 +144,13 @@ def _ranks(task: Task, *, by_site: bool) -> None:
     task.write("ranks", {"url": nodes.pages, "rank": scores})
 
 
-class _Links(NamedTuple):
-    """The links within sites by source: targets in a file."""
-
-    offsets: Ints
-    targets: Ints
-
-
-def _links_by_source(task: Task, nodes: _Nodes) -> _Links:
-    path = task.scratch / "targets"
-    counts = np.zeros(len(nodes.pages) + 1, np.int64)
-    with path.open("wb") as file:
-        for source, target in _placed_edges(task, nodes, inside=True):
-            np.add.at(counts, source + 1, 1)
-            file.write(target.tobytes())
-    offsets = np.cumsum(counts)
-    return _Links(offsets, np.memmap(path, np.int64, "r") if offsets[-1] else np.zeros(0, np.int64))
-
-
 def site_map(task: Task) -> None:
     """The maps of all sites at once, layer by layer: 70 bytes a page."""
     nodes = _nodes(task, by_site=True)
     rank = reals(task.folders["ranks"], "ranks", "rank")
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
     by_precedence = _by_precedence(rank, nodes.group)
-    layer, parent, layers = _layers(_links_by_source(task, nodes), home, by_precedence)
+    layer, parent, layers = _layers(_links_by_source(task, nodes, inside=True), home, by_precedence)
     place, below = depth_first_places(parent, layers, by_precedence)
     reached = np.flatnonzero(layer >= 0)
     above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
@@ -190,7 +202,7 @@ def _links_out(links: _Links, pages: Ints) -> tuple[Ints, Ints]:
     starts = links.offsets[pages]
     counts = links.offsets[pages + 1] - starts
     positions = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return np.repeat(pages, counts), np.asarray(links.targets[positions])
+    return np.repeat(pages, counts), links.targets[positions].astype(np.int64)
 
 
 def broken(task: Task) -> None:
