@@ -47,16 +47,19 @@ class StoredCollection(Collection):
         return [name for name, wrong in checks.items() if wrong]
 
 
+def crawling_order(address: str, server: Server, *starts: str, **values: object) -> CrawlOrder:
+    """starts: hosts; values: settings."""
+    return CrawlOrder(Path(), tuple(canonical(server.url(start)) for start in starts), settings_for(server, **values), store=address)
+
+
 def crawled_into(
     address: str, server: Server, *starts: str, stop: Callable[[object], bool] = lambda progress: False, **values: object
 ) -> tuple[StoredCollection, CrawlEnd]:
-    """Crawls in this process, as `voyage.crawled`. starts: hosts."""
-    urls = tuple(canonical(server.url(start)) for start in starts)
+    """Crawls in this process, as `voyage.crawled`."""
     deadline = time.monotonic() + PATIENCE_S
 
     def watch(progress: object) -> bool:
         assert time.monotonic() < deadline, f"the crawl does not end: {progress}"
         return stop(progress)
 
-    end = crawl(CrawlOrder(Path(), urls, settings_for(server, **values), store=address), watch)
-    return StoredCollection(address), end
+    return StoredCollection(address), crawl(crawling_order(address, server, *starts, **values), watch)

@@ -2,23 +2,194 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
-from postgres_voyage import crawled_into
-from voyage import crawled
+from postgres_voyage import StoredCollection, crawled_into, crawling_order
+from voyage import PATIENCE_S, Collection, crawled
 
+from periplus.api.crawling import crawl
+from periplus.api.homes import home_of
+from periplus.api.joining import join, run_in_progress, settings_of_run
+from periplus.api.refreshing import refresh, refresh_order
+from periplus.errors import StoreError, UsageError
+from periplus.model.visit import Reason
+from periplus.store.postgres.address import address_of
 from testweb import Web, linked_sites, serve
+from testweb.recipes import web_of
+
+LIMITS = {"first_byte_timeout_s": 0.6, "total_timeout_s": 1.0, "retry_wait_s": 0.02, "delay_s": 0.0}
 
 
-@pytest.fixture(scope="module")
-def web():
+def visits(collection: Collection) -> list[tuple]:
+    return sorted((url, purpose, outcome, status) for url, purpose, outcome, status, _ in collection.visits())
+
+
+@pytest.mark.parametrize("recipe", ["linked seed=5 sites=4 pages=12 links_between=20 links_per_page=8", "faults", "identity", "mixed"])
+def test_a_crawl_in_a_database_finds_what_one_in_a_folder_finds(recipe: str, tmp_path, address) -> None:
+    web = web_of(recipe)
+    with serve(web) as server:
+        starts = tuple(web.sites)
+        folder, end = crawled(tmp_path / "c", server, *starts, **LIMITS)
+        stored, other = crawled_into(address.text, server, *starts, **LIMITS)
+        assert (end.state, end.note, end.counts.by_reason) == (other.state, other.note, other.counts.by_reason)
+        assert stored.tables == folder.tables
+        assert recipe == "faults" or visits(stored) == visits(folder), "some faults are over after the first time"
+        asked = "SELECT u.text, a.rule, a.learned, a.was FROM alias a JOIN url u ON u.id = a.url_id"
+        assert set(stored.ask(asked)) == set(folder.ask(asked))
+        assert stored.sane() == []
+
+
+def linked() -> Web:
     return linked_sites(seed=5, sites=4, pages=12, links_between=20, links_per_page=8)
 
 
-def test_a_crawl_in_a_database_finds_what_one_in_a_folder_finds(web: Web, tmp_path, address) -> None:
+def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, address) -> None:
+    place, web = tmp_path / "segments", linked()
     with serve(web) as server:
-        starts = tuple(web.sites)
-        folder, end = crawled(tmp_path / "c", server, *starts)
-        stored, other = crawled_into(address.text, server, *starts)
-        assert (end.state, end.counts) == (other.state, other.counts)
-        assert stored.tables == folder.tables
+        stored, end = crawled_into(f"{address.text}&segments={place}", server, *web.sites)
+        assert end.state == "done"
+        assert stored.ask("SELECT count(*) FROM body WHERE segment IS NULL OR length(data) > 0") == [(0,)]
+        assert sum(path.stat().st_size for path in place.glob("*.warc.gz")) >= stored.ask("SELECT sum(length) FROM body")[0][0]
+        with pytest.raises(UsageError, match="leave segments= out"):
+            home_of(f"{address.text}&segments={tmp_path / 'elsewhere'}").prepare("", 0.0)
+
+
+def test_a_stopped_crawl_goes_on_and_asks_for_nothing_again(address) -> None:
+    web = linked()
+    with serve(web) as server:
+        _, first = crawled_into(address.text, server, *web.sites, stop=lambda progress: progress.counts.fetched >= 12, sitemaps=False)
+        assert first.state == "stopped"
+        stored, second = crawled_into(address.text, server, *web.sites, sitemaps=False)
+        assert (second.state, second.went_on) == ("done", True)
+        pages = [(entry.host, entry.target) for entry in server.log if entry.target != "/robots.txt"]
+        assert len(pages) == len(set(pages)) == 48
         assert stored.sane() == []
+
+
+def test_a_limit_of_pages_is_kept(address) -> None:
+    web = linked()
+    with serve(web) as server:
+        stored, end = crawled_into(address.text, server, *web.sites, max_pages=17)
+        assert (end.counts.fetched, end.state) == (17, "stopped")
+        assert stored.ask("SELECT count(*) FROM page") == [(17,)]
+
+
+def test_a_refresh_finds_everything_as_it_was(address) -> None:
+    web = linked()
+    with serve(web) as server:
+        stored, first = crawled_into(address.text, server, *web.sites, delay_s=0.0)
+        before = stored.tables
+        done = refresh(refresh_order(address.text, {}), lambda progress: False)
+        assert done.end.state == "done"
+        assert {finding.value: count for finding, count in done.found.items() if count} == {"unchanged": first.counts.fetched}
+        assert stored.tables == before
+        assert stored.sane() == []
+
+
+def test_of_two_crawls_on_one_collection_the_second_is_refused(address) -> None:
+    home = home_of(address.text)
+    with home.only_crawl(), pytest.raises(StoreError, match=r"periplus worker --store"), home_of(address.text).only_crawl():
+        pass
+    with home_of(address.text).only_crawl():
+        pass
+
+
+def test_a_worker_that_joins_has_the_runs_settings_and_ends_the_run_of_a_boss_that_died(address) -> None:
+    """The boss has made its run and offered its starts, and is never heard of again."""
+    web = linked()
+    with serve(web) as server:
+        order = crawling_order(address.text, server, *web.sites, max_pages=30)
+        begun = threading.Event()
+        with pytest.raises(RuntimeError, match="killed"):
+            crawl(order, lambda progress: begun.set() or _die())
+        record = run_in_progress(address.text)
+        assert record is not None
+        settings = settings_of_run(record, "")
+        assert settings.budget.max_pages == 30
+        end = join(address.text, record, settings, patient())
+        assert end.counts.fetched == 30
+        stored = StoredCollection(address.text)
+        assert stored.ask("SELECT state, note FROM run") == [("stopped", "max-pages 30 are fetched")]
+        assert run_in_progress(address.text) is None
+        assert stored.sane() == []
+
+
+def _die() -> bool:
+    raise RuntimeError("killed")
+
+
+def patient():
+    deadline = time.monotonic() + PATIENCE_S
+
+    def watch(progress) -> bool:
+        assert time.monotonic() < deadline, f"it does not end: {progress}"
+        return False
+
+    return watch
+
+
+def test_a_worker_leaves_when_the_run_is_ended_elsewhere(address) -> None:
+    web = linked()
+    with serve(web) as server:
+        order = crawling_order(address.text, server, *web.sites, delay_s=5.0)
+        with pytest.raises(RuntimeError, match="killed"):
+            crawl(order, lambda progress: progress.counts.fetched > 0 and _die())
+        record = run_in_progress(address.text)
+        home_of(address.text).end_run(record.id, "stopped", "enough", 0.0)
+        end = join(address.text, record, settings_of_run(record, ""), patient())
+        assert end.note == "stopped by the user"
+        assert StoredCollection(address.text).ask("SELECT note FROM run") == [("enough",)]
+
+
+def test_rules_hold_from_the_first_crawl_on(address) -> None:
+    home = home_of(address.text)
+    rules = '[[site]]\nwww = "drop"\n'
+    assert home.prepare(rules, 0.0) is False
+    home.begin_run("crawl", (), crawling_settings(), 0.0)
+    assert home_of(address.text).rules_text() == rules
+    assert home.prepare(rules, 0.0) is True
+    with pytest.raises(UsageError, match="other rules"):
+        home.prepare("", 0.0)
+
+
+def crawling_settings():
+    from periplus.settings import Settings
+
+    return Settings()
+
+
+def test_texts_that_postgresql_cannot_hold_cost_no_page(address) -> None:
+    """U+0000 in an anchor, a lone half of a pair in a title: SQLite keeps both, here they become U+FFFD."""
+    from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
+    from contracts.crawl_worlds import PostgresWorld
+    from periplus.document.understand import understand
+
+    world = PostgresWorld(address, {100})
+    try:
+        store = world.open()
+        store.offer([candidate("http://a.test/")], (), 0.0)
+        worker = store.join(100, 0.0)
+        lease = get(store, worker)["a.test"]
+        (task,) = take(store, lease)
+        import dataclasses
+
+        document = dataclasses.replace(understand(task.request.url, PAGE), title="a\0b\ud800c")
+        store.commit(worker, batch(completion(lease, task, document=document)), 0.0)
+        assert StoredCollection(address.text).ask("SELECT title FROM page") == [("a\ufffdb\ufffd\ufffd\ufffdc",)]
+        assert store.counts().by_reason == {Reason.OK: 1}
+    finally:
+        world.close()
+
+
+def test_addresses_say_which_collection_and_never_a_password() -> None:
+    address = address_of("postgresql://me:secret@db.example:5433/crawls?sslmode=require&collection=press&segments=s3://pages")
+    assert (address.collection, address.segments) == ("press", "s3://pages")
+    assert address.dsn == "postgresql://me:secret@db.example:5433/crawls?sslmode=require"
+    assert str(address) == "postgresql://me@db.example:5433/crawls?collection=press"
+    assert address_of(address.text) == address
+    assert address_of("postgresql:///crawls").collection == "periplus"
+    for wrong in ("postgresql:///crawls?collection=Press", "postgresql:///crawls?collection=public", "mysql:///crawls"):
+        with pytest.raises(UsageError):
+            address_of(wrong)

@@ -9,12 +9,12 @@ from typing import Any
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
-from periplus.errors import NoCollection, UsageError
+from periplus.api.homes import home_of
+from periplus.errors import UsageError
 from periplus.model.freshness import Finding
 from periplus.model.ports import Clock
 from periplus.model.web import Url
 from periplus.settings import Settings, rows, settings_from
-from periplus.store.sqlite import reading, rechecks, runs, schema
 
 REFRESH = "refresh"
 
@@ -31,22 +31,18 @@ class RefreshEnd:
         return sum(count for finding, count in self.found.items() if finding not in (Finding.NEW, Finding.UNREACHED))
 
 
-def refresh_order(folder: Path, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
-    """A refresh of the collection by the settings of its last run, with those given in their place.
+def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
+    """A refresh of the collection by the settings of its last run, with those given in their place. place: a folder, or an address.
 
     Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting.
     """
-    if not schema.exists(folder):
-        raise NoCollection(f"{folder} holds no collection. `periplus crawl URL -o {folder}` makes one.")
-    connection = reading.connect(folder)
-    try:
-        records = runs.run_records(connection)
-    finally:
-        connection.close()
+    records = home_of(place).runs()
     starts = tuple(dict.fromkeys(Url(text) for record in records for text in record.starts))
     if not starts:
-        raise UsageError(f"{folder} has no run yet: `periplus crawl URL -o {folder}` begins one")
-    return CrawlOrder(folder, starts, settings_from(given, last_settings(records[-1].settings)), kind=REFRESH, due_only=due_only)
+        raise UsageError(f"{place} has no run yet: `periplus crawl URL` begins one there")
+    settings = settings_from(given, last_settings(records[-1].settings))
+    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
+    return CrawlOrder(folder, starts, settings, kind=REFRESH, due_only=due_only, store=store)
 
 
 def last_settings(stored: Mapping[str, object]) -> Settings:
@@ -61,12 +57,12 @@ def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock |
     A refresh in which no server answered is no success, whatever the collection holds from before.
     """
     end = crawl(order, watch)
-    found = rechecks.findings(order.folder, end.run_id)
+    found = order.home.findings(end.run_id)
     answered = sum(found[finding] for finding in (Finding.NEW, Finding.UNCHANGED, Finding.CHANGED, Finding.BACK))
     unreached = found[Finding.UNREACHED]
     if end.state == "done" and (unreached or not answered):
         state = "suspicious" if answered else "failed"
         note = f"{unreached} URLs were not asked for, because their hosts were given up" if answered else "no page was read again"
         end = replace(end, state=state, note=f"{note}; what was known of them is kept")
-        runs.end_run(order.folder, end.run_id, end.state, end.note, (clock or SystemClock()).now())
+        order.home.end_run(end.run_id, end.state, end.note, (clock or SystemClock()).now())
     return RefreshEnd(end, found)
