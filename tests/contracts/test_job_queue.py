@@ -91,6 +91,18 @@ def test_progress_is_kept_and_a_cancelled_job_hears_of_it_at_its_next_beat(queue
     assert not queue.beat(job, JobProgress(4, 9, ""), 4, 10)
 
 
+def test_who_asks_again_for_what_is_being_stopped_gets_it_afterwards(queue):
+    queue.add(order("a"), now=0)
+    stopping = queue.claim("r", 1, 10)
+    queue.cancel(stopping.id, 2)
+    again = queue.add(order("a"), now=3)
+    assert again.id != stopping.id
+    assert queue.add(order("a"), now=3).id == again.id
+    assert queue.finish(stopping, JobState.QUEUED, "its runner stopped at the same moment", 4)
+    assert (queue.job(stopping.id).state, queue.job(stopping.id).ended) == (JobState.CANCELLED, 4)
+    assert queue.claim("r", 5, 10).id == again.id
+
+
 def test_a_waiting_job_is_cancelled_at_once_and_an_ended_one_stays(queue):
     job = queue.add(order("a"), now=0)
     assert queue.cancel(job.id, 1).state is JobState.CANCELLED
@@ -234,6 +246,11 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 6.0, 11.0]))
     def wait(self, seconds):
         self.now += seconds
+
+    @rule(data=st.data())
+    def cancel(self, data):
+        if self.made:
+            self.queue.cancel(data.draw(st.sampled_from(sorted(self.made))), self.now)
 
     @rule(state=st.sampled_from([JobState.DONE, JobState.FAILED, JobState.QUEUED]), data=st.data())
     def finish(self, state, data):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
 
-from periplus.model.job import Job, JobState, JobStore
+from periplus.model.job import PIPES, Job, JobState, JobStore
 from periplus.model.visit import Reason
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.job_queue import PostgresJobQueue
@@ -130,3 +130,19 @@ def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: 
     told("jobs", "run", cwd=tmp_path)
     assert only(queue).state is JobState.DONE
     assert whole(tmp_path)
+
+
+def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
+    """Begun from the background of a shell it ignores Ctrl-C until it has read its modules; the server that began it may be gone by then."""
+    read, write = os.pipe()
+    ignoring = ["bash", "-c", 'trap "" INT; exec "$@"', "bash", *map(str, command("worker", "-d", tmp_path))]
+    left = subprocess.Popen(
+        ignoring, env=environment() | {PIPES: f"-1,{read}"}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(read,), start_new_session=True
+    )
+    os.close(read)
+    os.close(write)
+    try:
+        assert left.wait(PATIENCE_S) == 130
+    finally:
+        left.kill()
+        left.wait()

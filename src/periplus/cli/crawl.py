@@ -16,6 +16,7 @@ import click
 
 from periplus.cli.options import SUFFIX, setting_options, settings_of
 from periplus.cli.progress import ProgressDisplay, amount, duration, say
+from periplus.cli.runner_link import runner_has_died
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.web import Url
 from periplus.settings import DELAY_FLOOR_S, Settings
@@ -145,6 +146,7 @@ class StopOnSignal:
         self.asked = False
         signal.signal(signal.SIGINT, self._ask)
         signal.signal(signal.SIGTERM, self._ask)
+        self.asked = self.asked or runner_has_died()  # before anybody listened
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked:

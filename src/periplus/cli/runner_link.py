@@ -12,6 +12,8 @@ from dataclasses import asdict
 from periplus.model.job import PIPES, JobProgress
 
 TELL_EVERY_S = 0.5
+AGAIN_S = 2.0  # before a signal that nobody took is sent again
+_RUNNER_DIED = threading.Event()
 
 
 class RunnerLink:
@@ -44,4 +46,14 @@ def stop_with_runner() -> None:
 def _wait_for_end(pipe: int) -> None:
     while os.read(pipe, 1):
         pass
-    os.kill(os.getpid(), signal.SIGINT)
+    _RUNNER_DIED.set()
+    listens = False
+    while not listens:  # a KeyboardInterrupt that is raised while modules are imported may be swallowed by a callback
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(AGAIN_S)
+        listens = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+
+
+def runner_has_died() -> bool:
+    """Whether this process was told to stop already, perhaps before it could listen."""
+    return _RUNNER_DIED.is_set()

@@ -15,8 +15,9 @@ from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.session import Session
 
 _OPEN = "state IN ('queued', 'running')"
+_WANTED = f"{_OPEN} AND cancel_asked = 0"  # one that is told to stop does not do what is asked for now
 _ADD = (
-    f"INSERT INTO job ({ORDER}, state, made) VALUES (%s, %s, %s, %s, %s, %s, 'queued', %s) ON CONFLICT (md5(command)) WHERE {_OPEN}"
+    f"INSERT INTO job ({ORDER}, state, made) VALUES (%s, %s, %s, %s, %s, %s, 'queued', %s) ON CONFLICT (md5(command)) WHERE {_WANTED}"
     " DO UPDATE SET priority = greatest(job.priority, excluded.priority), run_at = least(job.run_at, excluded.run_at),"
     f" next = CASE WHEN excluded.next = '[]' THEN job.next ELSE excluded.next END RETURNING {JOB}"
 )
@@ -81,8 +82,11 @@ class PostgresJobQueue:
         return found is not None and not found[0]
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
-        update = f"UPDATE job SET state = %s, note = %s, ended = %s, run_at = greatest(run_at, %s), lease_until = 0 {_MINE} RETURNING {JOB}"
-        row = (state.value, note.replace("\0", ""), None if state is JobState.QUEUED else now, now + wait_s, job.id, job.epoch)
+        update = (
+            f"UPDATE job SET state = CASE WHEN %s <> 'queued' OR cancel_asked = 0 THEN %s ELSE 'cancelled' END, note = %s,"
+            f" ended = CASE WHEN %s <> 'queued' OR cancel_asked <> 0 THEN %s END, run_at = greatest(run_at, %s), lease_until = 0 {_MINE} RETURNING {JOB}"
+        )
+        row = (state.value, state.value, note.replace("\0", ""), state.value, now, now + wait_s, job.id, job.epoch)
 
         def finished(connection: Connection) -> bool:
             found = connection.execute(update.encode(), row).fetchone()

@@ -33,12 +33,14 @@ CREATE TABLE IF NOT EXISTS job (
     schedule_id INTEGER NOT NULL, state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT '',
     attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, runner TEXT NOT NULL DEFAULT '', lease_until REAL NOT NULL DEFAULT 0,
     cancel_asked INTEGER NOT NULL DEFAULT 0, made REAL NOT NULL, started REAL, ended REAL, next TEXT NOT NULL DEFAULT '[]');
-CREATE UNIQUE INDEX IF NOT EXISTS job_open ON job (command) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX IF NOT EXISTS job_wanted ON job (command) WHERE state IN ('queued', 'running') AND NOT cancel_asked;
+DROP INDEX IF EXISTS job_open;
 CREATE INDEX IF NOT EXISTS job_next ON job (priority DESC, id) WHERE state = 'queued';
 CREATE TABLE IF NOT EXISTS schedule (
     id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL UNIQUE, priority INTEGER NOT NULL, most_attempts INTEGER NOT NULL,
     period_s REAL NOT NULL, next_at REAL NOT NULL, paused INTEGER NOT NULL DEFAULT 0, next TEXT NOT NULL DEFAULT '[]');
 """
+_WANTED = "state IN ('queued', 'running') AND NOT cancel_asked"  # one that is told to stop does not do what is asked for now
 
 
 class JobQueue:
@@ -80,12 +82,12 @@ class JobQueue:
 
     def _add(self, connection: sqlite3.Connection, order: JobOrder, now: float) -> Job:
         connection.execute(
-            f"INSERT INTO job ({ORDER}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (command) WHERE state IN ('queued', 'running')"
+            f"INSERT INTO job ({ORDER}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (command) WHERE {_WANTED}"
             " DO UPDATE SET priority = max(priority, excluded.priority), run_at = min(run_at, excluded.run_at),"
             " next = CASE WHEN excluded.next = '[]' THEN next ELSE excluded.next END",
             (*order_row(order, now), now),
         )
-        return self._one(f"SELECT {JOB} FROM job WHERE command = ? AND state IN ('queued', 'running')", command_text(order))
+        return self._one(f"SELECT {JOB} FROM job WHERE command = ? AND {_WANTED}", command_text(order))
 
     def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
         with self._changing() as connection:
@@ -116,8 +118,10 @@ class JobQueue:
             return not connection.execute("SELECT cancel_asked FROM job WHERE id = ?", (job.id,)).fetchone()[0]
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
-        ended = None if state is JobState.QUEUED else now
         with self._changing() as connection:
+            if state is JobState.QUEUED and self.job(job.id).cancel_asked:
+                state = JobState.CANCELLED
+            ended = None if state is JobState.QUEUED else now
             update = "UPDATE job SET state = ?, note = ?, ended = ?, run_at = max(run_at, ?), lease_until = 0 WHERE id = ? AND epoch = ? AND state = 'running'"
             entered = bool(connection.execute(update, (state.value, note, ended, now + wait_s, job.id, job.epoch)).rowcount)
             if entered and state is JobState.DONE:
