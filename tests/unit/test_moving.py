@@ -2,6 +2,8 @@
 
 import random
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -250,6 +252,44 @@ def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkey
     assert list((tmp_path / "d").iterdir()) == []
     monkeypatch.undo()
     move(address.text, str(tmp_path / "d"))
+
+
+KILLED = """
+import sys
+from periplus.api import moving, moving_in, moving_out
+def here(*given):
+    print("now", flush=True)
+    sys.stdin.read()
+moving_in.compared = moving_out.compared = here
+moving.move(*sys.argv[1:])
+"""
+
+
+def killed_in_the_middle(source, target):
+    with subprocess.Popen([sys.executable, "-c", KILLED, source, target], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"now\n"
+        process.kill()
+
+
+def test_killed_in_the_middle_it_can_be_done_again(address, folder, tmp_path):
+    killed_in_the_middle(str(folder), address.text)
+    assert move(str(folder), address.text).rows["url"] == 6
+    killed_in_the_middle(address.text, str(tmp_path / "d"))
+    assert not schema.exists(tmp_path / "d")
+    assert move(address.text, str(tmp_path / "d")).rows["url"] == 6
+    assert [path.name for path in (tmp_path / "d").iterdir()] == [schema.DATABASE]
+
+
+def test_a_database_that_goes_away_keeps_nothing(address, folder):
+    def cut(what, rows):
+        if what == "Comparing url":
+            with closing(connect(address)) as other:
+                others = "pid <> pg_backend_pid() AND datname = current_database() AND xact_start IS NOT NULL"
+                other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+
+    with pytest.raises(StoreError, match=r"took the collection's move no further: .*\. Nothing was moved"):
+        move(str(folder), address.text, cut)
+    assert move(str(folder), address.text).rows["url"] == 6
 
 
 def test_what_cannot_move_is_said(address, folder, tmp_path):

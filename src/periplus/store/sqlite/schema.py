@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from periplus.errors import NoCollection, StoreError
+from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import STATE_OF
+from periplus.store.processes import process_lives
 from periplus.store.sqlite import changes, checks, survey_marks
 from periplus.store.sqlite.history import HISTORY
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
@@ -20,6 +21,8 @@ SCHEMA_VERSION = 3  # 1: while the tables still changed from day to day; 2: with
 OLDEST_READ = 2
 MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
+_OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)  # errors that no file is to blame for
+_ASK_THE_DISK = "Is the disk full, or the folder read-only?"
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"})
 
 TABLES = """
@@ -114,12 +117,22 @@ def file_system_of(folder: Path, mounts: str) -> str:
 
 def refuse_network_disk(folder: Path, mounts: Path = MOUNTS) -> None:
     """WAL needs shared memory, which network file systems do not give: better no collection than a broken one."""
+    refuse_address(folder)
     try:
         kind = file_system_of(folder, mounts.read_text("utf-8", "replace"))
     except OSError:  # not a Linux system: nothing is known
         return
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreError(f"{folder} lies on a network file system ({kind}), on which SQLite loses data. Choose a folder on a local disk (-o).")
+
+
+def refuse_address(folder: Path) -> None:
+    """An address in a folder's place names no folder. Raises UsageError."""
+    if folder.parts[:1] in (("postgresql:",), ("postgres:",)):
+        raise UsageError(
+            "that is the address of a database, and this wants a folder. crawl, refresh, worker, jobs and status take it as --store ADDRESS;"
+            " for all else move the collection into a folder: periplus move ADDRESS FOLDER"
+        )
 
 
 def create(folder: Path) -> None:
@@ -137,7 +150,7 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
         refuse_network_disk(folder)
         if path.exists():
             raise FileExistsError
-        draft.unlink(missing_ok=True)
+        _clear_drafts(folder)
         try:
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 _build(connection)
@@ -148,7 +161,15 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
     except FileExistsError:
         raise StoreError(f"{folder} holds a collection already, or is no folder. Choose another folder (-o).") from None
     except (OSError, sqlite3.OperationalError) as error:
-        raise StoreError(f"no collection can be made in {folder}: {error}. Is the disk full, or the folder read-only?") from error
+        raise StoreError(f"no collection can be made in {folder}: {error}. {_ASK_THE_DISK}") from error
+
+
+def _clear_drafts(folder: Path) -> None:
+    """Deletes what this process, or one that was killed, has begun and not finished."""
+    for path in folder.glob(f"{DATABASE}.*.new*"):
+        pid = path.name.split(".")[2]
+        if pid.isdecimal() and (int(pid) == os.getpid() or not process_lives(int(pid))):
+            path.unlink(missing_ok=True)
 
 
 def _reveal(draft: Path, path: Path) -> None:
@@ -177,6 +198,7 @@ def exists(folder: Path) -> bool:
 def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection to the collection in folder. Raises NoCollection or StoreError, each with what to do."""
     path = folder / DATABASE
+    refuse_address(folder)
     if not path.is_file():
         raise NoCollection(f"{folder} holds no collection. `periplus crawl URL -o {folder}` makes one.")
     if not read_only:
@@ -204,8 +226,8 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, StoreError):
             raise
-        if not read_only and not os.access(folder, os.W_OK):
-            raise StoreError(f"the collection in {folder} cannot be written: {error}. Is the disk full, or the folder read-only?") from None
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
+            raise StoreError(f"the collection in {folder} cannot be {'read' if read_only else 'written'}: {error}. {_ASK_THE_DISK}") from None
         raise StoreError(f"{path} cannot be read as a collection: {error}. Restore it from a copy, or crawl again into another folder.") from None
     return connection
 
@@ -252,7 +274,7 @@ class WriteLock:
         try:
             self._file = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise StoreError(f"the collection in {folder} cannot be written: {error.strerror}. Is the disk full, or the folder read-only?") from error
+            raise StoreError(f"the collection in {folder} cannot be written: {error.strerror}. {_ASK_THE_DISK}") from error
 
     @contextlib.contextmanager
     def transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
@@ -263,7 +285,7 @@ class WriteLock:
                 connection.execute("BEGIN IMMEDIATE")
                 yield
         except sqlite3.OperationalError as error:
-            raise StoreError(f"the collection cannot be written: {error}. Is the disk full, or the folder read-only?") from error
+            raise StoreError(f"the collection cannot be written: {error}. {_ASK_THE_DISK}") from error
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:  # its other children are mistakes of ours
                 raise
