@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, checked_store, configure_logs, notice
 from periplus.cli.options import collection_option, found_collection, setting_options
 from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.errors import PeriplusError, UsageError
@@ -42,13 +42,14 @@ class Period(click.ParamType[float]):
 
 @click.command()
 @collection_option
+@click.option("--store", default="", metavar="ADDRESS", help="A collection in PostgreSQL, in place of a folder.")
 @click.option("--all/--due", "everything", default=True, show_default=True, help="Ask for every page, or only for those whose own interval is over.")
 @click.option("--every", type=Period(), help="Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("--no-progress", is_flag=True, help="The same as -q.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 @setting_options
-def refresh(collection: Path | None, everything: bool, every: float | None, **flags: Any) -> None:
+def refresh(collection: Path | None, store: str, everything: bool, every: float | None, **flags: Any) -> None:
     """Bring a collection up to date: fetch again only what changed.
 
     Asks each page's server whether it changed, by the settings of the last run; follows new links, closes those that vanished, keeps what
@@ -58,9 +59,9 @@ def refresh(collection: Path | None, everything: bool, every: float | None, **fl
     from periplus.api.refreshing import refresh as run
     from periplus.api.refreshing import refresh_order
 
-    folder = found_collection(collection)
+    place = checked_store(store) or found_collection(collection)
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
-    order = refresh_order(folder, given, due_only=not everything)
+    order = refresh_order(place, given, due_only=not everything)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(order.settings)
@@ -75,7 +76,7 @@ def refresh(collection: Path | None, everything: bool, every: float | None, **fl
                 return stopping.asked
 
             done = run(order, watch)
-        _summary(done, folder)
+        _summary(done, f"--store '{order.home}'" if store else f"-c {shlex.quote(str(place))}", in_database=bool(store))
         if every_s and not stopping.asked:
             say(f"The next begins {utc(max(next_at, time.time()))}; Ctrl-C ends it.")
         return str(done.end.state)
@@ -113,12 +114,14 @@ def _unless_busy(once: Callable[[], str]) -> str:
         return "failed"
 
 
-def _summary(done: Any, folder: Path) -> None:
+def _summary(done: Any, place: str, *, in_database: bool) -> None:
+    """place: as a flag of a command."""
     end, counts = done.end, done.end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
     say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
     say(", ".join(f"{count:,} {finding.value}" for finding, count in done.found.items() if count or finding.value in ("unchanged", "changed")) + ".")
     say(f"{counts.fetched:,} asked for in this run ({amount(counts.wire_bytes)}).")
     if counts.waiting:
-        say(f"{counts.waiting:,} are left. To go on: periplus refresh -c {shlex.quote(str(folder))}")
-    say(f"What changed: periplus diff -c {shlex.quote(str(folder))}")
+        say(f"{counts.waiting:,} are left. To go on: periplus refresh {place}")
+    if not in_database:
+        say(f"What changed: periplus diff {place}")

@@ -15,7 +15,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg
 from psycopg import sql
@@ -33,7 +33,8 @@ IDLE_TRANSACTION_S = 5  # docs/decisions/0040: without it a host stayed locked f
 TCP_TIMEOUT_S = 10  # unanswered data; also the time to connect
 LOCK_TIMEOUT_S = 30  # our transactions take milliseconds: who waits longer than this waits for somebody frozen
 STATEMENT_TIMEOUT_S = 120
-PATIENCE_S = 300.0  # for a server that is being restarted, or a standby that takes over
+FIRST_PATIENCE_S = 10.0  # for a server that was not seen yet: a person waits, and the address may be wrong
+PATIENCE_S = 300.0  # for one that was there, and is being restarted, or a standby that takes over
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 OLDEST_SERVER = 150_000  # 15.0
 
@@ -52,20 +53,20 @@ def _parameters(address: Address) -> dict[str, str]:
     }  # fmt: skip
 
 
-def connect(address: Address, *, patience_s: float = PATIENCE_S, stop: Callable[[], bool] = lambda: False) -> Connection:
+def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connection:
     """A connection whose search path is the collection; its tables need not be there yet (`schema.create`, `schema.check`).
 
-    Waits up to patience_s for a server that does not answer. Raises StoreError when it is over or stop says so, UsageError for what
+    Waits up to patience_s for a server that does not answer. Raises StoreError when it is over, UsageError for what
     waiting would not mend: a wrong password, no such database, an old server.
     """
     for pause_s in pauses(patience_s):
         try:
             return _connect(address)
         except psycopg.Error as error:
-            said = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+            said = str(error).strip().partition("\n")[0] or type(error).__name__
             if not isinstance(error, LOST) or _is_lasting(error):
                 raise UsageError(f"{address} cannot be opened: {said}") from None
-            if stop() or pause_s is None:
+            if pause_s is None:
                 raise StoreError(f"the database of {address} does not answer: {said}. Is the server running?") from None
             log.warning("database away=%s pause_s=%.1f", said, pause_s)
             time.sleep(pause_s)

@@ -13,7 +13,7 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.store.postgres import rechecks, runs, schema
 from periplus.store.postgres.address import Address
-from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore
 from periplus.store.postgres.inbox import lock_number
 from periplus.store.shelves import shelf_of
@@ -28,12 +28,18 @@ class DatabaseHome:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self._patience_s = FIRST_PATIENCE_S
 
     def __str__(self) -> str:
         return str(self.address)
 
+    def _connected(self) -> contextlib.closing[Connection]:
+        connection = connect(self.address, patience_s=self._patience_s)
+        self._patience_s = PATIENCE_S
+        return contextlib.closing(connection)
+
     def _do(self, action: Callable[[Connection], T]) -> T:
-        with contextlib.closing(connect(self.address)) as connection:
+        with self._connected() as connection:
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 return action(connection)
@@ -41,7 +47,7 @@ class DatabaseHome:
     @contextlib.contextmanager
     def only_crawl(self) -> Iterator[None]:
         """The server frees it when the connection ends; workers that join need no such hold."""
-        with contextlib.closing(connect(self.address)) as connection:
+        with self._connected() as connection:
             held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (schema.LOCK_CRAWL, lock_number(self.address.collection))).fetchone()
             if not held or not held[0]:
                 raise StoreError(f"another crawl is at work on {self}. `periplus worker --store` joins it; or wait for its end, or name another collection.")
@@ -49,7 +55,7 @@ class DatabaseHome:
 
     def prepare(self, rules: str, now: float) -> bool:
         """The first crawl's rules hold for good: to apply others to what is stored takes a folder."""
-        with contextlib.closing(connect(self.address)) as connection:
+        with self._connected() as connection:
             is_new = schema.create(connection, self.address.collection)
             self._agree_on_segments(connection, is_new=is_new)
             went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
@@ -75,7 +81,7 @@ class DatabaseHome:
         connection.execute(_MEANT, ("segments", said))
 
     def rules_text(self) -> str:
-        with contextlib.closing(connect(self.address)) as connection:
+        with self._connected() as connection:
             if not schema.exists(connection):
                 return ""
             row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
