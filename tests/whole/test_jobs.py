@@ -6,17 +6,20 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
 
 from periplus.model.job import PIPES, Job, JobState, JobStore
 from periplus.model.visit import Reason
-from periplus.store.postgres.address import Address
+from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.job_queue import PostgresJobQueue
 from periplus.store.postgres.session import Session
 from periplus.store.sqlite.job_queue import JobQueue
+from postgres_server import own_server
 
 RECIPE = "linked seed=5 sites=1 pages=40 links_per_page=8"
 
@@ -146,3 +149,24 @@ def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
     finally:
         left.kill()
         left.wait()
+
+
+@pytest.mark.faults
+def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> None:
+    """The database is killed while a job runs, and started again: the job goes on, and its end is entered."""
+    with closing(own_server()) as server:
+        with closing(psycopg.connect(server.dsn("postgres"), autocommit=True)) as admin:
+            admin.execute("CREATE DATABASE jobs")
+        address = address_of(server.dsn("jobs"))
+        where = ("--store", address.text)
+        asked_for(tmp_path, web, where, delay_s=0.1)
+        with closing(PostgresJobQueue(Session(address))) as queue:
+            runner = worker(tmp_path, "worker", *where)
+            until(lambda: only(queue).done > 3, "progress")
+            server.stop(signal.SIGKILL)
+            server.start()
+            until(lambda: only(queue).state is JobState.DONE, "the job's end")
+            runner.send_signal(signal.SIGINT)
+            runner.wait(PATIENCE_S)
+            assert only(queue).attempt == 1
+        assert whole(tmp_path)
