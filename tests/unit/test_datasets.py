@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from periplus.api import following
 from periplus.api.datasets import export_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
@@ -22,7 +23,8 @@ from periplus.model.table import ColumnKind
 from periplus.present import dataset_files
 from periplus.store import number_sort
 from periplus.store.number_sort import in_order
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import runs, schema
+from periplus.urls.canonical import url_id
 from stored import page, stored
 
 SITE = {
@@ -69,6 +71,22 @@ def test_links_redirects_and_pages_name_urls_by_their_numbers(exported):
     assert [(texts[row["source"]], texts[row["target"]]) for row in rows_of(exported, "redirects")] == [("https://e.org/b", "https://e.org/c")]
     assert {texts[row["url"]]: row["title"] for row in rows_of(exported, "pages")} == {"https://e.org/": "Home", "https://e.org/c": "Deep ž"}
     assert all(text["text"] and text["content"] is None for text in rows_of(exported, "texts"))
+
+
+def test_starts_and_content_are_told_where_they_are_known(tmp_path):
+    menu = "".join(f'<li><a href="/{n}">Section {n} of the harbour</a></li>' for n in range(8))
+    told = {
+        f"https://m.org/{n}": f"<title>T</title><nav><ul>{menu}</ul></nav><main><p>{f'What ships of kind {n} carry is told here at length. ' * 8}</p></main>"
+        for n in range(8)
+    }
+    folder = stored(tmp_path / "m", {"https://m.org/": page("Home", *map(str, range(8)))} | told, ["https://m.org/"])
+    runs.add_starts(folder, [url_id("https://m.org/")], 1.0)
+    following.catch_up(folder, lambda done, waiting: False)
+    export_dataset(folder, tmp_path / "out", 5.0, with_texts=True)
+    assert [row["text"] for row in rows_of(tmp_path / "out", "urls") if row["is_start"]] == ["https://m.org/"]
+    contents = [row for row in rows_of(tmp_path / "out", "texts") if "kind 3" in row["text"]]
+    assert len(contents) == 1 and "kind 3" in contents[0]["content"]
+    assert "Section 5" in contents[0]["text"] and "Section 5" not in contents[0]["content"]
 
 
 def test_every_table_has_the_columns_that_it_names_with_their_sentences(exported):
