@@ -39,7 +39,7 @@ INTERRUPTED = 130
 @click.option("--no-progress", is_flag=True, help="The same as -q.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 @setting_options
-def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, rate: float | None, fresh: bool, store: str, **flags: Any) -> None:
+def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, rate: float | None, fresh: bool, **flags: Any) -> None:
     """Fetch a site politely and keep it.
 
     Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever you like: the same
@@ -54,11 +54,12 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     urls = start_urls([*starts, *(line for file in lists for line in lines_of(file))])
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
+    store: str = checked_store(flags["store"], fresh=fresh)
     folder = collection or (Path() if store else Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX))
     if rate is not None:
         flags["delay_s"] = 1 / rate
     settings = settings_of(flags, folder)
-    order = CrawlOrder(folder, tuple(urls), settings, store=checked_store(store, fresh=fresh))
+    order = CrawlOrder(folder, tuple(urls), settings, store=store)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(settings)
