@@ -64,7 +64,7 @@ graph/
   collections give equal numbers and equal files, whatever order they were crawled in. `urls` leads from numbers to texts.
 - **Files.** zstd; a new part begins every ten million rows; each table is read in the order of its parts' names, and is in the order that
   its columns say. Times are timestamps in UTC, to the millisecond; each field carries its sentence.
-- **The manifest** is JSON: `format`, `kind` (`collection`), `program` (version), `made`, `inputs` (collection, schema, last run),
+- **The manifest** is JSON: `format`, `kind` (`collection`), `program` (version), `made`, `inputs` (collection, how many runs, the last one),
   `parameters`, `tables` (each with `rows`, `parts` with `rows`, `size_bytes` and `sha256`, `columns`), and `digest`, equal for equal tables.
   A folder without it is not whole: an export that was killed leaves none, and the next one into the same folder begins again.
 - **Memory.** Rows are streamed; kept are 16 bytes a URL and one batch of links. Links are put in order in temporary files beside the
