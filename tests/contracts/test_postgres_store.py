@@ -1,0 +1,173 @@
+"""What PostgreSQL's crawl store promises beyond the contract: answers that get lost, the inbox, the database's clock, shards."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from contracts.crawl_values import batch, candidate, completion, errand, get, state, take, urls
+from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
+from periplus.model.visit import Reason
+from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
+from periplus.store.postgres.schema import REFERENCE, shard_of
+
+A, B = "http://a.test/", "http://b.test/"
+ME, OTHER = 100, 200
+
+
+@pytest.fixture
+def world(address):
+    made = PostgresWorld(address, {ME, OTHER})
+    yield made
+    wrong, tally, true, orphans = made.recount()
+    made.close()
+    assert (wrong, orphans) == ([], [])
+    assert tally == true
+
+
+@pytest.fixture
+def ask(address):
+    connection = connect(address)
+    yield lambda query: connection.execute(query).fetchall()
+    connection.close()
+
+
+def twice(store, call):
+    """A call whose transactions were stored, and whose answers were lost: they are done again."""
+    once = store._session.run
+    store._session.run = lambda action: (once(action), once(action))[1]
+    try:
+        return call()
+    finally:
+        del store._session.run
+
+
+def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):
+    store = world.open()
+    store.offer([candidate(A), candidate(A + "1")], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    tasks = take(store, lease)
+    done = batch(*[completion(lease, task, candidates=(candidate(B),)) for task in tasks], hosts=[state(lease)], in_hand=0)
+    assert twice(store, lambda: store.commit(worker, done, 1.0)) == frozenset()
+    assert store.counts().fetched == 2
+    assert ask("SELECT count(*) FROM visit") == [(2,)]
+    assert store.counts().by_reason == {"ok": 2, "waiting": 1}
+
+
+def test_hosts_whose_lease_was_answered_to_nobody_are_leased_all_the_same(world):
+    store = world.open()
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    (lease,) = twice(store, lambda: store.lease(worker, [host.host_id for host in store.ready(9, 0.0, 0.0)], 0.0))
+    assert urls(take(store, lease)) == [A]
+
+
+def test_offers_whose_answer_was_lost_enter_once(world):
+    store = world.open()
+    twice(store, lambda: store.offer([candidate(A)], [errand(B + "sitemap.xml")], 0.0))
+    assert store.counts().by_reason == {"waiting": 1}
+    leases = get(store, store.join(ME, 0.0))
+    assert [len(take(store, leases[host])) for host in ("a.test", "b.test")] == [1, 1]
+
+
+def test_links_to_hosts_of_others_wait_in_the_inbox_until_they_are_merged(world, ask):
+    """The completing transaction must not touch the host that another worker holds."""
+    first, second = world.open(), world.open()
+    first.offer([candidate(A), candidate(B)], (), 0.0)
+    mine, other = first.join(ME, 0.0), second.join(OTHER, 0.0)
+    ids = {host.host: host.host_id for host in first.ready(9, 0.0, 0.0)}
+    (a,) = first.lease(mine, [ids["a.test:80"]], 0.0)
+    (b,) = second.lease(other, [ids["b.test:80"]], 0.0)
+    first._merge_s, first._merged_at = 1e9, time.monotonic()  # not now
+    first.commit(mine, batch(completion(a, take(first, a)[0], candidates=(candidate(B + "1", 1), candidate(A + "1", 1)))), 1.0)
+    assert ask("SELECT host, text FROM inbox") == [("b.test:80", B + "1")]
+    assert not second.idle(1.0)
+    assert first.counts().by_reason == {"ok": 1, "waiting": 2}, "what is in the inbox is not known yet"
+    second.commit(other, batch(completion(b, take(second, b)[0], candidates=(candidate(A + "2", 1),))), 1.0)
+    assert ask("SELECT count(*) FROM inbox") == [(0,)]
+    assert urls(take(second, b)) == [B + "1"]
+    assert urls(take(first, a)) == [A + "1", A + "2"]
+
+
+def test_a_shard_that_is_being_merged_is_left_to_whoever_does_it(world, address):
+    store = world.open()
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    from periplus.store.postgres import inbox, schema
+
+    with connect(address) as rival, rival.transaction():
+        number = inbox.lock_number(address.collection, shard_of("b.test"))
+        rival.execute("SELECT pg_advisory_xact_lock(%s, %s)", (schema.LOCK_MERGE, number))
+        store.commit(worker, batch(completion(lease, take(store, lease)[0], candidates=(candidate(B), candidate("http://c.test/")))), 1.0)
+        assert store.counts().by_reason == {"ok": 1, "waiting": 1}
+    store.ready(9, 0.0, 1.0)
+    assert store.counts().by_reason == {"ok": 1, "waiting": 2}
+
+
+def test_the_databases_clock_decides_whatever_the_callers_says(address):
+    """A worker whose clock is years off takes no host that another holds, and keeps its own."""
+    world = PostgresWorld(address, {ME, OTHER})
+    stores = [PostgresCrawlStore(address, world.run_id, NO_LIMIT, KEEPING, Surroundings(lambda pid: True, merge_s=0.0)) for _ in range(2)]
+    try:
+        stores[0].offer([candidate(A)], (), 0.0)
+        mine, other = stores[0].join(ME, 1e9), stores[1].join(OTHER, 5e9)
+        lease = get(stores[0], mine, 0.0)["a.test"]
+        assert get(stores[1], other, 9e9) == {}
+        assert stores[0].commit(mine, batch(hosts=[state(lease, 7.0)]), -1e9) == frozenset()
+        assert stores[1].ready(9, 6.0, 9e9) == []
+        (ready,) = stores[1].ready(9, 60.0, 0.0)
+        assert 0.0 < ready.wait_s <= 7.0
+    finally:
+        for store in stores:
+            store.close()
+        world.close()
+
+
+def test_every_key_that_must_be_unique_leads_with_the_shard(address, ask):
+    """So that the tables can be distributed by it. Small tables of reference are the same everywhere."""
+    keys = ask(
+        "SELECT c.relname, (SELECT attname FROM pg_attribute WHERE attrelid = c.oid AND attnum = i.indkey[0])"
+        " FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE i.indisunique AND c.relnamespace = current_schema()::regnamespace"
+    )
+    assert {table for table, first in keys if first != "shard"} <= REFERENCE | {"migration"}
+    assert len([table for table, first in keys if first == "shard"]) > 20
+
+
+def test_taking_and_completing_name_the_shard_in_each_statement(world, monkeypatch):
+    asked: list[str] = []
+    true = Connection.__origin__.execute
+
+    def noted(self, query, *args, **more):
+        asked.append(query.decode() if isinstance(query, bytes) else str(query))
+        return true(self, query, *args, **more)
+
+    store = world.open()
+    store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    monkeypatch.setattr(Connection.__origin__, "execute", noted)
+    tasks = take(store, lease)
+    store.commit(worker, batch(completion(lease, tasks[0], candidates=(candidate(A + "2", 1),)), hosts=[state(lease)]), 1.0)
+    monkeypatch.undo()
+    spread = ("host", "url", "queue", "page", "link", "body", "visit", "robots", "family")
+    named = [query for query in asked if any(f" {table} " in f" {query} " for table in spread)]
+    assert len(named) >= 5
+    own = "SELECT id, shard, key, epoch, site_id FROM host WHERE lease_by"  # what a worker holds lies in any shard
+    assert [query for query in named if "shard" not in query and not query.startswith(own)] == []
+
+
+def test_sums_of_several_workers_are_one(world):
+    first, second = world.open(), world.open()
+    first.offer([candidate(A), candidate(B)], (), 0.0)
+    for store, pid in ((first, ME), (second, OTHER)):
+        worker = store.join(pid, 0.0)
+        ready = store.ready(1, 0.0, 0.0)
+        (lease,) = store.lease(worker, [ready[0].host_id], 0.0)
+        store.commit(worker, batch(completion(lease, take(store, lease)[0])), 0.0)
+    assert first.counts() == second.counts()
+    assert first.counts().by_reason == {Reason.OK: 2}
+    assert first.counts().wire_bytes == 200
