@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 
@@ -29,7 +30,7 @@ from periplus.api.rules import rules_text
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.crawl_home import CrawlHome, RunStore
-from periplus.model.frontier import Candidate, HostRow, RunCounts
+from periplus.model.frontier import HostRow, RunCounts
 from periplus.model.ports import Territory
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
@@ -48,6 +49,7 @@ BUSY_SHARE = 0.6  # of one core: above it a worker has more to do than it can
 LOOK_S = 1.0  # how often it is decided whether another worker is needed
 CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
 GC_THRESHOLD = 50_000  # a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
+OFFERED_AT_ONCE = 10_000  # URLs that a run opens again in one transaction: an earlier one's depth may have left out millions
 MOST_CASUALTIES = 20  # workers that may die in one run before no further one is started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.TRAP, Reason.NOT_ARCHIVED,
@@ -187,13 +189,12 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: Territory | 
         order.home.ask_again(now, due_only=order.due_only)
         return
     discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings.scope)
-    again: list[Candidate] = []
-    for url, layer, in_sitemap in store.never_asked(REOPENABLE):
-        candidate = discovery.candidate(url, layer, in_sitemap=in_sitemap)
-        if candidate.reason is Reason.WAITING:
-            again.append(candidate)
     starts = discovery.of_starts(order.starts)
-    store.offer([*starts, *again], (), now, reopen=True)
+    store.offer(starts, (), now, reopen=True)
+    known = (discovery.candidate(url, layer, in_sitemap=in_sitemap) for url, layer, in_sitemap in store.never_asked(REOPENABLE))
+    again = (candidate for candidate in known if candidate.reason is Reason.WAITING)
+    while lot := list(islice(again, OFFERED_AT_ONCE)):
+        store.offer(lot, (), now, reopen=True)
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 

@@ -24,6 +24,8 @@ from periplus.store.sqlite.pages import PageWriter
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
 from periplus.urls.canonical import url_id
 
+READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
+
 
 class SqliteCrawlStore:
     """One process's access to a collection's frontier and pages, within one run."""
@@ -298,9 +300,11 @@ class SqliteCrawlStore:
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
         marks = ",".join("?" * len(reasons))
-        find = f"SELECT text, layer, in_sitemap FROM url WHERE reason IN ({marks})"
-        for text, layer, in_sitemap in self._connection.execute(find, [reason.value for reason in reasons]):
-            yield Url(text), layer, bool(in_sitemap)
+        find = f"SELECT id, text, layer, in_sitemap FROM url WHERE id > ? AND reason IN ({marks}) ORDER BY id LIMIT {READ_AT_ONCE}"
+        last = -(1 << 63)  # no id is below it
+        while rows := self._connection.execute(find, (last, *(reason.value for reason in reasons))).fetchall():
+            last = rows[-1][0]
+            yield from ((Url(text), layer, bool(in_sitemap)) for _, text, layer, in_sitemap in rows)
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
         """Hosts with work, those with most waiting first."""
