@@ -92,6 +92,18 @@ def test_a_url_of_a_megabyte_is_a_url():
     assert len(canonical("http://example.org/" + "x" * 1_000_000)) == 1_000_019
 
 
+@pytest.mark.parametrize("port", ["", ":65535"])
+def test_ours_a_host_that_dns_cannot_hold_makes_no_url(port):
+    longest = "a." * 125 + "com"  # 253 characters: RFC 1035, 2.3.4
+    for host, is_url in ((longest, True), ("a." * 130 + "com", False), ("a." * 2000 + "com", False)):
+        for ask in (lambda href: resolve(href, canonical("https://e.org/"))[0], canonical):
+            if is_url:
+                assert ask(f"https://user@{host}{port}/path/") == ask(f"https://{host}{port}/path/") == f"https://{host}{port}/path/"
+            else:
+                with pytest.raises(InvalidUrl, match="longer than DNS allows"):
+                    ask(f"https://{host}{port}/path/")
+
+
 def test_ours_user_and_password_are_dropped():
     """They name no other resource and must not be stored. An @ elsewhere stays."""
     assert canonical("https://user:secret@example.org:8443/a@b?c@d") == "https://example.org:8443/a@b?c@d"

@@ -16,6 +16,7 @@ from periplus.errors import InvalidUrl
 from periplus.model.web import Url, UrlId
 from periplus.urls import hosts
 
+_LONGEST_ORIGIN = len("https://") + 253 + len(":65535")  # characters, with the longest host name that DNS can hold
 _NOWHERE = "about:blank"  # as a base it lets absolute URLs through and no relative ones
 
 # What `_resolved_by_sight` may join without a parser: characters that the standard leaves as they are in a path, query
@@ -43,9 +44,9 @@ def canonical(text: str, base: Url | None = None) -> Url:
     """The URL as the standard alone normalises it: the same resource, surely. The frontier's key.
 
     Lower-cases scheme and host, encodes the host (IDNA), removes dot segments, the scheme's own default port and the
-    fragment; never decodes %2F, never drops a slash, never reorders the query. One thing goes beyond the standard: user
-    and password are dropped. They name no other resource, and what a page's author let slip must not be stored, shown
-    or sent on.
+    fragment; never decodes %2F, never drops a slash, never reorders the query. Two things go beyond the standard: user
+    and password are dropped, for they name no other resource, and what a page's author let slip must not be stored, shown
+    or sent on; and a host name that DNS cannot hold (RFC 1035, 2.3.4) makes no URL, for it would only fill tables.
     Idempotent. Raises InvalidUrl, and nothing else, for any text that is no http or https URL.
     Source: URL Living Standard, 4.4 and 4.5, as ada-url 4 implements it.
     """
@@ -70,6 +71,8 @@ def _parsed(text: str, base: Url | None) -> tuple[Url, str]:
     url, _, fragment = whole.partition("#")
     if "@" in url:
         url = _without_userinfo(url)
+    if url.find("/", 8) > _LONGEST_ORIGIN:
+        raise InvalidUrl(f"{_shown(text)} names a host longer than DNS allows")
     return Url(url), fragment
 
 
@@ -94,6 +97,8 @@ def _resolved_by_sight(href: str, base: Url) -> tuple[Url, str] | None:
     if match is None:
         return None
     start, steps, path, query, fragment = match.groups("")
+    if len(start) > 255:  # the parser says what is wrong with it
+        return None
     if start:
         folder = start + "/"
     elif steps or path:

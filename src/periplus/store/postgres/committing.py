@@ -213,5 +213,5 @@ def _note(connection: Connection, ledger: Ledger, notes: Sequence[tuple[int, int
 def _store_families(connection: Connection, host: HostRef, state: HostState) -> None:
     rows = [(host.shard, host.id, record.key, json.dumps(astuple(record))) for record in state.families]
     if rows:
-        upsert = "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, key) DO UPDATE SET record = excluded.record"
+        upsert = "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE SET record = excluded.record"
         connection.cursor().executemany(upsert, rows)
