@@ -125,7 +125,7 @@ def read(connection, urls):
     visits = [(number, None, head) for number in urls[:40]] + [(0, "https://s1.org/robots.txt", None)]
     insert = "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
     connection.executemany(f"{insert} VALUES (1, ?, ?, 'page', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', ?)", visits)
-    checked = f"https://s1.org/{rng.randbytes(3_000).hex()}"
+    checked = f"https://s1.org/{random.Random(2).randbytes(3_000).hex()}"
     connection.execute(f"{insert} VALUES (1, 0, ?, 'check', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', NULL)", (checked,))
     connection.execute("INSERT INTO look VALUES (3, 'text/html', 't', 'h', 'x', '')")
 
