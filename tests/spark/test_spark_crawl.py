@@ -5,6 +5,7 @@ Judged from the server's log and the tables.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(why_no_spark()), reason
 DELAY_S = 0.25
 LEASE_S = 4.0
 LIMIT_S = 400.0
+WEB = "linked seed=7 sites=6 pages=60 links_between=12 links_per_page=8"
 
 
 def free_port():
@@ -72,29 +74,58 @@ def until(question, driver, what):
         time.sleep(0.05)
 
 
+@contextlib.contextmanager
+def driver_of(web, store, on, folder):
+    """The command, which has the cluster crawl all hosts of the web; killed at the end if it still does."""
+    hosts = hosts_of(web)
+    limits = {"total_timeout_s": 2.0, "first_byte_timeout_s": 2.0, "connect_timeout_s": 2.0, "lease_s": LEASE_S}
+    flags = [*flags_for(web.resolve, hosts, **QUICK | limits | {"delay_s": DELAY_S, "workers": 3}), "--no-sitemaps"]
+    words = command("crawl", *(web.url(host) for host in hosts), "--store", store, "--on", on, *flags)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=folder) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()
+
+
+def judged(web, store, repeats):
+    """Whole, polite and sound."""
+    log, collection = read_log(web.log_file), StoredCollection(store)
+    print(f"{judge.repeats(log)} pages asked for again of {len(pages_of(web))}")
+    assert judge.never_asked(log, pages_of(web)) == []
+    assert judge.repeats(log) <= repeats
+    assert judge.early_starts(log, DELAY_S) == []
+    assert judge.unsound(collection.ask, (*judge.ALWAYS, BODIES)) == []
+    assert set(collection.reasons.values()) == {Reason.OK}
+    return collection
+
+
 def test_a_killed_machine_loses_nothing_and_hurries_nobody(tmp_path, store):
-    """Two machines of one core; one is killed with its executor and what that started, when a fifth of the pages is there."""
-    with served_apart("linked seed=7 sites=6 pages=60 links_between=12 links_per_page=8", tmp_path) as web, cluster(tmp_path / "cluster") as made:
-        hosts = hosts_of(web)
-        limits = {"total_timeout_s": 2.0, "first_byte_timeout_s": 2.0, "connect_timeout_s": 2.0, "lease_s": LEASE_S}
-        flags = [*flags_for(web.resolve, hosts, **QUICK | limits | {"delay_s": DELAY_S, "workers": 3}), "--no-sitemaps"]
-        words = command("crawl", *(web.url(host) for host in hosts), "--store", store, "--on", made.url, *flags)
-        driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=tmp_path)
-        collection, pages = StoredCollection(store), pages_of(web)
-        until(lambda: web.lines() > len(pages) / 5, driver, "a fifth of the pages")
-        victim = made.workers[0]
+    """Two machines of one core; one that holds hosts is killed, with all that runs on it, when a fifth of the pages is there."""
+    with served_apart(WEB, tmp_path) as web, cluster(tmp_path / "cluster") as made, driver_of(web, store, made.url, tmp_path) as driver:
+        collection, victim = StoredCollection(store), made.workers[0]
+        until(lambda: web.lines() > len(pages_of(web)) / 5, driver, "a fifth of the pages")
         until(lambda: held_by(collection, made.family(victim)), driver, "hosts in the victim's hands")
         held = held_by(collection, made.family(victim))
         made.kill(victim)
         said, errors = driver.communicate(timeout=LIMIT_S)
-        log = read_log(web.log_file)
-        print(f"a machine killed that held {held} hosts; {judge.repeats(log)} pages asked for again of {len(pages)}")
         assert driver.returncode == 0, (said, errors)
-        assert judge.never_asked(log, pages) == []
-        assert judge.repeats(log) <= held * 5
-        assert judge.early_starts(log, DELAY_S) == []
-        assert judge.unsound(collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES)) == []
-        assert set(collection.reasons.values()) == {Reason.OK}
+        judged(web, store, held * 5)
+        assert judge.unsound(collection.ask, judge.AT_THE_END) == []
+
+
+def test_after_a_killed_driver_the_same_command_goes_on(tmp_path, store):
+    with served_apart(WEB, tmp_path) as web, cluster(tmp_path / "cluster", workers=1, cores=2) as made:
+        with driver_of(web, store, made.url, tmp_path) as driver:
+            until(lambda: web.lines() > len(pages_of(web)) / 5, driver, "a fifth of the pages")
+        before = web.lines()
+        with driver_of(web, store, made.url, tmp_path) as again:
+            said, errors = again.communicate(timeout=LIMIT_S)
+            assert again.returncode == 0, (said, errors)
+        collection = judged(web, store, 5 * len(hosts_of(web)))
+        assert web.lines() > before
+        assert [state for (state,) in collection.ask("SELECT state FROM run ORDER BY id")][-1] == "done"
+        assert collection.ask("SELECT count(*) FROM host WHERE lease_by IS NOT NULL") == [(0,)]
 
 
 def test_without_a_database_there_is_nothing_to_join(tmp_path):

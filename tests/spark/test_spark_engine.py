@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import subprocess
@@ -112,6 +113,16 @@ def command(dataset, results, on, *more):
     return [sys.executable, "-m", "periplus.cli", "analyse", str(dataset), "web-ranks", "-r", str(results), "--engine", "spark", "--on", on, *more]
 
 
+@contextlib.contextmanager
+def driver_of(words):
+    """The command under way; killed at the end if it still is: one whose cluster is gone waits for another."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()
+
+
 def until(is_so, process, limit_s=400):
     end = time.monotonic() + limit_s
     while not is_so():
@@ -122,10 +133,8 @@ def until(is_so, process, limit_s=400):
 
 def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_successor(tmp_path):
     dataset, results = graph_dataset(tmp_path / "web", 500, 4), tmp_path / "results"
-    driver = subprocess.Popen(command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until(lambda: list(results.glob("web_ranks-*/.scratch/round-*")), driver)
-    driver.kill()
-    driver.communicate()
+    with driver_of(command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6")) as driver:
+        until(lambda: list(results.glob("web_ranks-*/.scratch/round-*")), driver)
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/manifest.json")}
     assert {path.parent.name.split("-")[0] for path in before} == {"ends", "graph"}
     again = subprocess.run([*command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6"), "--json"], capture_output=True, check=True)
@@ -136,8 +145,7 @@ def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_success
 
 def test_a_killed_executor_changes_no_result(tmp_path):
     dataset, results = graph_dataset(tmp_path / "web", 2_000, 5), tmp_path / "results"
-    with cluster(tmp_path / "cluster") as made:
-        driver = subprocess.Popen(command(dataset, results, made.url, "--tolerance", "1e-6"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with cluster(tmp_path / "cluster") as made, driver_of(command(dataset, results, made.url, "--tolerance", "1e-6")) as driver:
         until(lambda: any(int(path.name.partition("-")[2]) >= 2 for path in results.glob("web_ranks-*/.scratch/round-*")), driver)
         assert made.family(made.workers[0])
         made.kill(made.workers[0])
