@@ -1,12 +1,16 @@
 """Which URLs an answer brings, and what should become of each."""
 
+from dataclasses import replace
+
 import pytest
 
 from periplus.acquire import discovery as module
 from periplus.acquire.discovery import Discovery, Memory
 from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
-from periplus.model.visit import Fetched, Headers, Reason
+from periplus.model.frontier import Task
+from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request
+from periplus.model.web import UrlId
 from periplus.settings import Scope
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_scope
@@ -58,6 +62,29 @@ def test_depth_and_scope_are_told_with_the_rule_that_decided():
     assert far.reason is Reason.SCOPE
     assert far.rule
     assert one.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))[0].reason is Reason.DEPTH
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "layer", "ruled"),
+    [
+        ({"exclude": ("/old",)}, "old/a", 1, (Reason.SCOPE, "excluded by /old")),
+        ({"include": ("/new",)}, "old/a", 1, (Reason.SCOPE, "matches no include expression")),
+        ({"max_depth": 2}, "a", 3, (Reason.DEPTH, "max-depth 2")),
+        ({"max_depth": 2}, "a", 2, None),
+        ({"exclude": (".",)}, "", 0, None),  # a start is wished all the same
+        ({}, "a", 1, None),
+    ],
+)
+def test_what_waited_under_other_limits_is_judged_by_those_of_this_run(rules, path, layer, ruled):
+    task = Task(1, 1, 1, UrlId(1), Request(canonical(HOME + path), Purpose.PAGE, layer))
+    found = discovery(**rules).ruling(task)
+    assert (found and (found.reason, found.rule)) == ruled
+    assert discovery(**rules).ruling(replace(task, recheck=True)) is None, "a refresh asks for what is held"
+
+
+def test_another_sites_waiting_pages_are_no_limit_of_the_user():
+    task = Task(1, 1, 1, UrlId(1), Request(canonical("https://other.net/"), Purpose.PAGE, 1))
+    assert discovery(exclude=("/old",)).ruling(task) is None
 
 
 def test_nofollow_links_and_parts_of_pages_are_only_noted():

@@ -195,6 +195,7 @@ def test_going_on_replaces_the_limits_that_are_named():
         "crawl", "https://e.org/", "-o", "e.periplus", "--delay", "1", "--max-pages", "20", "--exclude=/y",
     )  # fmt: skip
     assert gone_on(before, {}).command == before
+    assert "--max-pages" not in gone_on(before, {"max_pages": " - "}).command
 
 
 def test_starts_are_told_once_and_in_order():

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from periplus.acquire.aliases import Aliases
 from periplus.document.sitemaps import Sitemap
-from periplus.model.frontier import LAYER_NONE, Candidate
+from periplus.model.frontier import LAYER_NONE, Candidate, Task
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.ports import Territory
-from periplus.model.visit import Reason
+from periplus.model.visit import Purpose, Reason, Skipped
 from periplus.model.web import Url
 from periplus.settings import Scope
 from periplus.urls.canonical import url_id
@@ -55,9 +55,21 @@ class Discovery:
         reason, rule = Reason.WAITING, ""
         if self._scope.decide(url) is not None:
             reason, rule = Reason.SCOPE, self._scope.rule_for(url)
-        elif self._rules.max_depth >= 0 and (layer is None or layer > self._rules.max_depth):
+        elif self._is_too_deep(layer):
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap)
+
+    def _is_too_deep(self, layer: int | None) -> bool:
+        return self._rules.max_depth >= 0 and (layer is None or layer > self._rules.max_depth)
+
+    def ruling(self, task: Task) -> Skipped | None:
+        """A page's task that was set waiting under other limits, and that those of this run keep out. A later run may let it in again."""
+        request = task.request
+        if request.purpose is not Purpose.PAGE or task.recheck:
+            return None
+        if refused := self._scope.refused(request.url):
+            return Skipped(Reason.SCOPE, refused)
+        return Skipped(Reason.DEPTH, f"max-depth {self._rules.max_depth}") if self._is_too_deep(request.layer) else None
 
     def named(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
         """The candidate for a URL's page, and with it the URL itself where that is only another address of the page."""

@@ -8,7 +8,7 @@ from periplus.acquire.aliases import Aliases
 from periplus.acquire.discovery import Discovery
 from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
-from periplus.model.frontier import LAYER_SITEMAP, Candidate, Errand
+from periplus.model.frontier import LAYER_SITEMAP, Candidate, Errand, Task
 from periplus.model.page import Document
 from periplus.model.ports import Territory
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
@@ -34,6 +34,10 @@ class Harvester:
     def __init__(self, scope: Territory, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._settings = scope, settings
         self._discovery = Discovery(scope, settings.scope, aliases)
+
+    def ruling(self, task: Task) -> Skipped | None:
+        """See `Discovery.ruling`."""
+        return self._discovery.ruling(task)
 
     def of(self, request: Request, visit: Visit) -> Harvest:
         """Nothing for robots.txt, which is the desk's, and for answers without content."""

@@ -239,7 +239,7 @@ class Worker:
             task = host.tasks.popleft()
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
-                ruling = self._crew.aliases.ruling(task) or self._desk.ruling(host, task)
+                ruling = self._crew.aliases.ruling(task) or self._harvester.ruling(task) or self._desk.ruling(host, task)
             match ruling:
                 case None:
                     host.tasks.appendleft(task)

@@ -36,6 +36,9 @@ class UnitTerritory:
         outside = isinstance(self._unit(url), str) and url not in self._base.starts
         return "of no site of the survey" if outside else self._base.rule_for(url)
 
+    def refused(self, url: Url) -> str:
+        return self._base.refused(url)
+
     def site_of(self, url: Url) -> SiteKey:
         host = site_key(url)
         found = self._of_host.get(host)

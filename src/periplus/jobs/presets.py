@@ -31,6 +31,8 @@ PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month"
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
 _NUMBERS = {"max_pages": ("--max-pages", 1, 10_000_000), "max_depth": ("--max-depth", 0, 100_000), "delay": ("--delay", 0.5, 3_600)}
 _PATTERNS = {"include": "--include", "exclude": "--exclude"}
+_FLAGS = _PATTERNS | {name: flag for name, (flag, _, _) in _NUMBERS.items()}
+LIFTED = "-"  # in place of a limit or pattern: none from now on
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +208,10 @@ def _pattern(text: str) -> str:
 
 
 def gone_on(command: tuple[str, ...], form: Mapping[str, str]) -> JobOrder:
-    """The order that goes on with a crawl, its limits and patterns replaced by those of the form where it names any."""
-    changed = flags(form)
-    replaced = {word.partition("=")[0] for word in changed if word.startswith("--")}
+    """The order that goes on with a crawl, its limits and patterns replaced by those of the form where it names any; LIFTED takes one away."""
+    changed = flags({name: text for name, text in form.items() if text.strip() != LIFTED})
+    lifted = {flag for name, flag in _FLAGS.items() if form.get(name, "").strip() == LIFTED}
+    replaced = lifted | {word.partition("=")[0] for word in changed if word.startswith("--")}
     kept: list[str] = []
     words = iter(command)
     for word in words:

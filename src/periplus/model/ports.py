@@ -50,6 +50,9 @@ class Territory(Protocol):
     def rule_for(self, url: Url) -> str:
         """The rule that decided, in words for users."""
 
+    def refused(self, url: Url) -> str:
+        """What the user's own limits say against a URL, wherever it lies, in words; empty: nothing."""
+
     def site_of(self, url: Url) -> SiteKey: ...
 
 

@@ -52,17 +52,24 @@ class SiteScope:
     def site_of(self, url: Url) -> SiteKey:
         return site_key(url)
 
+    def refused(self, url: Url) -> str:
+        """What the user's own limits say against a URL, wherever it lies, in words; empty: nothing."""
+        if url in self.starts:
+            return ""
+        if len(url) > self.rules.url_bytes:  # canonical URLs are ASCII
+            return f"longer than {self.rules.url_bytes} bytes (url_bytes)"
+        for pattern in self.exclude:
+            if pattern.search(url):
+                return f"excluded by {pattern.pattern}"
+        if self.include and not any(pattern.search(url) for pattern in self.include):
+            return "matches no include expression"
+        return ""
+
     def _ruling(self, url: Url) -> tuple[bool, str]:
         if url in self.starts:
             return True, "a start"
-        if len(url) > self.rules.url_bytes:  # canonical URLs are ASCII
-            return False, f"longer than {self.rules.url_bytes} bytes (url_bytes)"
-        for pattern in self.exclude:
-            if pattern.search(url):
-                return False, f"excluded by {pattern.pattern}"
-        if self.include and not any(pattern.search(url) for pattern in self.include):
-            return False, "matches no include expression"
-        return self._place(url)
+        refused = self.refused(url)
+        return (False, refused) if refused else self._place(url)
 
     def _place(self, url: Url) -> tuple[bool, str]:
         match self.rules.scope:
