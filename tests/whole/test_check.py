@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import signal
 import subprocess
@@ -340,3 +341,18 @@ def test_a_list_of_pages_is_read_and_no_more(tmp_path):
         assert done.returncode == 0, done.stderr
         assert ("GET", "/two") not in {(entry.method, entry.target) for entry in server.log.of("a.test")}
         assert "/dead  it answers 404" in done.stdout
+
+
+def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_path):
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    faults.status(site, "/dead", 404)
+    with serve(site) as server:
+        crawled = told("crawl", server.url("a.test"), "-o", "kept", *flags_for(server.resolve, ("a.test",), max_pages=9), cwd=tmp_path)
+        assert crawled.returncode == 0, crawled.stderr
+        done = told("check", "-c", "kept", "--recheck-wait", "0.2", "--ignore", "h1-missing", "-f", "csv", "--fail-on", "broken", cwd=tmp_path)
+        assert (done.returncode, "it answers 404" in done.stdout) == (5, True), done.stderr
+        again = told("refresh", "-c", "kept", cwd=tmp_path)
+        assert again.returncode == 0, again.stderr
+        settings = [json.loads(row[0]) for row in Collection(tmp_path / "kept").ask("SELECT settings FROM run ORDER BY id")]
+        assert [(kept["max_pages"], kept["recheck_wait_s"], kept["ignore"]) for kept in settings] == [(9, 30.0, []), (0, 0.2, ["h1-missing"]), (9, 30.0, [])]

@@ -20,11 +20,13 @@ from periplus.acquire.clock import SystemClock
 from periplus.analyse.soft404 import probe_url
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, work, workable
 from periplus.api.judging import FAILED, Seen
+from periplus.api.refreshing import last_settings
 from periplus.api.site_audit import CHECK
 from periplus.model.frontier import Errand
 from periplus.model.graph import REASONS
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
+from periplus.settings import Auditing, Budget, Settings
 from periplus.store.sqlite import checks, graph_rows, part_rows, reading, runs, schema, site_rows
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
@@ -73,6 +75,17 @@ def starts_known(folder: Path) -> tuple[Url, ...]:
     """Where the collection's crawls began. Raises NoCollection."""
     with contextlib.closing(reading.connect(folder)) as connection:
         return tuple(dict.fromkeys(Url(text) for record in runs.run_records(connection) for text in record.starts))
+
+
+def settings_before(folder: Path) -> Settings:
+    """How the collection's last crawl or refresh asked: its settings but for its budget, and for what the user thinks of issues.
+
+    The defaults where there was none. Raises NoCollection.
+    """
+    with contextlib.closing(reading.connect(folder)) as connection:
+        crawls = [record for record in runs.run_records(connection) if record.kind != CHECK]
+    settings = last_settings(crawls[-1].settings) if crawls else Settings()
+    return dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum), auditing=Auditing())
 
 
 def _is_crawled(folder: Path, starts: Iterable[Url]) -> bool:

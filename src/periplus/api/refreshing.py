@@ -10,6 +10,7 @@ from typing import Any
 from periplus.acquire.clock import SystemClock
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
 from periplus.api.homes import home_of
+from periplus.api.site_audit import CHECK
 from periplus.errors import UsageError
 from periplus.model.freshness import Finding
 from periplus.model.ports import Clock
@@ -32,7 +33,7 @@ class RefreshEnd:
 
 
 def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
-    """A refresh of the collection by the settings of its last run, with those given in their place. place: a folder, or an address.
+    """A refresh of the collection by the settings of its last crawl or refresh, with those given in their place. place: a folder, or an address.
 
     Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting.
     """
@@ -40,7 +41,8 @@ def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool
     starts = tuple(dict.fromkeys(Url(text) for record in records for text in record.starts))
     if not starts:
         raise UsageError(f"{place} has no run yet: `periplus crawl URL` begins one there")
-    settings = settings_from(given, last_settings(records[-1].settings))
+    crawls = [record for record in records if record.kind != CHECK] or records  # what a check was told is not how the site is crawled
+    settings = settings_from(given, last_settings(crawls[-1].settings))
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     return CrawlOrder(folder, starts, settings, kind=REFRESH, due_only=due_only, store=store)
 

@@ -68,14 +68,21 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
 
     Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called broken that did not fail
     twice. Lists each kind of fault, and of each dead URL every page that links to it. Ctrl-C and kill lose nothing: the same command goes on.
+    Without URL it asks by the settings of the last crawl or refresh, but for its limits of pages and time.
+
+    \b
+    periplus check https://example.org --fail-on broken -f junit -o check.xml     for continuous integration
+    periplus check --baseline last --fail-on error      only what the check before did not find
+    periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
     from periplus.analyse.gate import fail_on
     from periplus.api.check_results import ResultOrder, baseline_run, check_rules, found_issues, keep_issues
+    from periplus.api.checking import settings_before
 
     urls, folder = _places(starts, lists, collection)
     if lists and not starts and flags["max_depth"] is None:
         flags["max_depth"] = 0
-    settings = settings_of(flags, folder)
+    settings = settings_of(flags, folder, None if urls else settings_before(folder))
     check_rules(settings)
     wish = _Wish(fail_on(flags["fail_on"]), flags["baseline"], flags["format"], flags["output"])
     order = ResultOrder(flags["site"], flags["fragments"], flags["near"])

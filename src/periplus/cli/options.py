@@ -42,10 +42,10 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def settings_of(flags: dict[str, Any], folder: Path) -> Settings:
-    """Defaults, then the collection's periplus.toml, then the flags. Raises UnknownSetting."""
+def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = None) -> Settings:
+    """base (or the defaults), then the collection's periplus.toml, then the flags. Raises UnknownSetting."""
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
-    return settings_from(given, read_settings(folder / SETTINGS_FILE))
+    return settings_from(given, read_settings(folder / SETTINGS_FILE, base))
 
 
 def collection_option(command: Callable[..., Any]) -> Callable[..., Any]:

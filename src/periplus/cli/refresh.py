@@ -52,7 +52,7 @@ class Period(click.ParamType[float]):
 def refresh(collection: Path | None, store: str, everything: bool, every: float | None, **flags: Any) -> None:
     """Bring a collection up to date: fetch again only what changed.
 
-    Asks each page's server whether it changed, by the settings of the last run; follows new links, closes those that vanished, keeps what
+    Asks each page's server whether it changed, by the settings of the last crawl or refresh; follows new links, closes those that vanished, keeps what
     was. A page found unchanged is due less often, one that changed more often. Afterwards: `periplus diff`.
     """
     from periplus.api.crawling import check_order
