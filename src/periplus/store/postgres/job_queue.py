@@ -117,7 +117,7 @@ class PostgresJobQueue:
 
     def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
         insert = (
-            "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (command)"
+            "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (md5(command))"
             " DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, paused = 0, next = excluded.next,"
             f" next_at = least(schedule.next_at, excluded.next_at + excluded.period_s) RETURNING {SCHEDULE}"
         )
