@@ -34,7 +34,7 @@ check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: 
 	$(PY) -m periplus.cli.reference --check
 	$(PY) -m pytest tests/architecture
 
-test: $(STAMP) ## Every test but the fault tests: under two minutes on two cores.
+test: $(STAMP) ## Every test but those of minutes (faults, Spark): some six minutes on two cores.
 	$(PY) -m pytest -n $(WORKERS)
 
 test-browser: $(STAMP) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
