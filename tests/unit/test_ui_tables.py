@@ -182,3 +182,22 @@ def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wi
 @pytest.mark.parametrize("sign", ["%", "_", "\\", "a%", "_lpha"])
 def test_signs_that_match_all_elsewhere_are_only_themselves(folder, sign):
     assert urls(folder, f"q={quote(sign)}") == []
+
+
+def test_forms_lead_to_the_address_that_one_would_write(folder: Path) -> None:
+    asking = client(folder)
+
+    def leads(query: str) -> str:
+        return asking.get(f"/c/e/t/pages?{query}").headers.get("location", "")
+
+    assert leads("q=a&where=title&is=~b+c&at=3") == "?q=a&title=~b+c"
+    assert leads("where=sort&is=x") == "?"
+    assert leads("columns=url&columns=size&status=200") == "?columns=url%2Csize&status=200"
+    assert leads("columns=url,size") == ""
+    assert asking.get("/c/e/t/pages?where=nothing&is=1", follow_redirects=True).status_code == 400
+
+
+def test_the_gravest_issues_stand_first(folder: Path) -> None:
+    order = [["error", "warning", "notice"].index(row["severity"]) for row in rows(folder, "issues?columns=severity")]
+    assert order == sorted(order)
+    assert len(set(order)) > 1

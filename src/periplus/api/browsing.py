@@ -13,6 +13,7 @@ from periplus.api.exporting import ISSUES
 from periplus.api.link_books import LinkBooks, narrowed
 from periplus.api.result_tables import RESULT_TABLES
 from periplus.errors import UsageError
+from periplus.model.audit import Grade
 from periplus.model.table import Column
 from periplus.present.table_files import write_parquet, write_xlsx
 from periplus.present.tables import write_table
@@ -30,6 +31,7 @@ WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
 _ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, ISSUES, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
+_GRAVITY: dict[object, int] = {grade.value: place for place, grade in enumerate(Grade)}  # of a row's second value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,14 @@ class Browser:
         with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
             return leafed(connection, source, narrowed(folder, connection, table, wish, self.books), columns)
 
+    @staticmethod
+    def columns(table: str) -> tuple[Column, ...]:
+        """All that a table of TABLES or RESULT_TABLES has."""
+        kind = table.partition(":")[0]
+        if kind in RESULT_TABLES:
+            return tuple(RESULT_TABLES[kind].columns)
+        return _ISSUE_SOURCE.columns if table == ISSUE_TABLE else SOURCES[table].columns
+
     def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
         with self._opened(folder, table) as (connection, source), reading.limited(connection, WRITE_S):
@@ -106,7 +116,7 @@ class Browser:
         key = (folder.resolve(), *browsing.standing(connection))
         if key not in self._audits:
             with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
-                self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, ISSUES, list(issue_rows(connection)))
+                self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, ISSUES, sorted(issue_rows(connection), key=lambda row: _GRAVITY[row[1]]))
         return self._latest(key)
 
     def _result(self, folder: Path, table: str) -> tuple[reading.Connection, Source]:

@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.background import BackgroundTask
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.browsing import DOWNLOADS, Facet, Wish
 from periplus.errors import NoCollection, UsageError
@@ -19,7 +20,7 @@ from periplus.ui import rendering
 from periplus.ui.house import folder_of, house_of
 
 ROWS = (50, 100, 250, 500)  # of one page
-RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format"})
+RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
 LONG = frozenset({
     "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message", "related_url", "anchor_text",
     "target_url", "note", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by", "beginning", "sentence", "keywords",
@@ -112,6 +113,8 @@ def table(request: Request) -> Response:
     screen, asked = screen_of(shown), dict(request.query_params)
     if ending:
         return _file(request, folder, screen, ending)
+    if (short := shortened(request.query_params)) is not None:
+        return RedirectResponse("?" + urlencode(short), 303)
     columns = tuple(part for part in asked.get("columns", "").split(",") if part) or screen.columns
     wish, at = wish_of(asked, screen.fixed)
     found = house_of(request).browser.page(folder, screen.table, wish, columns)
@@ -124,9 +127,18 @@ def table(request: Request) -> Response:
         values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
         home = HOMES.get(shown.partition(":")[0], "")
         values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
-        values |= {"sampled": found.sampled, "unordered": found.unordered}
+        values |= {"sampled": found.sampled, "unordered": found.unordered, "every": house_of(request).browser.columns(screen.table)}
         values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "long": LONG}
     return rendering.answer(request, "table.html", values)
+
+
+def shortened(asked: QueryParams) -> dict[str, str] | None:
+    """The address that forms mean, as one writes it: `where=title&is=~a` is `title=~a`, columns stand in one word; None: it is so already."""
+    if "where" not in asked and len(asked.getlist("columns")) < 2:
+        return None
+    chosen = {asked["where"]: asked.get("is", "").strip()} if asked.get("where", "") not in (*RESERVED, "") else {}
+    kept = {name: text for name, text in asked.items() if name not in ("where", "is", "at")}
+    return kept | chosen | ({"columns": ",".join(asked.getlist("columns"))} if "columns" in asked else {})
 
 
 def screen_of(shown: str) -> Screen:
