@@ -155,9 +155,10 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 _build(connection)
                 yield connection
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # closing does it too, but says nothing when the disk is full: half would be named
             _reveal(draft, path)
         finally:
-            draft.unlink(missing_ok=True)
+            _clear_drafts(folder)
     except FileExistsError:
         raise StoreError(f"{folder} holds a collection already, or is no folder. Choose another folder (-o).") from None
     except (OSError, sqlite3.OperationalError) as error:
