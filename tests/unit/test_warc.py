@@ -271,7 +271,7 @@ def test_a_file_cut_at_any_place_gives_the_records_before(tmp_path):
         try:
             with Reader(path, 1 << 20) as reader:
                 counts.append(len(list(reader)))
-                assert reader.damage
+                assert reader.damage or data[length:].startswith(b"\x1f\x8b"), "only between two members nothing is missing"
         except UsageError:
             assert not counts
     assert counts == sorted(counts) and counts[-1] >= len(ENTRIES) - 1
