@@ -2,7 +2,8 @@
 
 (a) real pages of some 64 KB: Python's manual and the C part of cppreference, two hosts;
 (b) generated pages of 25 KB with 40 links each, one host, the same for the same seed;
-(c) generated pages that link to ever new addresses beyond the depth that is crawled.
+(c) generated pages that link to ever new addresses beyond the depth that is crawled;
+(d) real pages of some 265 KB: the large ones of the manuals, on four hosts.
 """
 
 from __future__ import annotations
@@ -60,6 +61,22 @@ def leafy(cache: Path = CACHE, *, pages: int = 5000, leaves: int = 200, seed: in
             write(root, f"/page/{number}.html", html(f"Page {number}", below, 2000, rng, words))
         finish(root)
     return [Site("leafy.test", root)]
+
+
+def large(cache: Path = CACHE, *, hosts: int = 4) -> list[Site]:
+    """Corpus (d): pages of 150 to 500 KB, the same on each host but for a comment; no page beyond them is to be asked for (depth 1)."""
+    manuals = [DOC / name for name in ("python3.11/html", "sqlite3", "postgresql-doc-15/html")]
+    found = sorted(path for manual in manuals for path in manual.rglob("*.html") if path.is_file() and 150_000 <= path.stat().st_size <= 500_000)
+    sites = []
+    for host in range(1, hosts + 1):
+        root = cache / f"large{EDITION}-{host}"
+        if not (root / ".complete").exists():
+            for number, path in enumerate(found):
+                write(root, f"/page{number}.html", f"{path.read_text(errors='replace')}<!-- {host} -->")
+            write(root, "/index.html", "<!DOCTYPE html><title>Start</title>" + "".join(f'<a href="/page{n}.html">page {n}</a> ' for n in range(len(found))))
+            finish(root)
+        sites.append(Site(f"large{host}.test", root))
+    return sites
 
 
 def path_of(number: int) -> str:

@@ -28,7 +28,7 @@ class Crawl:
     max_depth: int | None = None
     max_pages: int | None = None
     index: bool = True
-    insecure: bool = False  # certificates that nobody vouches for
+    ca_file: Path | None = None
 
 
 def by_address(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
@@ -55,7 +55,7 @@ def arguments(crawl: Crawl) -> list[str]:
     if crawl.max_pages is not None:
         said += ["--max-pages", str(crawl.max_pages)]
     said += [] if crawl.index else ["--no-index"]
-    said += ["--insecure"] if crawl.insecure else []
+    said += ["--ca-file", str(crawl.ca_file)] if crawl.ca_file else []
     return said
 
 

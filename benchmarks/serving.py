@@ -18,6 +18,7 @@ from measure import SERVER_CORE, pinned, process_cpu_s
 
 COMPRESSED = frozenset({".html", ".htm", ".txt", ".css", ".js", ".xml", ".svg"})
 READY_S = 10.0
+CERTIFICATE = "certificate.pem"
 
 CONFIGURATION = """
 daemon off; master_process off; worker_processes 1; pid {temp}/nginx.pid; error_log {temp}/error.log warn;
@@ -35,7 +36,7 @@ http {{
 {servers}
 }}
 """
-SERVER = """  server {{ listen {address}:{port}; server_name {name} {address}; root "{root}"; index index.html; }}"""
+SERVER = """  server {{ listen {address}:{port}{tls}; server_name {name} {address}; root "{root}"; index index.html; }}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,15 @@ class Host:
     site: Site
     address: str
     port: int
+    scheme: str = "http"
 
     @property
     def by_name(self) -> str:
-        return f"http://{self.site.name}:{self.port}{self.site.start}"
+        return f"{self.scheme}://{self.site.name}:{self.port}{self.site.start}"
 
     @property
     def by_address(self) -> str:
-        return f"http://{self.address}:{self.port}{self.site.start}"
+        return f"{self.scheme}://{self.address}:{self.port}{self.site.start}"
 
     @property
     def resolve(self) -> str:
@@ -120,14 +122,19 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, log: bool = True) -> Iterator[Server]:
+def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, log: bool = True, tls: bool = False) -> Iterator[Server]:
     """Serves the sites with nginx, a direct child that is ended by its own id. temp: an empty folder, ours alone.
+
+    tls: over HTTPS, with a certificate of its own for all of them, temp/CERTIFICATE.
 
     The child runs as whoever calls, in one process, touches nothing outside temp, and listens on loopback only.
     """
     port = free_port()
-    hosts = tuple(Host(site, f"127.0.0.{number}", port) for number, site in enumerate(sites, 11))
-    servers = "\n".join(SERVER.format(address=one.address, port=port, name=one.site.name, root=one.site.root) for one in hosts)
+    hosts = tuple(Host(site, f"127.0.0.{number}", port, "https" if tls else "http") for number, site in enumerate(sites, 11))
+    certified = f" ssl; ssl_certificate {temp}/{CERTIFICATE}; ssl_certificate_key {temp}/key.pem" if tls else ""
+    if tls:
+        certify([one.site.name for one in hosts], temp)
+    servers = "\n".join(SERVER.format(address=one.address, port=port, tls=certified, name=one.site.name, root=one.site.root) for one in hosts)
     where = temp / "access.log"
     written = CONFIGURATION.format(temp=temp, servers=servers, log=f"access_log {where} seen;" if log else "access_log off;")
     (temp / "nginx.conf").write_text(written)
@@ -138,6 +145,13 @@ def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, 
     finally:
         child.terminate()
         child.wait()
+
+
+def certify(names: Sequence[str], folder: Path) -> None:
+    """A certificate for the names that vouches for itself, and its key."""
+    said = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={names[0]}"]
+    said += ["-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names)]
+    subprocess.run([*said, "-keyout", folder / "key.pem", "-out", folder / CERTIFICATE], check=True, capture_output=True)
 
 
 def _wait(hosts: Sequence[Host], child: subprocess.Popen[bytes], errors: Path) -> None:
