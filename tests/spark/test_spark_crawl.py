@@ -6,6 +6,7 @@ Judged from the server's log and the tables.
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
 import time
@@ -126,6 +127,19 @@ def test_after_a_killed_driver_the_same_command_goes_on(tmp_path, store):
         assert web.lines() > before
         assert [state for (state,) in collection.ask("SELECT state FROM run ORDER BY id")][-1] == "done"
         assert collection.ask("SELECT count(*) FROM host WHERE lease_by IS NOT NULL") == [(0,)]
+
+
+def test_ctrl_c_ends_the_run_and_the_workers_store_what_they_have(tmp_path, store):
+    with served_apart(WEB, tmp_path) as web, driver_of(web, store, "local[2]", tmp_path) as driver:
+        until(lambda: web.lines() > 30, driver, "some pages")
+        driver.send_signal(signal.SIGINT)
+        said, errors = driver.communicate(timeout=LIMIT_S)
+        collection = StoredCollection(store)
+        assert driver.returncode == 130, (said, errors)
+        assert collection.ask("SELECT state, note FROM run") == [("stopped", "stopped by the user")]
+        assert judge.unsound(collection.ask, (*judge.ALWAYS, *(one for one in judge.AT_THE_END if one.what != "work left"))) == []
+        asked = sum(judge.pages_of(read_log(web.log_file)).values())
+        assert collection.ask("SELECT count(*) FROM page") == [(asked,)]
 
 
 def test_without_a_database_there_is_nothing_to_join(tmp_path):

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
-from periplus.analyse.engines.spark.engine import session_on
+from periplus.analyse.engines.spark.engine import reason_of, session_on
 from periplus.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Carried:
             self._context.setJobGroup(GROUP, "periplus", interruptOnCancel=True)
             self._context.parallelize(range(self._tasks), self._tasks).foreach(self._work)
         except (PySparkException, Py4JError) as error:
-            self._failure = str(error).strip().partition("\n")[0]
+            self._failure = reason_of(error)
 
     @property
     def at_work(self) -> int:

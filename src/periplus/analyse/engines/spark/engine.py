@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -50,7 +52,7 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
             if not sessions:
                 sessions.append(opened.enter_context(session_on(master, memory_bytes)))
             session = sessions[0]
-            with _translated(f"{master}, at {name}"):
+            with _translated(f"the cluster {master} gave up at {name}"):
                 tasks = max(session.sparkContext.defaultParallelism * TASKS_A_CORE, manifest_in(task.dataset).rows("links") // ROWS_A_TASK)
                 session.conf.set("spark.sql.shuffle.partitions", tasks)
                 _STAGES[name](session, task)
@@ -68,8 +70,9 @@ def session_on(master: str, memory_bytes: int, more: Mapping[str, str] = Mapping
         builder = builder.config("spark.driver.memory", f"{max(memory_bytes >> 20, 1024)}m")
     for name, value in more.items():
         builder = builder.config(name, value)
-    with _translated(master):
-        session = builder.getOrCreate()
+    with _translated(f"no session on {master} (is a master there, and Java 17 here?)"):
+        with _own_interrupt():
+            session = builder.getOrCreate()
     session.sparkContext.setLogLevel("FATAL")
     try:
         yield session
@@ -78,9 +81,23 @@ def session_on(master: str, memory_bytes: int, more: Mapping[str, str] = Mapping
 
 
 @contextlib.contextmanager
-def _translated(where: str) -> Iterator[None]:
+def _own_interrupt() -> Iterator[None]:
+    """Leaves Ctrl-C to who had it before: pyspark takes it, cancels every job and raises."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise StoreError(f"the cluster gave up ({where}): {said[0]}. The same command goes on there.") from error
+        raise StoreError(f"{what}: {reason_of(error)}. The same command goes on where it was.") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Its first line, and that of Java's own, where pyspark says only that there was one."""
+    own = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return (own.strip().splitlines() or [type(error).__name__])[0]
