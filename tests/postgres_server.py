@@ -56,6 +56,11 @@ class Server:
     def _as_user(self):
         return {"user": self._user, "group": self._group(), "extra_groups": []} if self._user else {}
 
+    def let_in(self, network):
+        """Clients from there, such as 10.0.0.0/24, before it is started."""
+        with (self.data / "pg_hba.conf").open("a") as file:
+            file.write(f"host all all {network} trust\n")
+
     def start(self):
         """Returns itself, when it takes connections."""
         said = self._settings | {"listen_addresses": "*" if self.port else "", "port": str(self.port or 5432)}
@@ -128,12 +133,15 @@ def need_server():
     pytest.skip(why)
 
 
-def own_server(port=0, **settings):
-    """A server for one test, which it may kill; the caller closes it."""
+def own_server(port=0, let_in="", **settings):
+    """A server for one test, which it may kill; the caller closes it. let_in: a further network whose clients it takes."""
     need_server()
     if _binaries() is None:
         pytest.skip("NO POSTGRESQL OF OUR OWN: this test kills its server")
-    return Server(port, **settings).start()
+    server = Server(port, **settings)
+    if let_in:
+        server.let_in(let_in)
+    return server.start()
 
 
 @functools.cache

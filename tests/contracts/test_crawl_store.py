@@ -174,6 +174,17 @@ def test_a_worker_that_was_buried_alive_comes_back_and_can_die_again(store):
     assert "a.test" in get(store, heir, 101.0 + KEEPING.lease_s)
 
 
+def test_a_worker_that_was_buried_alive_and_finds_no_host_free_is_counted_again(store):
+    """Else whoever took its hosts would keep them all: nobody would be there to share them with."""
+    store.offer([candidate(A), candidate(B)], (), 0.0)
+    sleeper = store.join(ME, 0.0)
+    heir = store.join(OTHER, 90.0)
+    assert len(get(store, heir, 90.0)) == 2
+    assert store.fair_share(91.0) == 2
+    assert store.lease(sleeper, [], 91.0) in ([], ())
+    assert store.fair_share(91.0) == 1
+
+
 def test_fair_share_parts_the_hosts_among_those_alive(store):
     assert store.fair_share(0.0) == 1
     store.offer([candidate(f"http://h{n}.test/") for n in range(7)], (), 0.0)

@@ -20,15 +20,18 @@ from pathlib import Path
 
 import pytest
 from crews import crew
+from cut_off import HERE, can_cut, island, passed_on
 from postgres_voyage import StoredCollection
 from test_faults_workers import DELAY_S, LONG, hosts_of, pages_of
-from voyage import PATIENCE_S, TESTS, served_apart, until
+from voyage import PATIENCE_S, TESTS, command, environment, served_apart, until
 
 import judge
 from contracts.crawl_values import candidate
 from periplus.api.homes import home_of
 from periplus.model.visit import Reason
 from periplus.settings import Settings
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import connect
 from postgres_server import Server, own_server
 
 QUICK_LIMITS = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_timeout_s": 0.8}
@@ -150,8 +153,7 @@ class Doorkeeper:
 @LONG
 def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_path: Path) -> None:
     """Stopped for 20 s: three workers knock some dozens of times, not thousands, start no request without a lease, and go on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     database = own_server(port=port)
     try:
         with (
@@ -202,6 +204,107 @@ def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, database: 
         assert judge.early_starts(log, 0.2) == []
         assert judge.meetings(log) == []
         assert workers.faults() == []
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+HOLD = """
+import sys
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import connect
+connection = connect(address_of(sys.argv[1]))
+try:
+    with connection.transaction():
+        connection.execute("SELECT id FROM host FOR UPDATE")
+        print("held", flush=True)
+        sys.stdin.readline()
+        connection.execute("UPDATE host SET fetched = 77")
+except Exception as error:
+    print("refused", type(error).__name__, flush=True)
+else:
+    print("stored", flush=True)
+"""
+
+
+@LONG
+@pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
+def test_what_a_client_locked_that_was_cut_off_is_free_within_seconds(tmp_path: Path) -> None:
+    """Without the timeouts that our connections set it stays locked for hours: measured, 20 s and more."""
+    database = own_server(port=free_port(), let_in=f"{HERE}/24")
+    place = place_in(database)
+    store = home_of(place).store(home_of(place).begin_run("crawl", (), Settings(), 0.0), Settings())
+    try:
+        store.offer([candidate("http://a.test/")], (), 0.0)
+        with island() as away:
+            client = away.start(sys.executable, "-c", HOLD, place.replace("127.0.0.1", HERE), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            try:
+                assert client.stdout.readline() == b"held\n"
+                away.cut()
+                cut = time.monotonic()
+                with contextlib.closing(connect(address_of(place))) as other:
+                    other.execute("SELECT id FROM host FOR UPDATE")
+                waited_s = time.monotonic() - cut
+                print(f"free after {waited_s:.1f} s")
+                assert 3.0 < waited_s <= 7.0
+                away.mend()
+                client.stdin.write(b"\n")
+                client.stdin.flush()
+                assert client.stdout.readline().startswith(b"refused")
+                assert StoredCollection(place).ask("SELECT fetched FROM host") == [(0,)]
+            finally:
+                client.kill()
+                client.communicate()
+    finally:
+        store.close()
+        database.close()
+
+
+@LONG
+@pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
+def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_else(tmp_path: Path) -> None:
+    """Its cable is out for two leases, twice; it can ask the web all the time, and must not."""
+    lease_s, cuts = 3.0, 2
+    database = own_server(port=free_port(), let_in=f"{HERE}/24")
+    place = place_in(database)
+    try:
+        with (
+            served_apart("linked seed=8 sites=4 pages=160 links_between=8 links_per_page=6", tmp_path) as web,
+            crew(web, tmp_path / "c", hosts_of(web), place, delay_s=0.3, lease_s=lease_s, **QUICK_LIMITS) as workers,
+            island() as away,
+            passed_on(away, web.port, tmp_path),
+        ):
+            words = command("worker", "--store", place.replace("127.0.0.1", HERE), "-q")
+            with (tmp_path / "said.txt").open("wb") as said:
+                victim = away.start(*words, env=environment(), stderr=said)
+            try:
+                for _ in range(cuts):
+                    until(lambda: victim.pid in workers.holders() or workers.is_over, "a host in the victim's hands")
+                    assert not workers.is_over, (tmp_path / "said.txt").read_text()
+                    away.cut()
+                    cut = time.monotonic()
+                    until(lambda: victim.pid not in workers.holders(), "its hosts are others'")
+                    released_s = time.monotonic() - cut
+                    print(f"released after {released_s:.1f} s")
+                    assert released_s <= 6.0 + 2 * lease_s
+                    time.sleep(max(0.0, 2 * lease_s - released_s))
+                    away.mend()
+                log = workers.finish()
+                assert victim.wait(PATIENCE_S) == 0
+            finally:
+                victim.kill()
+                victim.wait()
+            assert judge.never_asked(log, pages_of(web)) == []
+            assert judge.repeats(log) <= cuts * len(workers.hosts)
+            assert judge.early_starts(log, 0.3) == []
+            assert len(judge.meetings(log)) <= cuts * len(workers.hosts), "what was on the wire when it was cut off"
+            assert workers.faults() == []
+            assert set(workers.collection.reasons.values()) == {Reason.OK}
+        assert "deadlock" not in database.said()
+    finally:
+        database.close()
 
 
 def crowded(database: Server, workers: int, pages: int) -> tuple[float, list[str]]:

@@ -118,7 +118,7 @@ class Worker:
             return
         ready = self._store.ready(room * 4, HORIZON_S, wall)
         chosen = self._crew.policy.choose(ready, room) if ready else ()
-        if chosen:
+        if chosen or not self._held:  # who holds nothing says that it is there: it is counted when hosts are shared out
             for lease in self._store.lease(self._name, chosen, wall):
                 self._hold(lease, now)
 

@@ -32,6 +32,7 @@ from periplus.store.processes import process_lives
 from periplus.store.standing import BARRIER_POLL_S
 
 MERGE_S = 0.5  # how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
+RENEW_S = 1.0  # how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
 _UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not take
 
 
@@ -55,6 +56,7 @@ class PostgresCrawlStore:
         self._run = self._session.run(lambda connection: reading.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
         self._batches: dict[str, int] = {}  # stored for each worker: tells a commit whose answer was lost from one that was not done
+        self._renewed_at: dict[str, float] = {}  # when each worker last said that it is there, having nothing to lease
         self._commit = Commit(self._run, keeping)
         self._packer = Packer(self._session, keeping, *self._session.run(lambda connection: reading.segments_of(connection, run_id)))
         self._merged_at = 0.0
@@ -96,15 +98,20 @@ class PostgresCrawlStore:
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         given = self._given(now)
+        if not host_ids and time.monotonic() - self._renewed_at.get(worker, -RENEW_S) < RENEW_S * self._own_clock:
+            return ()
 
         def grab(connection: Connection) -> list[Lease]:
             self._bury_fallen(connection, given)
             hosts.renew(connection, self._members[worker], self._keeping.lease_s, self._batches[worker], given)
             known = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
-            return hosts.grab(connection, worker, known + (reading.shards(connection, others) if others else []), given)
+            wanted = known + (reading.shards(connection, others) if others else [])
+            return hosts.grab(connection, worker, wanted, given) if wanted else []
 
-        return self._session.run(grab)
+        leases = self._session.run(grab)
+        self._renewed_at[worker] = time.monotonic()
+        return leases
 
     def fair_share(self, now: float) -> int:
         return self._session.read(lambda connection: reading.fair_share(connection, self._given(now)))
