@@ -18,7 +18,7 @@ from periplus.store.sqlite.watch_rows import VisitRow
 __all__ = ["Moment", "TypeTally", "VisitRow", "Watchers"]
 
 LOOK_S = 0.9  # a younger look serves all who ask
-READ_S = 5.0
+READ_S = 10.0
 ROWS_A_LOOK = 10_000  # visits taken up at once, some 0.1 s; a long run is caught up with in several looks
 RATE_S = 10.0  # over which pages per second are averaged
 NEWEST = 12
