@@ -70,9 +70,8 @@ def session_on(master: str, memory_bytes: int, more: Mapping[str, str] = Mapping
         builder = builder.config("spark.driver.memory", f"{max(memory_bytes >> 20, 1024)}m")
     for name, value in more.items():
         builder = builder.config(name, value)
-    with _translated(f"no session on {master} (is a master there, and Java 17 here?)"):
-        with _own_interrupt():
-            session = builder.getOrCreate()
+    with _translated(f"no session on {master} (is a master there, and Java 17 here?)"), _own_interrupt():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("FATAL")
     try:
         yield session
