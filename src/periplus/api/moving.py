@@ -59,7 +59,7 @@ def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
 def compared(sent: Mapping[str, Sum], arrived: Callable[[str], Iterable[Row]], watch: Watch) -> None:
     """Raises StoreError unless each table holds what was sent. arrived: a table's rows, read back."""
     for name, total in sent.items():
-        found = Sum()
+        found = Sum(has_bytes=total.has_bytes)
         for row in watched(arrived(name), f"Comparing {name}", watch):
             found.add(row)
         if found != total:

@@ -64,7 +64,7 @@ def _sent(connection: reading.Connection, target: Connection, address: Address, 
             raise StoreError(f"{address} holds a collection already. Choose another name: collection=NAME.")
         tables = {table.name: table for table in copying.tables(target, partial(source.columns_of, connection))}
         for name, table in tables.items():
-            sent[name] = Sum()
+            sent[name] = Sum(has_bytes=table.has_bytes)
             copying.enter(target, table, watched(summed(source.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch))
         writer = stack.enter_context(_writer(connection, address)) if address.segments else None
         sent["body"] = Sum()

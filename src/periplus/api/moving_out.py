@@ -49,7 +49,7 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
         tables = {table.name: table for table in source.tables(connection, partial(copying.columns_of, draft))}
         with copying.transaction(draft):
             for name, table in tables.items():
-                sent[name] = Sum()
+                sent[name] = Sum(has_bytes=table.has_bytes)
                 copying.enter(draft, table, watched(summed(source.rows_out(connection, table), sent[name]), f"Moving {name}", watch))
             sent["body"] = Sum()
             copying.enter_bodies(draft, _bodies(connection, reader, sent["body"], watch))

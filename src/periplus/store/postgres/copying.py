@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from periplus.errors import StoreError
 from periplus.model.archive import Exchange
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, Row, exact
+from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, Row
 from periplus.store.postgres import inbox
 from periplus.store.postgres.bulk import copy_rows
 from periplus.store.postgres.connection import LOST, Connection
@@ -122,10 +122,10 @@ def last_seq(connection: Connection) -> int:
 
 
 def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
-    """The table's rows, exact. Within a transaction; streamed."""
+    """The table's rows, exact as they are stored here. Within a transaction; streamed."""
     columns = [_COMPUTED.get((table.name, name), f"t.{name}") for name in table.columns]
     with _streaming(connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}", AT_ONCE) as cursor:
-        yield from map(exact(table.kinds), cursor)
+        yield from cursor
 
 
 def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator[MovedBody]:

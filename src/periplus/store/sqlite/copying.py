@@ -55,8 +55,8 @@ def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], in
 def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
     """The table's rows, exact, each behind its shard; needs `know_shards`."""
     make = exact(table.kinds)
-    for shard, *values in streamed(connection.execute(_select(table, shards=True))):
-        yield (shard, *make(values))
+    for row in streamed(connection.execute(_select(table, shards=True))):
+        yield (row[0], *make(row[1:]))
 
 
 def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
