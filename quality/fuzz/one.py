@@ -1,16 +1,18 @@
-"""Fuzzes one reader, coverage-guided, until a time or a count is over: `one.py NAME FOLDER SECONDS RUNS`. A child of run.py.
+"""Fuzzes one reader, coverage-guided, until a time or a count is over: `one.py NAME FOLDER SECONDS RUNS SEED`. A child of run.py.
 
-With atheris where it is installed (Linux); else by plain mutation of the seeds, which finds less. What makes the reader raise, hang or
+With atheris where it is installed (Linux), unless a SEED is named; else by plain mutation of the seeds, which finds less in one input
+and tries ten in the same time. What makes the reader raise, hang or
 outgrow its memory is left in FOLDER/crashes, and the process ends with an error.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 INPUT_BYTES = 4_096  # a longer one is slower and shows little more
@@ -56,30 +58,29 @@ def mutated(seeds: Sequence[bytes], rng: random.Random) -> bytes:
     return bytes(data[:INPUT_BYTES])
 
 
-def plainly(run: Callable[[bytes], object], seeds: Sequence[bytes], folder: Path, seconds: int, runs: int) -> None:
+def plainly(name: str, folder: Path, seconds: int, runs: int, seed: int) -> None:
     """By chance alone."""
-    rng, done, end = random.Random(1), 0, time.monotonic() + seconds
-    while time.monotonic() < end and (not runs or done < runs):
+    from targets import TARGETS
+
+    run, seeds = TARGETS[name]
+    rng, done, end = random.Random(seed), 0, time.monotonic() + seconds
+    while (not seconds or time.monotonic() < end) and (not runs or done < runs):
         data = mutated(seeds, rng)
         done += 1
         try:
             run(data)
         except Exception:  # noqa: BLE001 - whatever a reader raises is what is looked for
-            (folder / "crashes" / f"crash-{done}").write_bytes(data)
+            (folder / "crashes" / f"crash-{seed}-{done}").write_bytes(data)
             traceback.print_exc()
             sys.exit(77)
     print(f"stat::number_of_executed_units: {done}", file=sys.stderr)
 
 
 def main() -> None:
-    name, folder, seconds, runs = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    name, folder, seconds, runs, seed = sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:])
     (folder / "crashes").mkdir(parents=True, exist_ok=True)
-    try:
-        import atheris  # noqa: F401
-    except ImportError:
-        from targets import TARGETS
-
-        plainly(TARGETS[name].run, TARGETS[name].seeds, folder, seconds, runs)
+    if seed or importlib.util.find_spec("atheris") is None:
+        plainly(name, folder, seconds, runs, seed)
     else:
         guided(name, folder, seconds, runs)
 

@@ -37,11 +37,11 @@ class Result(NamedTuple):
     said: str  # the last lines, where it broke
 
 
-def fuzzed(name: str, folder: Path, seconds: int, runs: int) -> Result:
+def fuzzed(name: str, folder: Path, seconds: int, runs: int, seed: int = 0) -> Result:
     """One reader, in processes of its own: it may hang, or take the process with it; and the fuzzer itself grows with each input."""
     inputs, said, end = 0, "", time.monotonic() + seconds
     while not said and (not runs or inputs < runs) and (left := round(end - time.monotonic()) if seconds else 1) > 0:
-        result = _some(name, folder, left if seconds else 0, min(SOME, runs - inputs) if runs else SOME)
+        result = _some(name, folder, left if seconds else 0, min(SOME, runs - inputs) if runs else SOME, seed and seed + inputs)
         inputs, said = inputs + result.inputs, result.said
         if not result.inputs:
             break
@@ -49,9 +49,9 @@ def fuzzed(name: str, folder: Path, seconds: int, runs: int) -> Result:
     return Result(name, inputs, crashes, said)
 
 
-def _some(name: str, folder: Path, seconds: int, runs: int) -> Result:
+def _some(name: str, folder: Path, seconds: int, runs: int, seed: int) -> Result:
     """So many inputs, or for so long."""
-    words = [sys.executable, str(HERE / "one.py"), name, str(folder / name), str(seconds), str(runs)]
+    words = [sys.executable, str(HERE / "one.py"), name, str(folder / name), str(seconds), str(runs), str(seed)]
     limit = seconds + STARTING_S if seconds else None
     (folder / name).mkdir(parents=True, exist_ok=True)
     try:
@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="readers; none: all")
     parser.add_argument("--seconds", type=int, default=60, help="for each reader; 0: until --runs are done")
     parser.add_argument("--runs", type=int, default=0, help="inputs for each reader; 0: no limit")
+    parser.add_argument("--seed", type=int, default=0, help="by chance from this seed, without a guide: more inputs, each worth less")
     parser.add_argument("--folder", type=Path, help="where corpora and what broke are kept; by default a new one in the temporary directory")
     parser.add_argument("--jobs", type=int, default=1, help="readers at once")
     parser.add_argument("--record", type=Path, help="a JSON file of counts, to be added to")
@@ -90,7 +91,7 @@ def main() -> None:
         sys.exit(f"there is no reader {', '.join(sorted(unknown))}: choose among {', '.join(TARGETS)}")
     results = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(lambda name: fuzzed(name, folder, options.seconds, options.runs), names):
+        for result in pool.map(lambda name: fuzzed(name, folder, options.seconds, options.runs, options.seed), names):
             results.append(result)
             print(
                 f"{result.name:12} {result.inputs:12,} inputs  {'BROKE: ' + ', '.join(result.broke) if result.broke or result.said else 'nothing broke'}",
