@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api import moving, moving_in
+from periplus.api.homes import home_of
 from periplus.api.moving import move
+from periplus.api.rules import apply_rules
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
@@ -310,6 +312,21 @@ def test_what_cannot_move_is_said(address, folder, tmp_path):
     (folder / "periplus.toml").write_text('[[site]]\nsite = "e.org"\nignored = ["sid"]\n')
     with pytest.raises(UsageError, match="are not applied yet: `periplus rules apply"):
         move(str(folder), address.text)
+
+
+def test_rules_for_urls_move_along(address, folder, tmp_path):
+    rules = '[[site]]\nsite = "e.org"\nignored = ["sid"]\n'
+    (folder / "periplus.toml").write_text(rules)
+    apply_rules(folder, rules, 1.0)
+    move(str(folder), address.text)
+    assert home_of(address.text).rules_text() == rules
+    assert home_of(address.text).prepare(rules, 1.0), "the same rules are no others"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "periplus.toml").touch()
+    with pytest.raises(StoreError, match="is there already, and the collection brings rules of its own"):
+        move(address.text, str(tmp_path / "other"))
+    move(address.text, str(tmp_path / "d"))
+    assert (tmp_path / "d" / "periplus.toml").read_text() == rules
 
 
 def test_workers_at_work_are_not_moved_away_under_their_feet(address, folder, tmp_path):
