@@ -43,7 +43,7 @@ def small_blocks():
     _, tables.blocks.__defaults__, streamed.LINKS_AT_ONCE, dealing.WAITING = kept
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 20, 60]), st.integers(1, 5), st.integers(0, 300))
 def test_links_on_disk_make_no_difference(tmp_path_factory, seed, urls, sites, links):
     folder = tmp_path_factory.mktemp("dataset")

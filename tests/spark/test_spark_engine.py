@@ -57,7 +57,11 @@ def same(one, other, names=tuple(STAGES)):
 def test_all_engines_agree(tmp_path, spark, seed, urls, sites, links):
     dataset = chance_dataset(tmp_path / "web", seed, urls, sites, links)
     one = folders(dataset, tmp_path / "stream", ("stream", STREAM), QUICK)
-    same(one, folders(dataset, tmp_path / "spark", ("spark", spark), QUICK))
+    other = folders(dataset, tmp_path / "spark", ("spark", spark), QUICK)
+    same(one, other)
+    for name in set(STAGES) - {"ends", "graph", "sketches", "outlines"}:
+        (other[name] / "manifest.json").unlink()
+    same(one, folders(dataset, tmp_path / "spark", ("stream", STREAM), QUICK))  # what the cluster finished, one machine goes on with
 
 
 def test_without_redirects_links_or_texts_tables_are_empty_and_not_missing(tmp_path, spark):

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from datasets import chance_dataset, rows_of
+from datasets import chance_dataset, rows_of, write_dataset
 from periplus.analyse.engines.computing import chosen, compute
 from periplus.analyse.engines.stages import ANALYSES, STAGES, Order, folder_name, needed
+from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE
 from periplus.api.engines import EngineWish, analysed
 from periplus.cli.analyse import _NAMES
@@ -66,6 +67,15 @@ def test_a_stage_that_fails_leaves_no_manifest(dataset, tmp_path):
         compute(dataset, tmp_path / "r", ["ranks"], Order(max_rounds=1), ("numpy", ENGINE), silent)
     found = {path.name.split("-")[0]: (path / "manifest.json").exists() for path in (tmp_path / "r").iterdir()}
     assert found == {"ends": True, "graph": True, "ranks": False}
+
+
+def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
+    rows = [{"source": source, "target": 0, "kind": "a", "position": "main"} for source in (1, 2, 1)]
+    urls = [{"url": n, "id": n, "text": f"https://a.org/{n}", "host": 0, "site": 0, "reason": "ok", "state": "indexed", "is_start": False} for n in range(3)]
+    hosts = [{"host": 0, "name": "a.org:443", "site": 0, "site_name": "a.org"}]
+    dataset = write_dataset(tmp_path / "web", {"hosts": hosts, "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=3)
+    with pytest.raises(StoreError, match="order of their sources"):
+        compute(dataset, tmp_path / "r", ["graph"], Order(), ("stream", STREAM), silent)
 
 
 def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.analyse.engines.stages import Engine, Order, Task, folder_name, needed, parameters_of
-from periplus.analyse.engines.tables import is_whole, manifest_in, write_manifest
+from periplus.analyse.engines.tables import is_whole, manifest_in, parquet_module, write_manifest
 from periplus.errors import StoreError
 from periplus.model.dataset import Manifest
 
@@ -45,8 +45,9 @@ def compute(dataset: Path, results: Path, wanted: Sequence[str], order: Order, e
     """Each stage that leads to these, whole, in a folder below results. engines: name and what computes the stages.
 
     A stage whose manifest is there is left as it is; what is there without one was interrupted, and is made anew.
-    Raises StoreError for a dataset that is not whole.
+    Raises StoreError for a dataset that is not whole, UsageError where pyarrow is missing.
     """
+    parquet_module()
     name, engine = engines
     digest = manifest_in(dataset).digest
     stages = needed(wanted)

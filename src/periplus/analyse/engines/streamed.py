@@ -16,7 +16,7 @@ from periplus.analyse.engines.tables import Floats, Ints, blocks, flags, numbers
 from periplus.analyse.engines.whole import ends, write_links, write_map, write_nodes
 from periplus.analyse.hierarchy import TIE, depth_first_places
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.errors import NotConverged
+from periplus.errors import NotConverged, StoreError
 
 LINKS_AT_ONCE = 1 << 22  # of a map's layer: 100 MB
 
@@ -46,12 +46,17 @@ def _links(task: Task, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
 
 
 def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tuple[Ints, Ints]]:
-    """Each pair once, ascending. Links come by source, so that only a source which the block cuts in two has to wait."""
+    """Each pair once, ascending. Links come by source, so that only a source which the block cuts in two has to wait. Raises StoreError where
+    they do not."""
     left = np.zeros(0, np.int64)
+    last = -1
     for source, target in edges:
         pairs = distinct_sorted(np.concatenate([left, source * span + target]))
+        if len(pairs) and pairs[0] <= last:
+            raise StoreError("the dataset's links are not in the order of their sources, as its columns promise: export it again")
         cut = int(np.searchsorted(pairs, pairs[-1] // span * span)) if len(pairs) else 0
         pairs, left = pairs[:cut], pairs[cut:]
+        last = int(pairs[-1]) if len(pairs) else last
         yield pairs // span, pairs % span
     yield left // span, left % span
 

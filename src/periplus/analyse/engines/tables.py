@@ -57,7 +57,7 @@ def part_paths(folder: Path, table: str) -> list[Path]:
 
 def blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
     """A table's rows, in order."""
-    parquet = _parquet()
+    parquet = parquet_module()
     for path in part_paths(folder, table):
         with parquet.ParquetFile(path) as file:
             for block in file.iter_batches(rows, columns=list(columns)):
@@ -144,7 +144,7 @@ class TableWriter:
 
     def _begin(self) -> None:
         self._end()
-        self._file = _parquet().ParquetWriter(self._folder / f"part-{self._parts:05}.parquet", self._schema, compression="zstd")
+        self._file = parquet_module().ParquetWriter(self._folder / f"part-{self._parts:05}.parquet", self._schema, compression="zstd")
         self._parts += 1
         self._rows = 0
 
@@ -174,14 +174,15 @@ def write_manifest(folder: Path, kind: str, inputs: Mapping[str, object], parame
 def _noted(folder: Path, table: str, fields: Sequence[Field]) -> TableNote:
     parts = []
     for path in sorted((folder / table).glob("*.parquet")):
-        rows = _parquet().read_metadata(path).num_rows
+        rows = parquet_module().read_metadata(path).num_rows
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         parts.append(PartNote(path.name, rows, path.stat().st_size, digest))
     return TableNote(table, sum(part.rows for part in parts), tuple(parts), {field.name: field.sentence for field in fields})
 
 
-def _parquet() -> pq:
+def parquet_module() -> pq:
+    """pyarrow.parquet. Raises UsageError where it is missing."""
     try:
         import pyarrow.parquet
     except ImportError:
