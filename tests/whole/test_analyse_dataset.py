@@ -18,13 +18,14 @@ HOME = "https://a.org/"
 
 
 def web(seed, pages=40):
-    """One start's site among two; redirects, dead ends, a link to another site on every page."""
+    """One start's site among two; redirects, dead ends, twins, links to another site."""
     rng = random.Random(seed)
     answers = {HOME: page("Home", *(f"/{number}" for number in range(0, pages, 3)))}
     for number in range(pages):
         links = [f"/{rng.randrange(pages)}" for _ in range(4)] + ["/", "https://b.org/", f"https://www.a.org/{rng.randrange(pages)}"]
         kind = rng.random()
-        answers[f"{HOME}{number}"] = f"/{rng.randrange(pages)}" if kind < 0.1 else 404 if kind < 0.2 else page(f"Page {number % 5}", *links)
+        shown = page("Twins", "/", "/1") if kind > 0.8 else page(f"Page {number % 5}", *links)
+        answers[f"{HOME}{number}"] = f"/{rng.randrange(pages)}" if kind < 0.1 else 404 if kind < 0.2 else shown
     return answers
 
 
@@ -79,4 +80,5 @@ def test_pages_of_one_text_are_those_that_the_collection_lists(exported, tmp_pat
     found = {}
     for url, group in rows_of_columns(tmp_path / folders["duplicates"], "duplicates", ("url", "group")):
         found.setdefault(group, set()).add(names[url])
+    assert groups
     assert {frozenset(group) for group in found.values()} == groups
