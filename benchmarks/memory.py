@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def crawl(sites: list[Site], max_depth: int | None, known: int = 0) -> tuple[obj
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as temp, serve(sites, Path(temp)) as server:
         kept = Path(temp) / "kept"
         if known:
-            known_before(kept, known)
+            with ProcessPoolExecutor(1) as pool:  # a process of its own: what is run later would inherit this one's peak
+                pool.submit(known_before, kept, known).result()
         wanted = replace(product.by_name(server.hosts, kept), max_depth=max_depth, index=not known)
         cost = run(product.command(wanted), cwd=Path(temp), family=True, limit_s=LIMIT_S)
         size = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file()) if kept.exists() else 0
