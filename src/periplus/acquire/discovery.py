@@ -90,10 +90,11 @@ class Discovery:
         ahead at a moment is chance.
         """
         below = None if layer is None else layer + 1
+        home = source[: source.index("/", 8) + 1]  # most links stay on their host, and so within its site
         found: list[Candidate] = []
         for link in document.links:
             if link.kind in FOLLOWED_KINDS and not link.nofollow:
-                clicks = None if self._is_from_afar(source, link.target) else below
+                clicks = None if not link.target.startswith(home) and self._is_from_afar(source, link.target) else below
                 if self._followed.is_new(link.target, clicks):
                     found += self.named(link.target, clicks)
             elif self._noted.is_new(link.target):

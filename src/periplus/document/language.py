@@ -45,7 +45,10 @@ _RANGES = (
 
 def language_of(text: str) -> str:
     """Its BCP 47 primary tag; empty when it is too short to tell, or in none of the languages that we know."""
-    scores, letters = _scores(text)
+    return _likeliest(*_scores(text))
+
+
+def _likeliest(scores: dict[str, float], letters: int) -> str:
     if not scores or letters < _LEAST_LETTERS:
         return ""
     best, *others = sorted(scores.values(), reverse=True)
@@ -63,7 +66,7 @@ def page_language(declared: str, text: str) -> str:
     said = _OTHER_NAMES.get(tag[0], tag[0]) if tag else ""
     scores, letters = _scores(text)
     if not said or not scores or letters < _LEAST_LETTERS:
-        return said or language_of(text)
+        return said or _likeliest(scores, letters)
     best = max(scores, key=lambda language: scores[language])
     if said in scores:
         return said if scores[best] - scores[said] <= _CLOSE * letters else best
