@@ -22,7 +22,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.jobs.topic_wishes import portal_command, portal_of
 from periplus.model.portal import Portal
 from periplus.store.sqlite.job_queue import JobQueue
-from stored import stored
+from stored import copied, stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
 PORTAL = "/c/n/portal/coast"
@@ -44,12 +44,7 @@ def built(tmp_path_factory):
 @pytest.fixture
 def folder(built, tmp_path):
     """A copy that a test may change."""
-    for path in (built / "n.periplus").rglob("*"):
-        if path.is_file():
-            target = tmp_path / path.relative_to(built)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
-    return tmp_path
+    return copied(built, tmp_path)
 
 
 def sent(asking, path: str, at: str = PORTAL, /, **form: str):

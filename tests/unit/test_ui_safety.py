@@ -11,15 +11,21 @@ from periplus.errors import UsageError
 from periplus.jobs.presets import folder_name, gone_on, starts_of, wished
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.safety import FORM_BYTES, TRIES, Locks, is_ours, needs_token
-from stored import page, stored
+from stored import copied, page, stored
 
 OURS = "127.0.0.1:8321"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("safety")
+    stored(where / "e.periplus", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"])
+    return where
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    stored(tmp_path / "e.periplus", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"])
-    return tmp_path
+def folder(made: Path, tmp_path: Path) -> Path:
+    return copied(made, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from periplus.ui.pages import decoded
 from periplus.ui.places import places
 from periplus.ui.rendering import query, seen, web_link
 from periplus.ui.searching import pieces
-from stored import NOW, page, stored
+from stored import NOW, copied, page, stored
 
 HOME = "https://e.org/"
 SITE = {
@@ -42,10 +42,16 @@ SCREENS = (
 )
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("screens")
+    stored(where / "e.periplus", SITE, [HOME])
+    return where
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    stored(tmp_path / "e.periplus", SITE, [HOME])
-    return tmp_path
+def folder(made: Path, tmp_path: Path) -> Path:
+    return copied(made, tmp_path)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.survey_views import VIEWS
 from periplus.ui.surveys import _back, chosen
 from periplus.urls.canonical import canonical, url_id
-from stored import NOW, page, stored
+from stored import NOW, copied, page, stored
 
 A, B, C = "https://a.org/", "https://b.org/", "https://c.org/"
 OUT = ("https://hub.net/", "https://shop.net/x", "https://w3.org/")
@@ -45,12 +45,18 @@ LOOKS = ("/surveys", "/c/e/survey", *(f"/c/e/survey/{view}" for view in VIEWS), 
 TABLES = ("standing", "companions", "sites", "colinks", "suffixes", "connectivity", "interlinking", "records", "internal", "external", "bad")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("surveys")
+    stored(where / "e.periplus", WEB, [A, B, C, OUT[0]])
+    survey_plan.create(where / "e.periplus", Campaign("Three sites", (unit_of(A), unit_of(B), unit_of(C)), pages=50))
+    stored(where / "plain.periplus", {A: page("Ay")}, [A])
+    return where
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    stored(tmp_path / "e.periplus", WEB, [A, B, C, OUT[0]])
-    survey_plan.create(tmp_path / "e.periplus", Campaign("Three sites", (unit_of(A), unit_of(B), unit_of(C)), pages=50))
-    stored(tmp_path / "plain.periplus", {A: page("Ay")}, [A])
-    return tmp_path
+def folder(made: Path, tmp_path: Path) -> Path:
+    return copied(made, tmp_path)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.jobs.topic_wishes import crawl_order, examples_of, train_order
 from periplus.store.sqlite.job_queue import JobQueue
-from stored import stored
+from stored import copied, stored
 
 SEA = ["ship", "harbour", "sailor", "captain", "voyage", "deck", "anchor", "sail", "storm", "crew"]
 FOOD = ["recipe", "oven", "butter", "flour", "salt", "sugar", "onion", "garlic", "sauce", "dough"]
@@ -52,12 +52,7 @@ def _html(title: str, rng: random.Random, words: list[str]) -> str:
 @pytest.fixture
 def folder(learned, tmp_path):
     """A copy that a test may change."""
-    for path in (learned / "c.periplus").rglob("*"):
-        if path.is_file():
-            target = tmp_path / path.relative_to(learned)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
-    return tmp_path
+    return copied(learned, tmp_path)
 
 
 def asked_jobs(folder: Path) -> list[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]]:
