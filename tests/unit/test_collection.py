@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import periplus
+from periplus.api.comparison import RunChoice, compare_runs
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHERS
 from periplus.model.visit import Reason, State
@@ -203,6 +204,11 @@ def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, we
         assert "No page was fetched" in collection.report().read_text("utf-8")
 
 
+def test_a_single_run_cannot_be_compared_and_the_message_says_what_to_do(folder):
+    with pytest.raises(UsageError, match=r"run 1 is the only one.*periplus refresh"):
+        compare_runs(RunChoice(folder, "last-1"), RunChoice(folder, "last"))
+
+
 def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_layer(tmp_path, monkeypatch):
     web = {HOME: page("Home", "/a", "/b"), "https://e.org/a": page("A", "/c"), "https://e.org/b": page("B")}
     folder = stored(tmp_path, web, [HOME], state="running")
@@ -263,3 +269,13 @@ def test_a_run_that_was_killed_before_its_first_page_says_so(tmp_path):
         with pytest.raises(UsageError, match="never asked for"):
             collection.map()
         assert "No page was fetched" in collection.report().read_text("utf-8")
+
+
+def test_a_url_without_scheme_is_the_one_that_was_seen(tmp_path):
+    seen = {"http://e.org/": page("Home"), "https://f.org/": page("Far"), "http://f.org/": "https://f.org/"}
+    folder = stored(tmp_path / "plain.periplus", seen, list(seen))
+    with periplus.open(folder) as opened:
+        assert opened.page("e.org").url == "http://e.org/"
+        assert opened.page("f.org").url == "https://f.org/"
+        with pytest.raises(UsageError, match=r"https://g\.org/"):
+            opened.page("g.org")

@@ -61,12 +61,12 @@ def test_jsonl_has_an_object_a_row_with_plain_values():
     assert json.loads(line) == {"url": "/é", "n": 3, "none": None, "state": "indexed", "many": ["a", 1]}
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "jsonl"])
+@pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl"])
 def test_half_a_surrogate_pair_does_not_break_utf8(form):
     written(["x"], [["a\ud800"]], form).encode("utf-8")
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "jsonl"])
+@pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl"])
 def test_rows_are_written_as_they_come(form):
     out = io.StringIO(newline="")
     lengths = []
@@ -79,6 +79,12 @@ def test_rows_are_written_as_they_come(form):
 
     write_table(["a", "b"], rows(), form, out)
     assert lengths[5] > lengths[2] > 0
+
+
+@pytest.mark.parametrize("rows", [[], [["/é", 1]], [["/é", 1], ["/b", None]]])
+def test_json_is_one_array_of_the_objects_of_jsonl(rows):
+    lines = written(["url", "n"], rows, "jsonl").splitlines()
+    assert json.loads(written(["url", "n"], rows, "json")) == [json.loads(line) for line in lines]
 
 
 def test_another_format_is_refused_by_name():

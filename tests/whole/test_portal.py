@@ -164,7 +164,9 @@ def test_the_whole_way_on_the_command_line(folder, tmp_path):
     built = run(folder, "build", "second", "-o", str(out))
     assert built.stdout.strip() == str(out / "index.html")
     etree.fromstring((out / "index.html").read_bytes())
-    assert key in run(folder, "show", "second").stdout
+    shown = run(folder, "show", "second").stdout
+    assert key in shown
+    assert "\x1b" not in shown  # no colours where nobody sees them
     assert run(folder, "change", "second", "--no-approve", "--title", "Third").exit_code == 0
     assert "Third" in run(folder, "list").output
     assert run(folder, "remove", "second", "--yes").exit_code == 0

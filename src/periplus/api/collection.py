@@ -135,6 +135,11 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return listing.is_known(self._connection, url)
 
+    def meant(self, text: str) -> Url:
+        """The URL that a user means: of one written without scheme the spelling that was seen, else https. Raises InvalidUrl."""
+        with reading.limited(self._connection, self._limit_s):
+            return listing.meant(self._connection, text)
+
     def page(self, url: str, books: LinkBooks | None = None) -> Page:
         """One page with what is known and kept of it, to be asked while the collection is open. books: that spare looking at every link.
         Raises InvalidUrl, UsageError."""
@@ -142,7 +147,7 @@ class Collection:
 
         book = books.of(self.folder, self._connection) if books else None
         with reading.limited(self._connection, self._limit_s):
-            return Page(self._connection, canonical(url if "://" in url else f"https://{url}"), book)
+            return Page(self._connection, listing.meant(self._connection, url), book)
 
     def map(self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None) -> Site:
         """The hierarchical map of the collection's site. site: its key, where there are several.

@@ -60,7 +60,12 @@ def _opened(folder: Path) -> Iterator[reading.Connection]:
 
 def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
     """The run that a user names. Raises UsageError, naming those there are."""
-    known = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1" if records else "the collection has no run yet"
+    if not records:
+        raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
+    if len(records) == 1:
+        known = f"run {records[0].id} is the only one, and two are compared; `periplus refresh` makes another"
+    else:
+        known = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1"
     match = _LAST.fullmatch(text)
     if match:
         back = int(match[1] or 0)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
 from periplus.model.deletion import Deletion, DeletionPlan
-from periplus.model.web import Url
 from periplus.search.index import IndexBusy, read_state
-from periplus.store.sqlite import changes, deleting, reading, runs, schema
+from periplus.store.sqlite import changes, deleting, listing, reading, runs, schema
 from periplus.store.sqlite.deleting import Watch
 from periplus.store.sqlite.doomed import BATCH
 from periplus.urls.canonical import url_id
@@ -21,10 +20,11 @@ from periplus.urls.canonical import url_id
 __all__ = ["BATCH", "Deletion", "DeletionPlan", "FolderPlan", "Watch", "delete", "folder_plan", "pages_wish", "plan", "remove_collection"]
 
 
-def pages_wish(urls: tuple[Url, ...], folder: Path) -> Deletion:
-    """The wish to delete these pages. Raises UsageError for one that the collection does not know."""
-    ids = tuple(map(url_id, urls))
+def pages_wish(texts: Iterable[str], folder: Path) -> Deletion:
+    """The wish to delete these pages. Raises InvalidUrl, and UsageError for one that the collection does not know."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        urls = tuple(dict.fromkeys(listing.meant(connection, text) for text in texts))
+        ids = tuple(map(url_id, urls))
         known = deleting.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in known), None):
         raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists what it knows")

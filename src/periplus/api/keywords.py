@@ -13,9 +13,9 @@ from periplus.errors import UsageError
 from periplus.model.keywords import KeywordList
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import Url
-from periplus.store.sqlite import block_rows, graph_rows, reading
+from periplus.store.sqlite import block_rows, graph_rows, listing, reading
 from periplus.store.sqlite.block_rows import PageBlocks
-from periplus.urls.canonical import canonical, url_id
+from periplus.urls.canonical import url_id
 
 PAGES_COUNTED = 1_000  # of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
 PAGES_OF_SUBJECT = 1_000  # of a site
@@ -44,7 +44,7 @@ def keywords_of_targets(connection: reading.Connection, targets: Sequence[str], 
     sites = {str(name): number for number, name in graph_rows.site_names(connection).items()}
     if len(targets) == 1 and targets[0] in sites:
         return finder.of_site(targets[0], sites[targets[0]])
-    return finder.of_pages([canonical(text if "://" in text else f"https://{text}") for text in targets])
+    return finder.of_pages([listing.meant(connection, text) for text in targets])
 
 
 def keywords_of_urls(connection: reading.Connection, subject: str, urls: Sequence[Url], order: KeywordOrder) -> KeywordList:

@@ -21,9 +21,9 @@ from periplus.model.web import Url
 from periplus.present.ego_svg import Ego, EgoNode
 from periplus.present.graphs import write_gexf
 from periplus.present.wording import count_of, labels, short, without_site_name
-from periplus.store.sqlite import inlinks, page_rows, reading, runs
+from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
 from periplus.store.sqlite.page_rows import Brief
-from periplus.urls.canonical import canonical, url_id
+from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
 __all__ = ["Around", "Grouping", "NearWish", "Neighbour", "around", "drawn", "look", "write_neighbours"]
@@ -99,7 +99,7 @@ def look(folder: Path, wish: NearWish, books: LinkBooks) -> Around | None:
 
 def around(connection: reading.Connection, book: KeptBook, web: Web, wish: NearWish) -> Around:
     """The neighbourhood wished for. web: of the wish's grouping. Raises UsageError for a URL that the book does not know."""
-    url = canonical(wish.url if "://" in wish.url else f"https://{wish.url}")
+    url = listing.meant(connection, wish.url)
     place = inlinks.place_of(book, url_id(url))
     if place < 0:
         raise UsageError(f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text.")

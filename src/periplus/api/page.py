@@ -115,7 +115,7 @@ class Page:
     def _missing(self, what: str) -> NoReturn:
         _, reason, why, _, _ = self._where
         if self._facts is None:
-            raise UsageError(f"{self.url} was not fetched ({reason.value}{': ' + why if why else ''}): there is no {what} of it")
+            raise UsageError(f"{self.url} was not fetched ({reason.value}{': ' + why if why else ''}): its {what} cannot be shown")
         if what == "text":
             raise UsageError(f"there is no text of {self.url}: it is {self._facts.media_type or 'of no known type'}, or has no words, or keep_text is off")
         raise UsageError(f"no {what} of {self.url} was kept: the setting keep_bodies says whether, and a further crawl obeys it")

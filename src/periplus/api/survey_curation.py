@@ -30,7 +30,7 @@ def decide(folder: Path, sites: Sequence[str], status: SiteStatus, tags: Sequenc
     before = campaign_here(folder)
     if before is None:
         if status is SiteStatus.IN:
-            raise UsageError(f"{folder} holds no survey that a site could join: `periplus survey create -c {folder} --site ADDRESS ...` makes one")
+            raise UsageError(f"{folder} holds no survey that a site could join: `periplus survey create -c {folder} ADDRESS...` makes one")
     elif status is SiteStatus.IN:
         if come := _new(before, prefixes):
             add_sites(folder, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in come])

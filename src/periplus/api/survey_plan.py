@@ -108,7 +108,7 @@ def as_text(campaign: Campaign) -> str:
 def campaign_from(text: str, folder: Path) -> Campaign:
     """The campaign that `as_text` wrote. Raises UsageError for an empty text: there is none."""
     if not text:
-        raise UsageError(f"{folder} holds no survey: `periplus survey create -c {folder} --site ADDRESS ...` makes one of it")
+        raise UsageError(f"{folder} holds no survey: `periplus survey create -c {folder} ADDRESS...` makes one of it")
     values = json.loads(text)
     units = tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop("units"))
     return Campaign(units=units, **values)

@@ -70,7 +70,7 @@ def _found(kept: Collection, query: str, most: int, share: float = 0.0) -> list[
 def _known(kept: Collection, spec: str) -> str:
     """The URL, if the collection has it."""
     try:
-        url = canonical(spec if "://" in spec else f"https://{spec}")
+        url = kept.meant(spec)
     except InvalidUrl:
         url = None
     if url is None or not kept.knows(url):

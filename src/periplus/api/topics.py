@@ -21,7 +21,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.topic import Example, Judged, Method, Topic
 from periplus.model.web import Url
 from periplus.store.sqlite.listing import PageFilter
-from periplus.urls.canonical import canonical, url_id
+from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
     from periplus.analyse.topic.judging import Judge
@@ -137,7 +137,7 @@ def judged_pages(kept: Collection, name: str, limit: int, watch: Watch = lambda 
 
 def judged_page(kept: Collection, name: str, url: str) -> Judged:
     """One page of the collection. Raises UsageError for one that it does not have."""
-    known = canonical(url if "://" in url else f"https://{url}")
+    known = kept.meant(url)
     for page in pages_of(kept, [url_id(known)]):
         return judged(judge_of(kept.folder, name), page)
     raise UsageError(f"{known} is no page of the collection: name a page that was fetched, or a file")

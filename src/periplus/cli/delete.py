@@ -88,10 +88,9 @@ def _wish(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletio
     from periplus.api import deleting
     from periplus.model.deletion import Deletion
     from periplus.model.web import SiteKey
-    from periplus.urls.canonical import canonical
 
     named = [*urls, *(flags["listed"] or ())]
-    pages = tuple(dict.fromkeys(canonical(line.strip().strip('"')) for line in named if line.strip()))
+    pages = [line.strip().strip('"') for line in named if line.strip()]
     wish = deleting.pages_wish(pages, folder) if pages else Deletion()
     site = SiteKey(flags["site"]) if flags["site"] else None
     if flags["keep_pages"] and not flags["run_id"]:

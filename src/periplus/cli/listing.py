@@ -99,10 +99,8 @@ def _columns(given: str, usual: tuple[str, ...], every: tuple[str, ...]) -> tupl
 
 def _known(kept: Collection, text: str) -> str:
     """The canonical form of a URL that the collection knows. Raises InvalidUrl, or UsageError saying how to look for it."""
-    from periplus.urls.canonical import canonical
-
     try:
-        url = canonical(text if "://" in text else f"https://{text}")
+        url = kept.meant(text)
     except InvalidUrl:
         raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
     if not kept.knows(url):

@@ -167,7 +167,8 @@ def show(name: str, collection: Path | None, waiting: bool, limit: int, format: 
         if format == "json":
             out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
         else:
-            out.writelines(line + "\n" for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)))
+            for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)):
+                click.echo(line, file=out)  # which leaves colours out where nobody sees them
 
 
 def _verb(verb: str, sentence: str) -> None:

@@ -14,7 +14,7 @@ from periplus.present.tables import write_table
 from periplus.settings import Row, rows
 
 COLUMNS = ("name", "flag", "default", "unit", "values", "meaning")
-FORMATS = ("text", "csv", "jsonl")
+FORMATS = ("text", "csv", "json", "jsonl")
 
 
 @click.command()

@@ -83,7 +83,9 @@ def report(collection: Path | None, output: Path | None, **counting: Any) -> Non
 
 @click.command()
 @click.argument("what", type=click.Choice((*TABLES, *DRAWINGS)))
-@click.option("-f", "--format", default="", help="Tables: csv, jsonl, table. " + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items()) + ".")
+@click.option(
+    "-f", "--format", default="", help="Tables: csv, json, jsonl, table. " + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items()) + "."
+)
 @output_option
 @_counting_options
 @collection_option

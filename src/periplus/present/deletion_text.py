@@ -19,7 +19,7 @@ class Told:
 def told(plan: DeletionPlan, wish: Deletion) -> Told:
     """In the order of what matters to the one who deletes."""
     kinds = (
-        (plan.pages, count_of(plan.pages, "page") + ", with what was read of them"),
+        (plan.pages, count_of(plan.pages, "page") + f", with what was read of {'it' if plan.pages == 1 else 'them'}"),
         (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + " that nothing names any longer"
          + (f", {plan.orphans:,} of them known only from these pages" if plan.orphans else "")),
         (plan.visits, count_of(plan.visits, "visit")),

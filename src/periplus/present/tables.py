@@ -12,7 +12,7 @@ from typing import TextIO
 from periplus.errors import UsageError
 from periplus.present.lines import cells, fit, visible
 
-FORMATS = ("table", "csv", "jsonl")
+FORMATS = ("table", "csv", "json", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
 _NUMBERS = frozenset({int, float, bool})
@@ -25,17 +25,26 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
 
     table: aligned for reading, numbers to the right; a later value that is longer than its column is written whole.
     csv: RFC 4180 with a header, lines ended by CR LF; texts that a spreadsheet would compute get a leading '.
-    jsonl: an object a row. Raises UsageError for another format. out takes any text (UTF-8), newline="".
+    json: an array of an object a row; jsonl: an object a line. Raises UsageError for another format. out takes any text (UTF-8), newline="".
     """
     if format == "table":
         _write_aligned(columns, rows, out)
     elif format == "csv":
         _write_csv(columns, rows, out)
     elif format == "jsonl":
+        out.writelines(_object(columns, row) + "\n" for row in rows)
+    elif format == "json":
+        before = "["
         for row in rows:
-            out.write(json.dumps(dict(zip(columns, map(_plain, row), strict=True)), ensure_ascii=False) + "\n")
+            out.write(f"{before}\n{_object(columns, row)}")
+            before = ","
+        out.write("[]\n" if before == "[" else "\n]\n")
     else:
         raise UsageError(f"there is no table format {format!r}: choose {', '.join(FORMATS)}")
+
+
+def _object(columns: Sequence[str], row: Sequence[object]) -> str:
+    return json.dumps(dict(zip(columns, map(_plain, row), strict=True)), ensure_ascii=False)
 
 
 def _plain(value: object) -> object:

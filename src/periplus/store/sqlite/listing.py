@@ -13,7 +13,7 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
-from periplus.urls.canonical import url_id
+from periplus.urls.canonical import canonical, url_id
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -208,6 +208,14 @@ def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1)
 
 def is_known(connection: sqlite3.Connection, url: Url) -> bool:
     return connection.execute("SELECT 1 FROM url WHERE id = ?", (url_id(url),)).fetchone() is not None
+
+
+def meant(connection: sqlite3.Connection, text: str) -> Url:
+    """The URL that a user means: of one written without scheme the spelling that the collection knows, else https. Raises InvalidUrl."""
+    if "://" in text:
+        return canonical(text)
+    secure, plain = canonical(f"https://{text}"), canonical(f"http://{text}")
+    return plain if is_known(connection, plain) and not is_known(connection, secure) else secure
 
 
 def reasons_of(state: State) -> list[Reason]:
