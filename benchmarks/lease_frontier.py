@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,13 @@ def measured(place: Path | str, workers: int, hosts: int) -> tuple[int, float]:
     return int(sum(one[0] for one in told)), max(one[2] for one in told) - min(one[1] for one in told)
 
 
+def cpu_s(server: int = 0) -> float:
+    """CPU seconds of the children that ended, and of a server's processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    fields = Path(f"/proc/{server}/stat").read_text().rpartition(") ")[2].split()[11:15] if server else []
+    return used.ru_utime + used.ru_stime + sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
+
+
 def child(place: str, run_id: int, hosts: int) -> None:
     store = home_of(place if "://" in place else Path(place)).store(run_id, Settings())
     began = time.monotonic()
@@ -112,13 +120,17 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     with contextlib.closing(own_server(fsync="on" if options.fsync else "off", shared_buffers="256MB")) as server, tempfile.TemporaryDirectory() as temp:
         for workers in options.workers:
+            begun = cpu_s()
             folder = measured(Path(temp) / str(workers), workers, options.hosts)
-            dsn = server.dsn()
+            folder_ms = (cpu_s() - begun) * 1000 / folder[0]
+            dsn, begun = server.dsn(), cpu_s(server.process.pid)
             stored = measured(f"{dsn}{'&' if '?' in dsn else '?'}collection=bench_{workers}", workers, options.hosts)
-            rows.append((workers, folder[0], folder[0] / folder[1], stored[0], stored[0] / stored[1], stored[0] / stored[1] / (folder[0] / folder[1])))
+            stored_ms = (cpu_s(server.process.pid) - begun) * 1000 / stored[0]
+            rates = folder[0] / folder[1], stored[0] / stored[1]
+            rows.append((workers, rates[0], f"{folder_ms:.3f}", rates[1], f"{stored_ms:.3f}", rates[1] / rates[0]))
         deadlocks = server.said().count("deadlock detected")
     print(f"{options.hosts:,} hosts of {PAGES} pages, {LINKS} links a page ({load()}); {deadlocks} deadlocks")
-    print(table(("workers", "SQLite: URLs", "a second", "PostgreSQL: URLs", "a second", "ratio"), rows))
+    print(table(("workers", "SQLite: URLs/s", "CPU ms a URL", "PostgreSQL: URLs/s", "CPU ms, server's too", "ratio"), rows))
 
 
 if __name__ == "__main__":
