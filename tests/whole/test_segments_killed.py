@@ -1,0 +1,66 @@
+"""A crawl with segments is killed between the bytes and their rows, and in the middle of a record: no page lacks its bytes, orphans are found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from postgres_voyage import StoredCollection
+from test_resume import Voyage
+from voyage import environment, served_apart, told
+
+from periplus.model.visit import Reason
+from periplus.store.postgres.address import Address
+
+BETWEEN = """
+import os, signal, sys
+from periplus.cli.main import main
+from periplus.store.postgres.committing import Commit
+stored, calls = Commit.store, []
+def store(*given):
+    calls.append(given[3])
+    if sum(any(places) for _, _, places, _ in calls) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return stored(*given)
+Commit.store = store
+main(sys.argv[1:], prog_name="periplus")
+"""
+IN_A_RECORD = """
+import os, signal, sys
+from periplus.cli.main import main
+from periplus.store import shelves
+writes = []
+def write_all(file, data):
+    writes.append(data)
+    os.write(file, data[: len(data) // 2] if len(writes) == 3 else data)
+    if len(writes) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+shelves._write_all = write_all
+main(sys.argv[1:], prog_name="periplus")
+"""
+
+
+@pytest.mark.parametrize(("program", "leaves"), [(BETWEEN, "orphans"), (IN_A_RECORD, "torn_bytes")], ids=["between", "in a record"])
+def test_what_a_kill_leaves_in_segments_is_room_and_no_loss(tmp_path: Path, address: Address, program: str, leaves: str) -> None:
+    address = replace(address, segments=str(tmp_path / "segments"))
+    with served_apart("graph seed=2 pages=24 page_bytes=3000", tmp_path) as web:
+        voyage = Voyage(web, tmp_path / "c", "a.test", delay_s=0.02)
+        words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + ["--store", address.text]
+        killed = subprocess.run([sys.executable, "-c", program, *words[3:]], env=environment(), capture_output=True, check=False, timeout=60)
+        assert killed.returncode == -9, killed.stderr
+        assert 0 < len(voyage.pages()) < 24
+        ended = subprocess.run(words, env=environment(), capture_output=True, check=False, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+        found = StoredCollection(address.text)
+        assert set(found.reasons.values()) == {Reason.OK} and len(found.reasons) == 24 and found.sane() == []
+        swept = told("segments", address.text, "-f", "json", cwd=tmp_path)
+        states = json.loads(swept.stdout)
+        assert swept.returncode == 0 and sum(state["lost"] for state in states) == 0
+        assert sum(state[leaves] for state in states) > 0 and len(states) == 2
+        assert sum(state["records"] - state["orphans"] for state in states) == 24
+        back = told("move", address.text, tmp_path / "back", cwd=tmp_path)
+        assert back.returncode == 0, back.stderr
