@@ -256,6 +256,11 @@ def test_all_that_a_filter_leaves_can_be_chosen(folder: Path) -> None:
     assert found["plan"]["urls"] == 1
 
 
+def test_a_filter_by_site_is_no_wish_to_delete_the_site(folder: Path) -> None:
+    found = client(folder.parent).get("/c/e/delete?all=pages&site=e.org&q=lantern&format=json").json()
+    assert (found["plan"]["urls"], found["wish"]["site"]) == (1, None)
+
+
 def test_addresses_of_one_page_go_with_it(folder: Path) -> None:
     with contextlib.closing(__import__("sqlite3").connect(folder / "collection.db")) as raw, raw:
         other, own = ids(f"{START}b", f"{START}a")

@@ -34,7 +34,8 @@ def delete(request: Request) -> Response:
     asked = dict(request.query_params)
     if request.method == "POST":
         return _done(request, name, folder)
-    wish = wish_of(asked, _pages(request, folder, asked))
+    filtered = asked.get("all") == "pages"  # then the rest of the address filters a table: `site` is a column of it
+    wish = wish_of({name: text for name, text in asked.items() if name in CHOICES} if filtered else asked, _pages(request, folder, asked))
     values: dict[str, object] = {"title": "Delete", "name": name, "deleted": asked.get("deleted", "")}
     if not (wish.pages or wish.site is not None or wish.run):
         with open_collection(folder, time_limit_s=READ_S) as kept:
@@ -66,7 +67,7 @@ def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[Ur
     """Those ticked in a table, or all that its filters leave."""
     chosen = [*map(_number, request.query_params.getlist("page")), *(url_id(Url(url)) for url in request.query_params.getlist("url"))]
     if asked.get("all") == "pages":
-        reserved = {*RESERVED, *CHOICES, "all", "page", "site", "run", "deleted"}
+        reserved = {*RESERVED, *CHOICES, "all", "page", "deleted"}
         given = tuple((column, text) for column, text in asked.items() if column not in reserved and text)
         wish = Wish((*SCREENS["pages"].fixed, *given), asked.get("q", "").strip(), (), 0, MOST_PAGES + 1)
         rows = house_of(request).browser.page(folder, "pages", wish, ("url",)).rows
