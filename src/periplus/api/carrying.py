@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict
 from periplus.api.engines import NO_SPARK
 from periplus.errors import UsageError
 from periplus.model.crawl_home import RunStore
@@ -51,8 +51,8 @@ def _carried_work(spread: Spread, store: RunStore, order: CrawlOrder, run_id: in
             elif limit_s and now >= limit_s:
                 stop_note = f"max-time-s {limit_s:g} is over"
         elapsed_s = time.monotonic() - began
-        if stop_note:
-            order.home.end_run(run_id, "stopped", stop_note, SystemClock().now())  # the workers look for it, and leave
+        if not crew.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
+            order.home.end_run(run_id, *verdict(store, order, stop_note), SystemClock().now())
         crew.wait(LEAVE_S)
     return stop_note, elapsed_s
 
