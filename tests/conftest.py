@@ -22,3 +22,10 @@ def address():
 
     with empty_collection() as text:
         yield address_of(text)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What needs PostgreSQL is never left out in silence."""
+    left_out = [report for report in terminalreporter.stats.get("skipped", ()) if "NO POSTGRESQL" in str(report.longrepr)]
+    if left_out:
+        terminalreporter.write_line(f"{len(left_out)} tests were LEFT OUT: {left_out[0].longrepr[2]}", red=True, bold=True)

@@ -240,7 +240,7 @@ class FrontierOnPostgres(Frontier):
 
 
 Frontier.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
-FrontierOnPostgres.TestCase.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+FrontierOnPostgres.TestCase.settings = settings(max_examples=15, stateful_step_count=40, deadline=None)
 TestFrontier = Frontier.TestCase
 
 

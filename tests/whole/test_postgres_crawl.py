@@ -133,7 +133,7 @@ def patient():
 def test_a_worker_leaves_when_the_run_is_ended_elsewhere(address) -> None:
     web = linked()
     with serve(web) as server:
-        order = crawling_order(address.text, server, *web.sites, delay_s=5.0)
+        order = crawling_order(address.text, server, *web.sites, delay_s=1.0)
         with pytest.raises(RuntimeError, match="killed"):
             crawl(order, lambda progress: progress.counts.fetched > 0 and _die())
         record = run_in_progress(address.text)
