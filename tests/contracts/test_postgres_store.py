@@ -8,7 +8,9 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, errand, get, state, take, urls
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
+from periplus.errors import StoreError
 from periplus.model.visit import Reason
+from periplus.store.postgres import frontier
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
 from periplus.store.postgres.schema import REFERENCE, shard_of
@@ -171,3 +173,38 @@ def test_sums_of_several_workers_are_one(world):
     assert first.counts() == second.counts()
     assert first.counts().by_reason == {Reason.OK: 2}
     assert first.counts().wire_bytes == 200
+
+
+def test_what_only_a_person_can_mend_is_not_tried_again(world):
+    """The server is there: no waiting for it."""
+    tries = []
+
+    def refuse(connection):
+        tries.append(1)
+        raise StoreError("moved away")
+
+    def ask_a_table_that_is_gone(connection):
+        tries.append(2)
+        connection.execute("SELECT * FROM gone")
+
+    session = world.open()._session
+    with pytest.raises(StoreError, match="moved away"):
+        session.run(refuse)
+    with pytest.raises(StoreError, match="tables are gone"):
+        session.read(ask_a_table_that_is_gone)
+    assert tries == [1, 2]
+
+
+def test_a_session_that_the_server_ended_goes_on_in_another(world, address):
+    store = world.open()
+    store.offer([candidate(A)], (), 0.0)
+    with connect(address) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s)", (store._session._connection.info.backend_pid,))
+    assert store.counts().by_reason == {"waiting": 1}
+
+
+def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
+    monkeypatch.setattr(frontier, "READ_AT_ONCE", 2)
+    store = world.open()
+    store.offer([candidate(A + str(n), 1, Reason.SCOPE) for n in range(5)] + [candidate(B, 1, Reason.DEPTH)], (), 0.0)
+    assert sorted(url for url, _, _ in store.never_asked([Reason.SCOPE])) == [A + str(n) for n in range(5)]

@@ -10,8 +10,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
 from periplus.model.visit import Reason
@@ -32,6 +34,7 @@ from periplus.store.processes import process_lives
 from periplus.store.standing import BARRIER_POLL_S
 
 MERGE_S = 0.5  # how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
+READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 RENEW_S = 1.0  # how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
 _UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not take
 
@@ -213,10 +216,12 @@ class PostgresCrawlStore:
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
-        find = "SELECT text, layer, in_sitemap FROM url WHERE reason = ANY(%s)"
-        names = [reason.value for reason in reasons]
-        for text, layer, in_sitemap in self._session.read(lambda connection: connection.execute(find, (names,)).fetchall()):
-            yield Url(text), layer, bool(in_sitemap)
+        find = "SELECT shard, id, text, layer, in_sitemap FROM url WHERE (shard, id) > (%s, %s) AND reason = ANY(%s) ORDER BY shard, id LIMIT %s"
+        names, last = [reason.value for reason in reasons], (-1, 0)
+        while rows := self._session.read(partial(_fetched, find, (*last, names, READ_AT_ONCE))):
+            for _, _, text, layer, in_sitemap in rows:
+                yield Url(text), layer, bool(in_sitemap)
+            last = rows[-1][:2]
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
         """Hosts with work, those with most waiting first."""
@@ -231,3 +236,7 @@ class PostgresCrawlStore:
     def close(self) -> None:
         self._packer.close()
         self._session.close()
+
+
+def _fetched(query: str, values: tuple[object, ...], connection: Connection) -> list[TupleRow]:
+    return connection.execute(query, values).fetchall()

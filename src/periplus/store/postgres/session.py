@@ -48,21 +48,31 @@ class Session:
         """The same without a transaction, for what only asks: one way to the server and back instead of three."""
         for pause_s in pauses(self._patience_s):
             try:
-                if self._connection.closed:
-                    self._connection = connect(self.address, patience_s=0)
-                return action(self._connection)
-            except (psycopg.Error, StoreError) as error:
-                if not self._is_passing(error) or pause_s is None:
-                    raise _sentence(error) from error
-                log.warning("database trouble=%s pause_s=%.1f", str(error).strip().partition("\n")[0], pause_s)
-                time.sleep(pause_s)
+                connection = self._connected()
+            except StoreError as error:
+                away: psycopg.Error | StoreError = error
+            else:
+                try:
+                    return action(connection)
+                except psycopg.Error as error:
+                    if not self._is_passing(error):
+                        raise _sentence(error) from error
+                    away = error
+            if pause_s is None:
+                raise _sentence(away) from away
+            log.warning("database trouble=%s pause_s=%.1f", str(away).strip().partition("\n")[0], pause_s)
+            time.sleep(pause_s)
         raise AssertionError("pauses ends with None")
 
-    def _is_passing(self, error: psycopg.Error | StoreError) -> bool:
+    def _connected(self) -> Connection:
+        if self._connection.closed:
+            self._connection.close()  # of a broken one the rest
+            self._connection = connect(self.address, patience_s=0)
+        return self._connection
+
+    def _is_passing(self, error: psycopg.Error) -> bool:
         """Whether to do it again: the server was away, or another transaction was in the way."""
-        if isinstance(error, psycopg.Error) and type(error) in _SENTENCES:
-            return False
-        return isinstance(error, (*LOST, StoreError)) or self._connection.closed
+        return type(error) not in _SENTENCES and (isinstance(error, LOST) or self._connection.closed)
 
     def close(self) -> None:
         self._connection.close()
