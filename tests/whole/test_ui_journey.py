@@ -127,7 +127,7 @@ def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path,
     )
     with served(tmp_path, "--no-workers") as address:
         home = urllib.parse.quote(web.url(HOST), safe="")
-        browser.look(390, 900)
+        browser.look(360, 900)
         for path in (
             "/",
             "/jobs",
@@ -138,6 +138,11 @@ def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path,
             "/c/demo/t/issues",
             f"/c/demo/page?url={home}",
             "/c/demo/search?q=a",
+            "/c/demo/delete",
+            "/c/demo/topics",
+            "/c/demo/portals",
+            "/notices",
+            "/surveys",
         ):
             browser.open(address + path)
             assert browser.value("document.documentElement.scrollWidth <= innerWidth"), path
