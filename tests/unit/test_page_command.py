@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,13 @@ def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, ke
         assert head.get_header("Content-Type") == "application/xhtml+xml"
         etree.fromstring(data)
     assert export_warc(folder, tmp_path / "n.warc.gz").conversions == 0
+
+
+def test_on_a_terminal_no_page_moves_the_cursor_and_a_file_gets_all_of_it(tmp_path):
+    """By a terminal of its own: what is shown there differs from what a pipe gets."""
+    folder = stored(tmp_path / "e.periplus", {"https://e.org/": "<p>one\x1b[2Jtwo\x9b1m"}, ["https://e.org/"])
+    words = ["page", "https://e.org/", "--as", "text", "-c", str(folder)]
+    assert "\x1b[2J" in CliRunner().invoke(main, words).output
+    child = f"import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'periplus.cli', *{words!r}]))"
+    ran = subprocess.run([sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+    assert b"one[2Jtwo" in ran.stdout and b"\x1b[2J" not in ran.stdout, ran

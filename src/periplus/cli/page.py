@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,20 +54,22 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
             with opened_bytes(output) as out:
                 out.write(data)
             return
-        text = _written(found, form or "", as_json)
+        text = _written(found, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
         with opened(output, exact=as_json or form == "text") as out:
             out.write(text)
 
 
-def _written(found: Page, form: str, as_json: bool) -> str:
+def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False) -> str:
     """What is no bytes, whole: errors come before the first character is written."""
     import io
 
     from periplus.present import page_text
+    from periplus.present.lines import visible
 
     out = io.StringIO()
     if form == "text":
-        out.write(found.text() + "\n")
+        text = found.text()
+        out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else text) + "\n")  # no page moves the cursor; a file gets all of it
     elif form == "blocks":
         blocks, parts = found.blocks(), found.parts()
         links = [[getattr(link, name) for name in page_text.INLINK_COLUMNS] for link in found.inlinks()]
