@@ -251,6 +251,7 @@ def serve(told: BinaryIO) -> None:
         with contextlib.suppress(IndexBusy), Follower(folder) as follower:
             _follow(follower, over)
             if heard == [END]:
+                follower.listen()
                 while follower.step():
                     pass
                 follower.settle(lambda: False)
