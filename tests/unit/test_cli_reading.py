@@ -176,3 +176,12 @@ def test_a_terminal_without_boxes_gets_plain_signs(folder):
     out, err = periplus("map", "-c", str(folder), PYTHONIOENCODING="ascii").communicate()
     assert err == b""
     assert b"|- " in out
+
+
+@pytest.mark.parametrize(
+    "words", [("pages", "-n"), ("pages", "--layer"), ("links", "-n"), ("links", "--bad", "-n"), ("delete", "--run"), ("jobs", "cancel"), ("notices", "remove")]
+)
+def test_a_number_beyond_all_counting_is_refused_by_name(folder, words):
+    largest = 2**63 - 1
+    assert "is more than can be counted" in run(*words, str(largest + 1), code=2)[1]
+    CliRunner().invoke(main, [*words, str(largest)], catch_exceptions=False)

@@ -81,6 +81,10 @@ def test_rows_are_written_as_they_come(form):
     assert lengths[5] > lengths[2] > 0
 
 
+def test_json_has_null_where_a_number_is_none():
+    assert json.loads(written(["a", "b"], [[float("inf"), np.float64("nan")]], "json")) == [{"a": None, "b": None}]
+
+
 @pytest.mark.parametrize("rows", [[], [["/é", 1]], [["/é", 1], ["/b", None]]])
 def test_json_is_one_array_of_the_objects_of_jsonl(rows):
     lines = written(["url", "n"], rows, "jsonl").splitlines()

@@ -57,7 +57,7 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(tmp_path: Path, server: Se
     ran = told("crawl", server.url(f"{host}.test"), "-o", "c", *flags(server), cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
     assert words.replace("PORT", str(server.port)) in plain(ran.stderr) and "Traceback" not in ran.stderr
-    assert "Kept in c/ — next: periplus map -c c" in plain(ran.stderr)
+    assert f"Kept in c/ — next: periplus {'status' if code == 4 else 'map'} -c c" in plain(ran.stderr)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, se
     ran = subprocess.run([sys.executable, "-c", hurry, *words], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     lines = [line for line in ran.stderr.splitlines() if " fetched · " in line]
     assert len(lines) == 1 and "/s" in lines[0] and " waiting · " in lines[0]
-    assert ran.returncode == 0 and "Stopped: max-time-s 1.6 is over" in plain(ran.stderr)
+    assert ran.returncode == 0 and "Stopped: max-time 1.6 s is over" in plain(ran.stderr)
     assert "To go on: periplus crawl" in plain(ran.stderr)
 
 

@@ -49,7 +49,7 @@ def _carried_work(spread: Spread, store: RunStore, order: CrawlOrder, run_id: in
             if watch(Progress(store.counts(), tuple(store.busiest(8, time.time())), now, crew.at_work)):
                 stop_note = "stopped by the user"
             elif limit_s and now >= limit_s:
-                stop_note = f"max-time-s {limit_s:g} is over"
+                stop_note = f"max-time {limit_s:g} s is over"
         elapsed_s = time.monotonic() - began
         if not crew.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
             order.home.end_run(run_id, *verdict(store, order, stop_note), SystemClock().now())

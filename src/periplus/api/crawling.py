@@ -253,7 +253,7 @@ class _Boss:
             self.stop_note = "stopped by the user"
         limit = self._order.settings.budget.max_time_s
         if limit and self.elapsed_s >= limit:
-            self.stop_note = f"max-time-s {limit:g} is over"
+            self.stop_note = f"max-time {limit:g} s is over"
         if not self.stop_note and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties) and self._help_is_needed():
             self._children.append(_hire(self._order, self._run_id))
         if self._indexer is None and self._order.settings.keeping.index and not self._order.store and self.elapsed_s > indexing.AFTER_S:

@@ -167,4 +167,4 @@ def summary(end: Any, place: str, following: str) -> None:
         say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}".replace(" --fresh", ""))
-    say(f"Kept in {place} — next: {following}")
+    say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
-from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, output_option
 from periplus.cli.progress import say
 from periplus.cli.runner_link import RunnerLink
 from periplus.errors import UsageError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @collection_option
 @click.option("-i", "--input", "listed", type=click.File("r", encoding="utf-8"), help="Pages to delete, one URL a line; - for stdin.")
 @click.option("--site", default="", metavar="SITE", help="All of a site: its pages, what was asked of it, and what was learned of it.")
-@click.option("--run", "run_id", type=click.IntRange(0), default=0, metavar="RUN", help="A run: its record, and the pages that no other run fetched.")
+@click.option("--run", "run_id", type=WholeNumber(), default=0, metavar="RUN", help="A run: its record, and the pages that no other run fetched.")
 @click.option("--keep-pages", is_flag=True, help="With --run: only the record; its pages stay.")
 @click.option("--links-to/--keep-links-to", "links_to", default=False, help="Whether other pages' links to what is deleted go too.  [default: they stay]")
 @click.option("--again", is_flag=True, help="What others link to waits to be fetched again; else it is left alone until a crawl names it.")

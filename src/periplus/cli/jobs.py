@@ -15,7 +15,7 @@ import click
 
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
 from periplus.cli.joining import help_with_crawl
-from periplus.cli.options import opened, output_option
+from periplus.cli.options import WholeNumber, opened, output_option
 from periplus.cli.progress import say
 from periplus.cli.refresh import Period
 from periplus.present.wording import utc
@@ -49,7 +49,7 @@ def jobs() -> None:
 
 @jobs.command(context_settings={"ignore_unknown_options": True})
 @_queue_options
-@click.option("-p", "--priority", type=int, default=0, show_default=True, help="Greater comes first.")
+@click.option("-p", "--priority", type=click.IntRange(-1_000_000, 1_000_000), default=0, show_default=True, help="Greater comes first.")
 @click.option("--every", type=Period(), help="Again each period: 24h, 90m, 7d.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
@@ -90,7 +90,7 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
 
 @jobs.command()
 @_queue_options
-@click.argument("job_ids", nargs=-1, required=True, type=int, metavar="JOB...")
+@click.argument("job_ids", nargs=-1, required=True, type=WholeNumber(1), metavar="JOB...")
 def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
     """Call jobs off. One under way stores what it has in hand and stops."""
     from periplus.jobs.queues import opened_queue
@@ -103,7 +103,7 @@ def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
 
 @jobs.command()
 @_queue_options
-@click.argument("schedule_id", type=int, metavar="SCHEDULE")
+@click.argument("schedule_id", type=WholeNumber(1), metavar="SCHEDULE")
 @click.option("--pause/--resume", "paused", default=None, help="Only keep it from making jobs for a time.")
 def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) -> None:
     """End a schedule, or pause it. Jobs that it made stay."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, output_option
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason, State
@@ -27,7 +27,7 @@ def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
         output_option,
         click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True),
         click.option("--columns", default="", metavar="A,B,...", help="Which columns, in this order; `all` for every one there is."),
-        click.option("-n", "--limit", type=click.IntRange(0), default=None, help="At most so many rows."),
+        click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows."),
         collection_option,
     ):
         command = option(command)
@@ -41,7 +41,7 @@ def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--status", metavar="404|4xx", help="What the server answered.")
 @click.option("--media-type", metavar="TYPE", help="`text/html`, or `image/` for all of them.")
-@click.option("--layer", type=click.IntRange(0), help="Clicks from the start.")
+@click.option("--layer", type=WholeNumber(), help="Clicks from the start.")
 @click.option("--url", metavar="TEXT|REGEX", help="Part of the URL, or a regular expression.")
 @click.option("--host", help="With or without its port.")
 @_row_options

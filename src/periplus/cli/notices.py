@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import opened, output_option
+from periplus.cli.options import WholeNumber, opened, output_option
 from periplus.cli.progress import say
 from periplus.model.notice import Channel, NoticeKind
 from periplus.present.lines import visible
@@ -60,7 +60,7 @@ def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> N
 
 @notices.command()
 @_folder_option
-@click.argument("subscription", type=int)
+@click.argument("subscription", type=WholeNumber(1))
 def remove(folder: Path, subscription: int) -> None:
     """Tell a subscriber nothing more; the numbers are in the list."""
     from periplus.api.notices import book
@@ -111,7 +111,7 @@ def _lines(subscriptions: list[Subscription], standing: dict[int, tuple[int, int
 
 @notices.command()
 @_folder_option
-@click.argument("subscription", type=int)
+@click.argument("subscription", type=WholeNumber(1))
 def test(folder: Path, subscription: int) -> None:
     """Send a subscriber a test at once, and say whether it arrived."""
     from periplus.api.notices import test as send

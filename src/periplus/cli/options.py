@@ -18,7 +18,21 @@ from periplus.settings import Row, Settings, read_settings, rows, settings_from
 SUFFIX = ".periplus"
 SETTINGS_FILE = "periplus.toml"
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
+LARGEST = 2**63 - 1  # of SQLite's integers
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
+
+
+class WholeNumber(click.IntRange):
+    """A whole number from low on that a database can count to; larger ones are refused here, where it can be said."""
+
+    def __init__(self, low: int = 0) -> None:
+        super().__init__(low)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number > LARGEST:
+            self.fail(f"{value} is more than can be counted; {LARGEST:,} is the most", param, ctx)
+        return number
 
 
 def flag_of(row: Row) -> str:

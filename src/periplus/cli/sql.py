@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, output_option
 from periplus.present.tables import FORMATS, write_table
 
 TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten million links takes some 3 s
@@ -15,7 +15,7 @@ TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten mi
 @click.command()
 @click.argument("question", metavar="SELECT...")
 @click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True)
-@click.option("-n", "--limit", type=click.IntRange(0), default=None, help="At most so many rows.")
+@click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows.")
 @click.option(
     "--time-limit", type=click.FloatRange(0), default=TIME_LIMIT_S, show_default=True, metavar="SECONDS", help="Longest time for the answer; 0: no limit."
 )

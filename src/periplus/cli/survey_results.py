@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, output_option
 from periplus.errors import UsageError
 from periplus.present.tables import FORMATS as ROW_FORMATS
 from periplus.present.wording import count_of
@@ -26,7 +26,7 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, pajek, svg", "yield": "svg",
 @click.option("--page", default="", metavar="TEXT|REGEX", help="Only on pages whose address contains or matches this.")
 @click.option("--to", "target", default="", metavar="TEXT|REGEX", help="Only to such addresses.")
 @click.option("--anchor", default="", metavar="TEXT|REGEX", help="Only with such words in them.")
-@click.option("-n", "--limit", type=click.IntRange(0), default=None, help="At most so many rows.")
+@click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows.")
 @click.option("-f", "--format", type=click.Choice(ROW_FORMATS), default="table", show_default=True)
 @click.option("--delete", is_flag=True, help="Delete these links from the collection. Asks first.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")

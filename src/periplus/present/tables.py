@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
@@ -44,7 +45,8 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
 
 
 def _object(columns: Sequence[str], row: Sequence[object]) -> str:
-    return json.dumps(dict(zip(columns, map(_plain, row), strict=True)), ensure_ascii=False)
+    values = (None if isinstance(value, float) and not math.isfinite(value) else _plain(value) for value in row)  # JSON has no infinity
+    return json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)
 
 
 def _plain(value: object) -> object:
