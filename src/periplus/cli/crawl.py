@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 import shutil
 import signal
@@ -25,6 +26,7 @@ from periplus.urls.scope import site_key
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
 INTERRUPTED = 130
+_PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a database's address
 
 
 @click.command()
@@ -166,5 +168,6 @@ def summary(end: Any, place: str, following: str) -> None:
     if end.went_on and not counts.fetched and not counts.waiting:
         say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:
-        say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}".replace(" --fresh", ""))
+        words = [_PASSWORD.sub(r"\1@", word) for word in sys.argv[1:]]
+        say(f"To go on: {shlex.join(['periplus', *words])}".replace(" --fresh", ""))
     say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")
