@@ -203,6 +203,12 @@ def test_a_session_that_the_server_ended_goes_on_in_another(world, address):
     assert store.counts().by_reason == {"waiting": 1}
 
 
+def test_a_server_that_became_a_standby_is_left_for_its_successor(world):
+    store = world.open()
+    store._session._connection.execute("SET default_transaction_read_only = on")
+    assert store.offer([candidate(A)], (), 0.0) == 1
+
+
 def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
     monkeypatch.setattr(frontier, "READ_AT_ONCE", 2)
     store = world.open()

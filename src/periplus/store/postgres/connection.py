@@ -49,6 +49,7 @@ def _parameters(address: Address) -> dict[str, str]:
     return {
         "application_name": f"periplus {VERSION}", "connect_timeout": str(TCP_TIMEOUT_S), "tcp_user_timeout": str(TCP_TIMEOUT_S * 1000),
         "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3", "client_encoding": "utf8",
+        "target_session_attrs": "read-write",
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }  # fmt: skip
 

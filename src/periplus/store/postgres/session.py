@@ -72,6 +72,8 @@ class Session:
 
     def _is_passing(self, error: psycopg.Error) -> bool:
         """Whether to do it again: the server was away, or another transaction was in the way."""
+        if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: its successor is looked for
+            self._connection.close()
         return type(error) not in _SENTENCES and (isinstance(error, LOST) or self._connection.closed)
 
     def close(self) -> None:
