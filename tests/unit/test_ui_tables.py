@@ -177,6 +177,8 @@ def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wi
     pages = client(folder).get("/c/e/t/pages?format=json&per=500").json()
     assert pages["count"] == {"rows": 3, "capped": True}
     assert len(pages["rows"]) == 6
+    monkeypatch.setattr("periplus.store.sqlite.browsing.FEW", 4)  # the first look brings the rows along
+    assert [rows(folder, f"links?{wish}&per=2&at={at}") for at in (1, 2, 3)] == [whole[:2], whole[2:4], whole[4:6]]
 
 
 @pytest.mark.parametrize("sign", ["%", "_", "\\", "a%", "_lpha"])

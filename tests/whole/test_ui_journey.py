@@ -123,7 +123,8 @@ def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path,
 
     crawled(tmp_path / "demo.periplus", web, HOST)
     wide = (
-        "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .of, .unseen, .skip'))"
+        "[...document.querySelectorAll('body *')].filter(e => e.checkVisibility()"
+        " && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .of, .unseen, .skip'))"
     )
     with served(tmp_path, "--no-workers") as address:
         home = urllib.parse.quote(web.url(HOST), safe="")

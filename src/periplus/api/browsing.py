@@ -147,7 +147,7 @@ def _stamp(folder: Path, table: str) -> object:
 def leafed(connection: reading.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
     """One page of a table. Raises UsageError."""
     shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
-    look = browsing.looked(connection, source, wish)
+    look = browsing.looked(connection, source, wish, columns)
     content = tuple(browsing.found(connection, source, wish, columns, look))
     told = tuple(Facet(name, values) for name, values in look.facets) if content else ()
     return TablePage(source.name, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))

@@ -91,6 +91,7 @@ class Look:
     sampled: int
     facets: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
     keys: list[object] | None
+    rows: tuple[tuple[object, ...], ...] | None = None  # those wished for, where the look met them; None: they are still to be found
 
 
 def _source(name: str, source: str, made: Sequence[tuple[str, ColumnKind, str, str]], **further: object) -> Source:
@@ -271,6 +272,9 @@ def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: S
     """The rows wished for, with the columns named, or all. look: at the same rows; spares a second search. Raises UsageError."""
     if wish.first > DEEPEST:
         raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
+    if look is not None and look.rows is not None:
+        yield from look.rows
+        return
     shown = ", ".join(source.expression(name) for name in columns or [column.name for column in source.columns])
     where, values = _where(source, wish)
     order = "" if look is not None and look.count.capped and not wish.sort else _order(source, wish)
@@ -285,23 +289,31 @@ def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: S
         yield connection.execute(f"SELECT {shown} FROM {source.source} WHERE {source.key} = ?", (key,)).fetchone()
 
 
-def looked(connection: sqlite3.Connection, source: Source, wish: Wish) -> Look:
-    """How many rows answer, and what they share."""
+def looked(connection: sqlite3.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> Look:
+    """How many rows answer, and what they share. columns: that will be asked for; of many links the look brings them along, for to find
+    a rare kind of them again takes as long as the look."""
     where, values = _where(source, wish)
     names = [source.key or "NULL", *map(source.expression, source.facets)]
     briefly = not source.key and known(connection) > LARGE
     most = FEW if briefly else SAMPLED
-    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {source.source} WHERE {where} LIMIT ?", (*values, most))
-    keys, tallies = [], [Counter[object]() for _ in source.facets]
+    brings = briefly and not _order(source, wish) and 0 <= wish.most <= most - wish.first
+    shown = [source.expression(name) for name in columns or [column.name for column in source.columns]] if brings else []
+    cursor = connection.execute(f"SELECT {', '.join(names + shown)} FROM {source.source} WHERE {where} LIMIT ?", (*values, most))
+    keys: list[object] = []
+    met: list[tuple[object, ...]] = []
+    tallies = [Counter[object]() for _ in source.facets]
     for key, *shared in rows(cursor):
+        if brings and wish.first <= len(keys) < wish.first + wish.most:
+            met.append(tuple(shared[len(tallies) :]))
         keys.append(key)
-        for tally, value in zip(tallies, shared, strict=True):
+        for tally, value in zip(tallies, shared[: len(tallies)], strict=True):
             tally[value] += 1
+    page = tuple(met) if brings else None
     facets = tuple((name, _told(source, name, tally)) for name, tally in zip(source.facets, tallies, strict=True))
     if len(keys) < most:
-        return Look(Count(len(keys), False), len(keys), facets, keys if source.key else None)
+        return Look(Count(len(keys), False), len(keys), facets, keys if source.key else None, page)
     if briefly:
-        return Look(Count(FEW, True), FEW, facets, None)
+        return Look(Count(FEW, True), FEW, facets, None, page)
     many = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
     return Look(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
 
