@@ -21,6 +21,7 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 
 KEEPING = Keeping(lease_s=60.0)
 LINKS = 20  # of a page, to as many hosts of the few
+NAP_S = 0.02  # of a worker that finds no host free: those without work should not take the others' time
 HELD = 10  # hosts at a time
 
 
@@ -45,7 +46,7 @@ def work(place: str, run_id: int, few: int) -> int:
         ready = store.ready(HELD, 0.0, time.time())
         leases = store.lease(name, [host.host_id for host in ready], time.time()) if ready else ()
         if not leases:
-            time.sleep(0.002)
+            time.sleep(NAP_S)
             continue
         ended = []
         for lease in leases:

@@ -98,10 +98,13 @@ def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float |
 
 
 def bury(connection: Connection, workers: Sequence[str], is_alive: Callable[[int], bool], now: float | None, *, leaving: bool = False) -> None:
-    """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment."""
+    """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment.
+
+    One that froze in the middle of a transaction is passed over: the server ends that within seconds, and nobody need wait for it here.
+    """
     for worker in sorted(workers):
         late = "" if leaving else f" AND (lease_until < {NOW} OR (machine = %(machine)s AND machine <> ''))"  # it may have come back meanwhile
-        find = f"SELECT pid, lease_until < {NOW} FROM worker WHERE name = %(name)s{late} FOR UPDATE"
+        find = f"SELECT pid, lease_until < {NOW} FROM worker WHERE name = %(name)s{late} FOR UPDATE{'' if leaving else ' SKIP LOCKED'}"
         row = connection.execute(find, {"name": worker, "now": now, "machine": this_machine()}).fetchone()
         if row is None or not (leaving or row[1] or not is_alive(row[0])):
             continue
