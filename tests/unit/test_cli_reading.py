@@ -185,3 +185,11 @@ def test_a_number_beyond_all_counting_is_refused_by_name(folder, words):
     largest = 2**63 - 1
     assert "is more than can be counted" in run(*words, str(largest + 1), code=2)[1]
     CliRunner().invoke(main, [*words, str(largest)], catch_exceptions=False)
+
+
+def test_ctrl_c_ends_with_the_code_that_the_help_names(folder, monkeypatch):
+    def interrupted(*words, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("periplus.api.collection.open_collection", interrupted)
+    assert run("status", code=130)[1].strip() == "Stopped."

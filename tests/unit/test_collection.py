@@ -279,3 +279,12 @@ def test_a_url_without_scheme_is_the_one_that_was_seen(tmp_path):
         assert opened.page("f.org").url == "https://f.org/"
         with pytest.raises(UsageError, match=r"https://g\.org/"):
             opened.page("g.org")
+
+
+def test_a_closed_collection_is_not_called_damaged_and_no_number_breaks_it(folder):
+    with periplus.open(folder) as opened, pytest.raises(UsageError, match="too large"):
+        list(opened.pages(limit=2**63))
+    with pytest.raises(UsageError, match="was closed"):
+        opened.status()
+    with pytest.raises(UsageError, match="was closed"):
+        list(opened.pages())

@@ -12,7 +12,7 @@ from periplus.api.collection import open_collection
 from periplus.api.comparison import RunChoice, compare_runs
 from periplus.api.refreshing import refresh, refresh_order
 from periplus.errors import UsageError
-from testweb import GraphRecipe, graph_site, serve
+from testweb import GraphRecipe, Site, graph_site, serve
 from testweb.site import NOT_FOUND, Page
 
 RECIPE = GraphRecipe(seed=3, pages=40, links_per_page=6, shape="deep", page_bytes=2000, host="a.test")
@@ -141,3 +141,16 @@ def test_a_run_that_is_not_there_is_refused_with_those_there_are(story):
         diff(story["folder"], "7", "last")
     with pytest.raises(UsageError, match="no run 'last-3'"):
         diff(story["folder"], "last-3", "last")
+
+
+def test_a_page_that_no_link_leads_to_any_longer_stands_in_no_layer(tmp_path):
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    site.add(Page("/left", "Left alone"), linked_from="/")
+    with serve(site) as server:
+        crawled(tmp_path, server, "a.test")
+        site.pages["/"].links.clear()
+        server.bump("a.test", "/")
+        refreshed(tmp_path)
+        changed = {page.url: [(change.field, change.before, change.after) for change in page.changes] for page in diff(tmp_path).changed}
+        assert changed[server.url("a.test", "/left")] == [("layer", "1", "")]

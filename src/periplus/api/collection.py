@@ -79,6 +79,7 @@ class Collection:
         self.close()
 
     def close(self) -> None:
+        """Lets go of the folder; nothing can be asked afterwards."""
         self._connection.close()
 
     def runs(self) -> list[RunRecord]:

@@ -126,7 +126,7 @@ def _fields(graph: LinkGraph, site_map: SiteMap | None, urls: PastUrls, pages: d
     columns["status"] = urls.statuses[place].tolist()
     columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
     if site_map is not None:
-        columns["layer"] = site_map.layer.tolist()
+        columns["layer"] = ["" if layer < 0 else layer for layer in site_map.layer.tolist()]  # that no link leads to stand in none
     return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in found]
 
 

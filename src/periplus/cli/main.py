@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 
 import click
@@ -113,6 +114,9 @@ class _Commands(click.Group):
         except PeriplusError as error:
             click.echo(f"periplus: {error}", err=True)
             sys.exit(1)
+        except KeyboardInterrupt:  # where a command has nothing to store first
+            click.echo("\nStopped.", err=True)
+            sys.exit(128 + signal.SIGINT)
         except BrokenPipeError:  # the reader of our output has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's last flush complains
             sys.exit(0)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.model.frontier import HostRow
 from periplus.model.results import StateTally
 from periplus.model.visit import STATE_OF, Reason, State
@@ -53,6 +53,12 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
         if str(error) == "interrupted":
             raise StoreError(f"reading took longer than {limit_s:g} s and was stopped: ask for less, or allow more time") from None
         raise StoreError(f"the collection cannot be read: {error}") from error
+    except sqlite3.ProgrammingError as error:
+        if "closed" not in str(error):
+            raise
+        raise UsageError("the collection was closed: ask it while it is open, within `with periplus.open(FOLDER) as collection`") from None
+    except OverflowError:
+        raise UsageError("a number is too large: SQLite counts to 2 ** 63 - 1") from None
     except sqlite3.DatabaseError as error:
         raise StoreError(f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder.") from error
 
