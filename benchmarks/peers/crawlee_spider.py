@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from typing import Any
 
 from crawlee import ConcurrencySettings
+from crawlee.configuration import Configuration
 from crawlee.crawlers import BeautifulSoupCrawler, ParselCrawler
-from crawlee.storage_clients import MemoryStorageClient
+from crawlee.storage_clients import FileSystemStorageClient, MemoryStorageClient
 
 AT_ONCE = 32
+KEPT = os.environ.get("PEER_KEEPS")  # killed.py: where to keep what a restart goes on from
 
 
 def crawler_of(parser: str) -> Any:
     """Robots obeyed; its least and its greatest concurrency are the same, so that it never slows itself down."""
     settings = {
-        "storage_client": MemoryStorageClient(),
+        "storage_client": FileSystemStorageClient() if KEPT else MemoryStorageClient(),
+        "configuration": Configuration(purge_on_start=False, storage_dir=KEPT) if KEPT else Configuration(),
         "respect_robots_txt_file": True,
         "concurrency_settings": ConcurrencySettings(min_concurrency=AT_ONCE, max_concurrency=AT_ONCE, desired_concurrency=AT_ONCE),
         "max_request_retries": 0,

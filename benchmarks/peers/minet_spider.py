@@ -5,7 +5,9 @@ It asks for no robots.txt, which costs it less than the others. Called as: pytho
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,7 +34,9 @@ class Within(Spider[Any, Any]):
 
 
 def main() -> None:
-    crawler = Crawler(Within(sys.argv[1:]), visit_urls_only_once=True, throttle=0, domain_parallelism=AT_ONCE, max_workers=AT_ONCE)
+    kept = os.environ.get("PEER_KEEPS")  # killed.py: where to keep what a restart goes on from
+    resuming = {"persistent_storage_path": kept, "resume": Path(kept).exists()} if kept else {}
+    crawler = Crawler(Within(sys.argv[1:]), visit_urls_only_once=True, throttle=0, domain_parallelism=AT_ONCE, max_workers=AT_ONCE, **resuming)
     with crawler:
         for _ in crawler:
             pass

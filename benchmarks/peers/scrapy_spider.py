@@ -5,6 +5,7 @@ Called as: python scrapy_spider.py DELAY_S PER_HOST START...
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -53,6 +54,7 @@ def main() -> None:
         "LOG_LEVEL": "ERROR",
         "TELNETCONSOLE_ENABLED": False,
         "AUTOTHROTTLE_ENABLED": False,
+        "JOBDIR": os.environ.get("PEER_KEEPS") or None,  # killed.py: where to keep what a restart goes on from
     }
     process = CrawlerProcess(settings)
     process.crawl(Lean, starts=starts)
