@@ -1,16 +1,20 @@
-"""The icicle of a folded map."""
+"""The icicle and the treemap of a folded map."""
 
 import io
+import itertools
 import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lxml import etree
 
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.charts import COLUMN, TOP, write_icicle
+from periplus.present.charts import COLUMN, GAP, HEAD, RIM, TOP, write_chart
+from periplus.present.treemap import Box, laid
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</title><script>alert(1)</script>" onload="x\x00\x1b\ud800\u202e'
@@ -30,7 +34,7 @@ TREE = MapNode(0, 10, 6, 1000, 1.0, (MapNode(1, 4, 4, 500, 0.5, (MapNode(2, 1, 0
 
 def drawn(tree=TREE, facts=None, **options):
     out = io.StringIO(newline="")
-    write_icicle(tree, facts or facts_of(), out, **options)
+    write_chart(tree, facts or facts_of(), out, **options)
     return etree.fromstring(out.getvalue().encode("utf-8"))
 
 
@@ -41,7 +45,7 @@ def rects(root):
 
 
 def test_heights_are_shares_of_the_whole_and_children_stand_within_their_parent():
-    places = rects(drawn(by="size", height=1072))  # 1,000 px for the columns
+    places = rects(drawn(by="size", room=(1200, 1072)))  # 1,000 px for the columns
     assert [(kind, round(height + 1)) for kind, _, _, height in places] == [
         *[("fetched", 1000), ("rest", 125), ("dead", 250), ("fetched", 500), ("cited", 125)],
     ]
@@ -71,9 +75,48 @@ def test_crawled_text_stays_text_and_nothing_is_loaded():
     assert not re.search(r"url\((?!#)|@import|xlink|src=", etree.tostring(root).decode())
 
 
-def test_another_measure_is_refused():
+def boxes(root):
+    """(class, x, y, width, height) of each place."""
+    return [
+        (rect.get("class"), *(float(rect.get(name)) for name in ("x", "y", "width", "height")))
+        for rect in root.iter(f"{SVG}rect")
+        if rect.get("class") and rect.getparent() is not root
+    ]
+
+
+def test_areas_of_a_treemap_are_shares_and_branches_stand_within_their_box():
+    home, *branches = boxes(drawn(by="size", form="treemap", room=(1222, 1095)))
+    room = (home[3] - 2 * RIM) * (home[4] + GAP - HEAD - RIM)
+    shares = {kind: width * (height + GAP) / room for kind, _, _, width, height in branches}
+    assert [shares[kind] for kind in ("dead", "rest")] == pytest.approx([0.25, 0.125], abs=0.002)
+    assert max(width * (height + GAP) / room for kind, _, _, width, height in branches if kind == "fetched") == pytest.approx(0.5, abs=0.002)
+    for _, x, y, width, height in branches:
+        assert home[1] <= x and home[2] <= y and x + width <= home[1] + home[3] and y + height <= home[2] + home[4]
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30), st.floats(1, 2000), st.floats(1, 2000))
+def test_boxes_fill_their_room_and_do_not_overlap(shares, width, height):
+    found = laid(shares, Box(0.0, 0.0, width, height))
+    whole = sum(shares)
+    for share, box in zip(shares, found, strict=True):
+        assert box.width * box.height == pytest.approx(share / whole * width * height if whole else 0.0, abs=1e-6 * width * height)
+        assert box.x + box.width <= width * (1 + 1e-9) and box.y + box.height <= height * (1 + 1e-9)
+    big = [box for box in found if box.width * box.height > 1e-6 * width * height]
+    for one, other in itertools.combinations(big, 2):
+        wide = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
+        high = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
+        assert min(wide, high) <= 1e-6 * max(width, height)
+
+
+def test_boxes_are_no_slivers_where_shares_are_alike():
+    assert max(max(box.width / box.height, box.height / box.width) for box in laid([1.0] * 20, Box(0, 0, 1200, 700))) < 3
+
+
+def test_another_measure_or_form_is_refused():
     with pytest.raises(UsageError, match="pages, size, rank"):
         drawn(by="colour")
+    with pytest.raises(UsageError, match="icicle or a treemap"):
+        drawn(form="pie")
 
 
 def test_a_map_that_weighs_nothing_is_drawn():

@@ -18,7 +18,7 @@ from periplus.model.graph import LinkGraph
 from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey
-from periplus.present.charts import write_icicle
+from periplus.present.charts import write_chart
 from periplus.present.graphs import write_gexf, write_graphml, write_pajek
 from periplus.present.map_json import write_map_json
 from periplus.present.map_pdf import write_map_pdf
@@ -120,10 +120,10 @@ class Site:
         values = values or SHOWN
         write_map_pdf(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
-    def write_svg(self, out: TextIO, *, by: str = "rank", max_nodes: int = 2_000, max_depth: int | None = None) -> None:
-        """An icicle by rank, size or pages; see `present.charts`."""
+    def write_svg(self, out: TextIO, *, by: str = "rank", form: str = "icicle", max_nodes: int = 2_000, max_depth: int | None = None) -> None:
+        """An icicle or a treemap by rank, size or pages; see `present.charts`."""
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_icicle(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by)
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form)
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
         """Pages and links as gexf, graphml or pajek; see `present.graphs`."""

@@ -24,6 +24,7 @@ MOST_NODES = 5_000  # 3 MB of HTML
 OPEN_LAYERS = 1  # whose branches are open at first
 FOUND = 200  # pages named that have a text
 MEASURES = ("rank", "size", "pages")
+FORMS = ("icicle", "treemap")
 SHOWN = {
     "pages": "pages in the branch",
     "size": "bytes in the branch",
@@ -67,9 +68,12 @@ def site_map(request: Request) -> Response:
     text = asked.get("find", "").strip()
     values: dict[str, object] = {
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes, "show": shown, "by": _measure(request),
+        "form": _form(request),
         "places": list(lines(site.tree(max_nodes=nodes), facts)), "found": list(_found(facts, text)), "most": FOUND,
     }  # fmt: skip
-    return rendering.answer(request, "map.html", values | {"choices": SHOWN, "measures": MEASURES, "files": list(FILES), "most_nodes": MOST_NODES})
+    return rendering.answer(
+        request, "map.html", values | {"choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": list(FILES), "most_nodes": MOST_NODES}
+    )
 
 
 def _sites(request: Request) -> list[str]:
@@ -89,6 +93,13 @@ def _measure(request: Request) -> str:
     if by not in MEASURES:
         raise UsageError(f"a picture of a map is by {', '.join(MEASURES)}")
     return by
+
+
+def _form(request: Request) -> str:
+    form = request.query_params.get("form", FORMS[0])
+    if form not in FORMS:
+        raise UsageError(f"a picture of a map is one of {', '.join(FORMS)}")
+    return form
 
 
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[Place]:
@@ -138,7 +149,7 @@ def _found(facts: PageColumns, text: str) -> Iterator[Place]:
 
 
 def picture(request: Request) -> Response:
-    """The icicle, as an image."""
+    """Where the weight lies, as an image."""
     return _written(request, "svg", attached=False)
 
 
@@ -180,7 +191,7 @@ def _bytes(write: Callable[[Site, io.BytesIO], None]) -> Callable[[Site, Request
 
 
 FILES: dict[str, tuple[str, Callable[[Site, Request], bytes]]] = {
-    "svg": ("image/svg+xml", _text(lambda site, out, request: site.write_svg(out, by=_measure(request)))),
+    "svg": ("image/svg+xml", _text(lambda site, out, request: site.write_svg(out, by=_measure(request), form=_form(request)))),
     "xml": ("application/xml", _text(lambda site, out, request: site.write_xml(out))),
     "xhtml": ("application/xhtml+xml", _bytes(lambda site, out: site.write_xhtml(out))),
     "pdf": ("application/pdf", _bytes(lambda site, out: site.write_pdf(out))),
