@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
-from judge import trained
 from numpy.typing import NDArray
+
+from judge import trained
 
 NAME = "topicgraph-wikispeedia.jsonl.gz"
 TOPICS = (  # of 45 to 191 pages, in the order of the alphabet
