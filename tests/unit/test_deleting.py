@@ -18,6 +18,7 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
 from periplus.model.deletion import Deletion
+from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import browsing, doomed, reading, runs
@@ -249,6 +250,17 @@ def test_in_the_browser_a_collection_goes_by_its_name(folder: Path) -> None:
     assert asking.post("/c/e/delete", data={"what": "everything", "typed": "e"}).status_code == 403
     assert asking.post("/c/e/delete", data=form | {"typed": "e"}).status_code == 303
     assert not folder.exists()
+
+
+def test_what_was_asked_for_of_a_collection_goes_with_it(folder: Path) -> None:
+    asking = client(folder.parent)
+    queue = JobQueue(folder.parent)
+    queue.add(JobOrder(("crawl", START, "-o", folder.name)), 1.0)
+    kept = queue.add(JobOrder(("crawl", START, "-o", "other.periplus")), 1.0)
+    queue.repeat(JobOrder(("refresh", "-c", str(folder.resolve()))), 3600.0, 1.0)
+    asking.post("/c/e/delete", data={"seal": sealed(asking, "/c/e/delete"), "what": "everything", "typed": "e"})
+    assert ([job.id for job in queue.jobs() if job.state is JobState.QUEUED], queue.schedules()) == ([kept.id], [])
+    queue.close()
 
 
 def test_all_that_a_filter_leaves_can_be_chosen(folder: Path) -> None:

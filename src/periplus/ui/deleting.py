@@ -13,11 +13,11 @@ from periplus.api.browsing import Wish
 from periplus.api.collection import open_collection
 from periplus.errors import UsageError
 from periplus.model.deletion import Deletion
-from periplus.model.job import JobOrder
+from periplus.model.job import JobOrder, JobState
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.deletion_text import told
 from periplus.ui import rendering
-from periplus.ui.house import folder_of, house_of, now
+from periplus.ui.house import House, folder_of, house_of, job_word, now
 from periplus.ui.safety import form_of
 from periplus.ui.tables import RESERVED, SCREENS
 from periplus.urls.canonical import url_id
@@ -25,6 +25,7 @@ from periplus.urls.canonical import url_id
 MOST_PAGES = 3_000  # at once: their keys fit into a form; more than a table shows on a page
 READ_S = 5.0
 CHOICES = ("links_to", "again", "keep_pages")
+JOBS = 10_000  # the last so many are looked through for those of a collection that goes
 SITES = 1_000  # offered by name; others are typed
 
 
@@ -96,6 +97,7 @@ def _done(request: Request, name: str, folder: Path) -> Response:
     form = form_of(request)
     if form.get("what") == "everything":
         deleting.remove_collection(folder, form.get("typed", "").strip())
+        _call_off(house_of(request), folder)
         return RedirectResponse("/", 303)
     wish = wish_of(form, tuple(map(_number, form.get("pages", "").split())))
     plan = deleting.plan(folder, wish)
@@ -106,6 +108,18 @@ def _done(request: Request, name: str, folder: Path) -> Response:
     with house.queue() as queue:
         queue.add(JobOrder(_command(wish, str(folder.resolve()))), now())
     return RedirectResponse("/jobs", 303)
+
+
+def _call_off(house: House, folder: Path) -> None:
+    """What is asked for of a collection that is gone: a crawl that waits would make it anew, and what is scheduled would fail for ever."""
+    words = {job_word(house, folder), str(folder.resolve())}
+    with house.queue() as queue:
+        for schedule in queue.schedules():
+            if not words.isdisjoint(schedule.order.command):
+                queue.forget(schedule.id)
+        for job in queue.jobs(most=JOBS):
+            if job.state is JobState.QUEUED and not words.isdisjoint(job.order.command):
+                queue.cancel(job.id, now())
 
 
 def _command(wish: Deletion, folder: str) -> tuple[str, ...]:
