@@ -44,6 +44,7 @@ class Crew:
             self.boss = subprocess.Popen(words, stderr=file, env=environment(), start_new_session=True)
         until(lambda: self._run_id() is not None or self.boss.poll() is not None, "a run")
         self.workers: list[subprocess.Popen[bytes]] = []
+        self._killed: set[int] = set()
 
     def _run_id(self) -> int | None:
         if not self.store and not (self.folder / "collection.db").exists():
@@ -88,6 +89,7 @@ class Crew:
         victim.kill()
         victim.wait(PATIENCE_S)
         self.workers.remove(victim)
+        self._killed.add(victim.pid)
         return True
 
     def dismiss(self, number: int) -> None:
@@ -107,8 +109,13 @@ class Crew:
         return read_log(self.web.log_file)
 
     def faults(self) -> list[str]:
-        """What is wrong in the collection of a crawl that ended by itself."""
-        return [*self.collection.sane(), *judge.unsound(self.collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES, TWICE))]
+        """What is wrong in the collection of a crawl that ended by itself.
+
+        One that was killed after the crawl's last look is still listed: whoever joins next strikes it off.
+        """
+        found = [*self.collection.sane(), *judge.unsound(self.collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES, TWICE))]
+        listed = self.at_work() <= self._killed
+        return [fault for fault in found if not (listed and fault.startswith(("workers left", "a worker left")))]
 
     def close(self) -> None:
         for process in (self.boss, *self.workers):
