@@ -10,10 +10,11 @@ import os
 import random
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from voyage import PATIENCE_S, QUICK, Collection, Served, command, environment, flags_for, until
+from voyage import PATIENCE_S, QUICK, TESTS, Collection, Served, command, environment, flags_for, until
 
 import judge
 from periplus.api import crawling
@@ -133,3 +134,18 @@ def crew(web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **v
         yield made
     finally:
         made.close()
+
+
+def crowded(place: str, run_id: int, workers: int, collection: Collection) -> tuple[float, list[str]]:
+    """(pages per second, what is wrong) of workers without a wire on a collection (folder or address) whose pages all link to the same 20 hosts."""
+    words = [sys.executable, str(Path(__file__).with_name("crowd.py")), place, str(run_id), "20"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    crowd = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(workers)]
+    ended = [(*worker.communicate(timeout=4 * PATIENCE_S), worker.returncode) for worker in crowd]
+    assert [(error, status) for _, error, status in ended] == [("", 0)] * workers
+    told = [tuple(map(float, said.split())) for said, _, _ in ended]
+    done, seconds = sum(one[0] for one in told), max(one[2] for one in told) - min(one[1] for one in told)
+    wrong = judge.unsound(collection.ask, (*judge.ALWAYS[:3], *judge.AT_THE_END[:3]))
+    if done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0] or collection.ask("SELECT count(*) FROM visit")[0][0] != done:
+        wrong.append("a page was completed twice, or not at all")
+    return done / seconds, wrong

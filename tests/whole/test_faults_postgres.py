@@ -18,12 +18,13 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import crews
 import pytest
 from crews import crew
 from cut_off import HERE, can_cut, island, passed_on
 from postgres_voyage import StoredCollection
 from test_faults_workers import DELAY_S, LONG, hosts_of, pages_of
-from voyage import PATIENCE_S, TESTS, command, environment, served_apart, until
+from voyage import PATIENCE_S, command, environment, served_apart, until
 
 import judge
 from contracts.crawl_values import candidate
@@ -317,18 +318,7 @@ def crowded(database: Server, workers: int, pages: int) -> tuple[float, list[str
     store = home.store(run_id, Settings())
     store.offer([candidate(f"http://h{at % 40}.test/{at}") for at in range(pages)], (), now)
     store.close()
-    words = [sys.executable, str(Path(__file__).with_name("crowd.py")), place, str(run_id), "20"]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    crowd = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(workers)]
-    ended = [(*worker.communicate(timeout=4 * PATIENCE_S), worker.returncode) for worker in crowd]
-    assert [(error, status) for _, error, status in ended] == [("", 0)] * workers
-    told = [tuple(map(float, said.split())) for said, _, _ in ended]
-    done, seconds = sum(one[0] for one in told), max(one[2] for one in told) - min(one[1] for one in told)
-    collection = StoredCollection(place)
-    wrong = judge.unsound(collection.ask, (*judge.ALWAYS[:3], *judge.AT_THE_END[:3]))
-    if done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0] or collection.ask("SELECT count(*) FROM visit")[0][0] != done:
-        wrong.append("a page was completed twice, or not at all")
-    return done / seconds, wrong
+    return crews.crowded(place, run_id, workers, StoredCollection(place))
 
 
 @pytest.mark.parametrize(("workers", "pages"), [(4, 200), pytest.param(8, 8_000, marks=LONG)])

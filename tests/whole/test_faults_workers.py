@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import crews
 import pytest
 from crews import crew
-from voyage import PATIENCE_S, TESTS, Collection, Served, served_apart, until
+from voyage import Collection, Served, served_apart, until
 
 import judge
 from contracts.crawl_values import candidate
@@ -122,18 +121,7 @@ def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
     store = SqliteCrawlStore(folder, run_id, Budget(), Keeping())
     store.offer([candidate(f"http://h{at % 40}.test/{at}") for at in range(pages)], (), time.time())
     store.close()
-    words = [sys.executable, str(Path(__file__).with_name("crowd.py")), str(folder), str(run_id), "20"]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    crowd = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(workers)]
-    ended = [(*worker.communicate(timeout=4 * PATIENCE_S), worker.returncode) for worker in crowd]
-    assert [(error, status) for _, error, status in ended] == [("", 0)] * workers
-    told = [tuple(map(float, said.split())) for said, _, _ in ended]
-    done, seconds = sum(one[0] for one in told), max(one[2] for one in told) - min(one[1] for one in told)
-    collection = Collection(folder)
-    wrong = judge.unsound(collection.ask, (*judge.ALWAYS[:3], *judge.AT_THE_END[:3]))
-    if done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0] or collection.ask("SELECT count(*) FROM visit")[0][0] != done:
-        wrong.append("a page was completed twice, or not at all")
-    return done / seconds, wrong
+    return crews.crowded(str(folder), run_id, workers, Collection(folder))
 
 
 @pytest.mark.parametrize(("workers", "pages"), [(4, 600), pytest.param(8, 8_000, marks=LONG)])

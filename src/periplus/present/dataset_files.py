@@ -13,7 +13,7 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.dataset import MANIFEST, TABLES, Block, Coded, Manifest, PartNote, TableNote, Values
 from periplus.model.table import Column, ColumnKind
-from periplus.present.table_files import sound
+from periplus.present.table_files import arrow_type, sound
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,7 +42,7 @@ def write_table(folder: Path, name: str, columns: Sequence[Column], blocks: Iter
         import pyarrow.parquet as pq
     except ImportError:
         raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
-    schema = pa.schema([pa.field(column.name, _type(column), metadata={"description": column.sentence}) for column in columns])
+    schema = pa.schema([pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence}) for column in columns])
     place = folder / name
     place.mkdir()
     parts: list[PartNote] = []
@@ -84,23 +84,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _type(column: Column) -> pyarrow.DataType:
-    import pyarrow as pa
-
-    types = {
-        ColumnKind.TEXT: pa.string(),
-        ColumnKind.INTEGER: pa.int64(),
-        ColumnKind.REAL: pa.float64(),
-        ColumnKind.BOOLEAN: pa.bool_(),
-        ColumnKind.TIME: pa.timestamp("ms", "UTC"),
-    }
-    return types[column.kind]
-
-
 def _array(column: Column, values: Values) -> pyarrow.Array:
     import pyarrow as pa
 
-    kind = _type(column)
+    kind = arrow_type(column.kind)
     if isinstance(values, Coded):
         return pa.DictionaryArray.from_arrays(values.codes, pa.array(values.names, pa.string())).cast(kind)
     if isinstance(values, np.ndarray):

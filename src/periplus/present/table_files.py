@@ -30,7 +30,7 @@ def write_parquet(columns: Sequence[Column], rows: Rows, path: Path) -> int:
         import pyarrow.parquet as pq
     except ImportError:
         raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
-    schema = pa.schema([pa.field(column.name, _arrow_type(column.kind), metadata={"description": column.sentence}) for column in columns])
+    schema = pa.schema([pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence}) for column in columns])
     written = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as file:
         for block in _blocks(rows):
@@ -40,7 +40,8 @@ def write_parquet(columns: Sequence[Column], rows: Rows, path: Path) -> int:
     return written
 
 
-def _arrow_type(kind: ColumnKind) -> pyarrow.DataType:
+def arrow_type(kind: ColumnKind) -> pyarrow.DataType:
+    """How Parquet holds a column of this kind."""
     import pyarrow as pa
 
     types = {
@@ -62,7 +63,7 @@ def _arrow_array(kind: ColumnKind, values: Sequence[Any]) -> pyarrow.Array:
         return pa.array(values, pa.string()).cast(pa.timestamp("ms", "UTC"))
     if kind is ColumnKind.TEXT:
         return pa.array([None if value is None else sound(value) for value in values], pa.string())
-    return pa.array(values, _arrow_type(kind))
+    return pa.array(values, arrow_type(kind))
 
 
 def _blocks(rows: Rows) -> Iterator[list[Sequence[object]]]:

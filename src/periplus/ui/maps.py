@@ -14,6 +14,7 @@ from periplus.api.site import Site
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.web import Url
+from periplus.present.charts import FORMS
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.house import folder_of, house_of
@@ -24,7 +25,6 @@ MOST_NODES = 5_000  # 3 MB of HTML
 OPEN_LAYERS = 1  # whose branches are open at first
 FOUND = 200  # pages named that have a text
 MEASURES = ("rank", "size", "pages")
-FORMS = ("icicle", "treemap")
 SHOWN = {
     "pages": "pages in the branch",
     "size": "bytes in the branch",
