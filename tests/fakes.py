@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -52,7 +53,7 @@ class FakeTransport:
     closed: bool = False
     _flying: list[tuple[float, int, Response]] = field(default_factory=list)
 
-    def start(self, request: Request) -> None:
+    def start(self, request: Request, before: float = math.inf) -> None:
         now = self.clock.monotonic()
         answer = self._answer(request)
         self.started.append((now, request))

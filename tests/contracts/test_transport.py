@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import math
 import time
 
 import pytest
@@ -326,23 +328,27 @@ def test_what_is_not_of_the_public_internet_is_private(address):
     assert is_private(address)
 
 
-def test_what_a_stopped_process_could_not_send_in_time_is_not_sent(server, opened):
-    """Its host may be another worker's by then."""
-    transport, leapt = opened(server.resolve), []
-    real = transport._clock
+@pytest.mark.parametrize("asked_before", [[], ["/good.html?before"]], ids=["new connection", "open connection"])
+@pytest.mark.parametrize("stopped_in", ["between start and wait", "while connecting"])
+def test_what_a_stopped_process_could_not_send_in_time_is_not_sent(server, opened, asked_before, stopped_in):
+    """Its host may be another worker's by then. Stopped for half a minute, at any moment before the first byte leaves."""
+    patient = FetchLimits(connect_timeout_s=60.0, first_byte_timeout_s=60.0, total_timeout_s=60.0)
+    transport, looks = opened(server.resolve, limits=patient), itertools.count()
+    real, stops_at = transport._clock, math.inf
 
     class Stopped:
         now = staticmethod(real.now)
 
         @staticmethod
         def monotonic():
-            return real.monotonic() + sum(leapt)
+            return real.monotonic() + 30.0 * (next(looks) >= stops_at)
 
     transport._clock = Stopped()
-    assert carry(transport, server.url("a.test", "/good.html?before"))[0].status == 200
-    transport.start(Request(server.url("a.test", "/good.html?late")))
-    leapt.append(30.0)
-    (late,) = transport.wait(1.0)
+    for target in asked_before:
+        assert carry(transport, server.url("a.test", target))[0].status == 200
+    transport.start(Request(server.url("a.test", "/good.html?late")), real.monotonic() + 10.0)
+    stops_at = next(looks) + {"between start and wait": 1, "while connecting": 3}[stopped_in]
+    (late,) = transport.wait(60.0)
     assert (late.cause, late.status, late.detail) == (Cause.TIMEOUT, 0, "not sent in time")
     assert carry(transport, server.url("a.test", "/good.html?after"))[0].status == 200
     assert server.log.count("/good.html?late") == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import random
 from dataclasses import dataclass
@@ -78,9 +79,9 @@ class WatchedTransport(FakeTransport):
     proof: list[float] = None
     ages: list[float] = None
 
-    def start(self, request: Request) -> None:
+    def start(self, request: Request, before: float = math.inf) -> None:
         self.ages.append(self.clock.monotonic() - self.proof[-1])
-        super().start(request)
+        super().start(request, before)
 
 
 def settings() -> Settings:
@@ -109,7 +110,12 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000) -> Wat
     sense = lambda records: TrapWatch(0, records)  # noqa: E731
     crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases())
     began, looks = clock.monotonic(), itertools.count()
-    Worker(crew, chosen).run(lambda: next(looks) > turns)
+
+    def tick() -> bool:
+        meddle("tick")
+        return next(looks) > turns
+
+    Worker(crew, chosen).run(tick)
     transport.took_s = clock.monotonic() - began
     runs.end_run(folder, run_id, "done", "", clock.now())
     ask = store._connection.execute
@@ -124,10 +130,10 @@ def read(folder: Path, select: str) -> list[tuple]:
         return connection.execute(select).fetchall()
 
 
-def gaps(transport: FakeTransport) -> list[float]:
+def gaps(*transports: FakeTransport) -> list[float]:
     """Seconds between the starts of two requests to a host, on the clock that nobody sets."""
     times: dict[str, list[float]] = {}
-    for when, request in transport.started:
+    for when, request in itertools.chain.from_iterable(transport.started for transport in transports):
         times.setdefault(host_name(request.url), []).append(when)
     return [later - earlier for ones in times.values() for earlier, later in itertools.pairwise(ones)]
 
@@ -144,6 +150,19 @@ def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over
     transport = crawled(tmp_path, clock, stop)
     assert max(transport.ages) <= LEASE_S - LIMIT_S
     assert min(gaps(transport)) >= DELAY_S - 1e-6
+
+
+@pytest.mark.parametrize("held_up_s", [0.05, 0.1, 0.125, 0.2])
+@pytest.mark.parametrize("turns", range(15, 20))
+def test_a_worker_that_was_kept_waiting_before_it_leased_asks_no_host_too_soon(tmp_path: Path, turns: int, held_up_s: float) -> None:
+    """Hosts come with seconds to wait, from the moment of the lease: not from one before it."""
+    clock = FakeClock()
+    first = crawled(tmp_path, clock, lambda place: None, turns=turns)
+
+    def hold_up(place: str) -> None:
+        clock.seconds += held_up_s * (place == "tick")
+
+    assert min(gaps(first, crawled(tmp_path, clock, hold_up))) >= DELAY_S - 1e-6
 
 
 @pytest.mark.parametrize("leap_s", [-DAY_S, -HOUR_S, -5.0, 5.0, HOUR_S, 30 * DAY_S])

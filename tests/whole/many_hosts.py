@@ -6,6 +6,7 @@ Says as JSON: hosts, pages stored, seconds and memory; the time of a page among 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -34,8 +35,8 @@ def answer(request: Request) -> Scripted:
 class CountingTransport(FakeTransport):
     """Forgets what was asked, and notes when."""
 
-    def start(self, request: Request) -> None:
-        super().start(request)
+    def start(self, request: Request, before: float = math.inf) -> None:
+        super().start(request, before)
         if request.purpose is Purpose.PAGE:
             self.times.append(time.process_time())
 

@@ -8,6 +8,7 @@ opened, after name resolution, so a name that changes its address between check 
 from __future__ import annotations
 
 import ipaddress
+import math
 import selectors
 import socket
 from base64 import b64encode
@@ -135,6 +136,7 @@ class _Slot:
         easy.setopt(pycurl.TIMEOUT_MS, int(limits.total_timeout_s * 1000))
         easy.setopt(pycurl.HEADERFUNCTION, self._on_header)
         easy.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        easy.setopt(pycurl.PREREQFUNCTION, self._on_sending)
         easy.setopt(pycurl.SHARE, share)
         easy.setopt(SUPPRESS_CONNECT_HEADERS, 1)  # what a proxy says of a tunnel is not the server's answer
         entries = resolve_entries(identity.resolve)
@@ -154,14 +156,14 @@ class _Slot:
         if identity.cookie_file:
             easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
 
-    def begin(self, request: Request, clock: Clock) -> None:
-        self.request = request
+    def begin(self, request: Request, clock: Clock, before: float) -> None:
+        self.request, self.clock, self.before = request, clock, before
         self.started, self.start_mono = clock.now(), clock.monotonic()
         self.status, self.header_size, self.body_size, self.status_line = 0, 0, 0, ""
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted, self.header_whole, self.refused = True, False, False
+        self.wanted, self.header_whole, self.refused, self.belated = True, False, False, False
         self.easy.setopt(pycurl.URL, request.url)
         method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
         if method != self.method:
@@ -192,6 +194,14 @@ class _Slot:
             self.refused = True  # of a name with several addresses another may do
             return int(pycurl.SOCKET_BAD)
         return _Handed(family, kind, protocol)
+
+    def _on_sending(self, address: str, own_address: str, port: int, own_port: int) -> int:
+        """Called by libcurl when all is ready and the request's first byte is next: the last look at the time there can be.
+
+        A process may be stopped at any moment before, and its host be another worker's when it goes on.
+        """
+        self.belated = self.clock.monotonic() > self.before
+        return int(pycurl.PREREQFUNC_ABORT if self.belated else pycurl.PREREQFUNC_OK)
 
     def _on_header(self, line: bytes) -> int | None:
         self.header_size += len(line)
@@ -251,7 +261,7 @@ class _Slot:
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
             else:
                 cause = self._cause_of(code)
-                detail = detail or "the header ended early"
+                detail = "not sent in time" if self.belated else detail or "the header ended early"
         easy = self.easy
         sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
         took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - sent)
@@ -267,7 +277,7 @@ class _Slot:
             return Cause.PRIVATE
         if self.wire.identity.proxy and self.easy.getinfo(pycurl.HTTP_CONNECTCODE) >= 300:
             return Cause.PROXY
-        return _CAUSES.get(code, Cause.RESET)
+        return Cause.TIMEOUT if self.belated else _CAUSES.get(code, Cause.RESET)
 
 
 class CurlTransport:
@@ -287,19 +297,17 @@ class CurlTransport:
         self._patrol_at = 0.0
         self._idle: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
-        self._fresh: list[_Slot] = []  # started, and not yet handed to the network
         self._done: list[Response] = []
 
     @property
     def in_flight(self) -> int:
         return len(self._busy)
 
-    def start(self, request: Request) -> None:
+    def start(self, request: Request, before: float = math.inf) -> None:
         slot = self._idle.pop() if self._idle else _Slot(self._wire, self._share)
-        slot.begin(request, self._clock)
+        slot.begin(request, self._clock, before)
         self._busy[slot.easy] = slot
         self._multi.add_handle(slot.easy)
-        self._fresh.append(slot)
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         deadline = self._clock.monotonic() + timeout_s
@@ -319,9 +327,7 @@ class CurlTransport:
 
     def _turn(self, pause_s: float) -> None:
         """One round: wait for sockets, let libcurl act, collect what finished."""
-        events = self._selector.select(pause_s)
-        self._withdraw_belated()
-        for key, mask in events:
+        for key, mask in self._selector.select(pause_s):
             bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (pycurl.CSELECT_OUT if mask & selectors.EVENT_WRITE else 0)
             self._multi.socket_action(key.fd, bits)
         now = self._clock.monotonic()
@@ -332,17 +338,6 @@ class CurlTransport:
         if now >= self._patrol_at:
             self._patrol_at = now + PATROL_S
             self._patrol(now)
-
-    def _withdraw_belated(self) -> None:
-        """Ends what nobody may send any longer: this process was stopped after it was started, and its host may be another's by now.
-
-        What was handed over before is under libcurl's own time limits.
-        """
-        fresh, self._fresh = self._fresh, []
-        oldest = self._clock.monotonic() - self._wire.limits.total_timeout_s
-        for slot in fresh:
-            if slot.start_mono < oldest:
-                self._end(slot, pycurl.E_OPERATION_TIMEDOUT, "not sent in time")
 
     def _collect(self) -> None:
         more = 1

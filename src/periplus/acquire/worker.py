@@ -80,7 +80,7 @@ class Worker:
                 tick_at = now + TICK_S
                 if tick():
                     return
-                self._lease_more(now)
+                self._lease_more()
             if self._crew.policy.patience_s is not None:
                 self._commit_if_due()  # a choice page by page may want to know what the last one showed
             pause = self._start_due(now)
@@ -107,8 +107,8 @@ class Worker:
 
     # hosts -----------------------------------------------------------------------------------------------------------
 
-    def _lease_more(self, now: float) -> None:
-        wall = self._clock.now()
+    def _lease_more(self) -> None:
+        wall, now = self._clock.now(), self._clock.monotonic()
         if now - self._shared_at >= SHARE_S or not self._held:
             self._shared_at = now
             self._share = min(MOST_HELD, self._store.fair_share(wall))
@@ -119,7 +119,9 @@ class Worker:
         ready = self._store.ready(room * 4, HORIZON_S, wall)
         chosen = self._crew.policy.choose(ready, room) if ready else ()
         if chosen or not self._held:  # who holds nothing says that it is there: it is counted when hosts are shared out
-            for lease in self._store.lease(self._name, chosen, wall):
+            leases = self._store.lease(self._name, chosen, wall)
+            now = self._clock.monotonic()  # read after `wall`: whatever delays us between the two, a host waits rather longer
+            for lease in leases:
                 self._hold(lease, now)
 
     def _hold(self, lease: Lease, now: float) -> None:
@@ -215,13 +217,14 @@ class Worker:
                 self._schedule(host)
             return
         now = self._clock.monotonic()  # storing may have taken long; and a process that was stopped knows of it by this alone
-        if now + self._settings.limits.total_timeout_s > self._lease_end:
+        before = self._lease_end - self._settings.limits.total_timeout_s
+        if now > before:
             host.take_back(request)
             self._commit_now = True  # renews the lease, or tells that it is lost
             host.pace = suspended(host.pace, now + TICK_S, "lease")
             self._schedule(host)
             return
-        self._transport.start(request)
+        self._transport.start(request, before)
         host.pace = started(host.pace, now)
         self._flights[request] = host
         if host.in_flight < most:

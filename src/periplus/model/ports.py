@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -89,7 +90,8 @@ class Response:
 class Transport(Protocol):
     """Carries requests out. One hop each: redirects are answers. Raises nothing for what a server or network does."""
 
-    def start(self, request: Request) -> None: ...
+    def start(self, request: Request, before: float = math.inf) -> None:
+        """before: monotonic time after which it is not sent at all, however far it has come: its host may be another worker's."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         """Finished exchanges; waits up to timeout_s seconds for the first. With none under way it just waits."""
