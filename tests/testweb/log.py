@@ -18,7 +18,7 @@ HEADERS_KEPT = ("if-none-match", "if-modified-since", "accept-encoding", "author
 class Entry:
     """One request and what was sent back."""
 
-    wall: float  # seconds since the epoch when its header was complete
+    wall: float  # seconds since the epoch when its header was complete, by the system's account and not by when we came to look
     arrived: float  # the same moment on the monotonic clock
     ended: float  # monotonic: last byte handed to the system, or the connection lost
     host: str

@@ -26,12 +26,22 @@ from testweb.wire import PORT, REASONS, TLS_PORT, Answer, Asked, Pause, Raw, Res
 
 LOOPBACK = "127.0.0.1"
 HEAD_LIMIT_BYTES = 65_536
+_LAST_DATA_RECV = struct.Struct("=52xI")  # of Linux's struct tcp_info: milliseconds since the connection's last bytes came in
+_TICK_MS = 4  # how coarse that may be: left off, so that nothing seems to have come before what it followed
 _HARD_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: closing sends RST
 
 
 @lru_cache(maxsize=8192)
 def _gzipped(body: bytes) -> bytes:
     return gzip.compress(body, compresslevel=1, mtime=0)
+
+
+def _lateness_s(connection: socket.socket) -> float:
+    """Seconds since the system took the last bytes in: how late a busy machine lets us look. 0.0 where it does not tell (not Linux)."""
+    if not hasattr(socket, "TCP_INFO"):
+        return 0.0
+    (late_ms,) = _LAST_DATA_RECV.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECV.size))
+    return max(0, late_ms - _TICK_MS) / 1000
 
 
 @dataclass(slots=True)
@@ -42,8 +52,8 @@ class _Exchange:
     writer: asyncio.StreamWriter
     connection: int
     at_once: int
-    wall: float = field(default_factory=time.time)
-    arrived: float = field(default_factory=time.monotonic)
+    wall: float
+    arrived: float
     status: int = 0
     body_bytes: int = 0
     logged: bool = False
@@ -126,10 +136,13 @@ class Server:
         """Requests of one connection, one after another, until either side has enough."""
         going_on = True
         while going_on:
-            asked = self._asked(await reader.readuntil(b"\r\n\r\n"))
+            head = await reader.readuntil(b"\r\n\r\n")
+            late = _lateness_s(writer.get_extra_info("socket"))
+            wall, arrived = time.time() - late, time.monotonic() - late
+            asked = self._asked(head)
             await reader.readexactly(int(asked.headers.get("content-length", "0")))  # what a form sends is not looked at
             self._under_way[asked.host] += 1
-            exchange = _Exchange(asked, writer, connection, self._under_way[asked.host])
+            exchange = _Exchange(asked, writer, connection, self._under_way[asked.host], wall, arrived)
             try:
                 going_on = await self._reply(exchange) and asked.headers.get("connection", "").lower() != "close"
             finally:

@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,33 @@ def test_it_listens_on_loopback_only_and_keeps_connections():
         assert {(entry.connection, entry.host, entry.user_agent, entry.at_once) for entry in server.log} == {(1, "a.test", "sounder", 1)}
         assert server.log.count("/") == 3
         assert len(server.log.gaps("a.test")) == 2
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="only Linux tells when bytes came in")
+def test_a_request_that_a_busy_server_comes_to_late_is_logged_when_it_came():
+    """Gaps are judged by the log: a stalled server would make the next one look too short."""
+    site, stalled, asked_too = Site("a.test"), threading.Event(), threading.Event()
+
+    def stall(asked):
+        stalled.set()
+        assert asked_too.wait(10)
+        time.sleep(0.2)
+        return Answer(body=b"at last")
+
+    site.add(Page("/", "Home"))
+    site.answer("/stall", stall)
+    with serve(site) as server:
+        plugs = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
+        plugs[0].sendall(b"GET /stall HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        assert stalled.wait(10)
+        plugs[1].sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        sent = time.monotonic()
+        asked_too.set()
+        assert all(plug.recv(100) for plug in plugs)
+        (entry,) = [entry for entry in server.log if entry.target == "/"]
+        assert -0.05 < entry.arrived - sent < 0.1
+        for plug in plugs:
+            plug.close()
 
 
 def test_requests_at_once_are_counted():
