@@ -76,10 +76,10 @@ def test_rfc6068_what_is_wrong_is_said(text, word):
 
 
 def test_hostile_links_cost_little():
-    began = time.perf_counter()
+    began = time.process_time()
     for text in ("mailto:" + "," * 19_000, "mailto:" + '"' * 19_000, "mailto:a@" + "ž" * 19_000, "mailto:" + "a." * 9_000, "mailto:a@" + "a-" * 9_000):
         assert mailto_problem(text)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

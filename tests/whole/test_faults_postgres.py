@@ -251,7 +251,7 @@ def test_what_a_client_locked_that_was_cut_off_is_free_within_seconds(tmp_path: 
                     other.execute("SELECT id FROM host FOR UPDATE")
                 waited_s = time.monotonic() - cut
                 print(f"free after {waited_s:.1f} s")
-                assert 3.0 < waited_s <= 7.0
+                assert 3.0 < waited_s <= 10.0
                 away.mend()
                 client.stdin.write(b"\n")
                 client.stdin.flush()
