@@ -1,7 +1,8 @@
-"""The icicle and the treemap of a folded map."""
+"""The icicle, the treemap and the sunburst of a folded map."""
 
 import io
 import itertools
+import math
 import re
 
 import numpy as np
@@ -13,7 +14,8 @@ from lxml import etree
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.charts import COLUMN, GAP, HEAD, RIM, TOP, write_chart
+from periplus.present.charts import COLUMN, DISC, GAP, HEAD, RIM, TOP, write_chart
+from periplus.present.sunburst import WHOLE, Sector, name_spot, outline
 from periplus.present.treemap import Box, laid
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -68,8 +70,9 @@ def test_places_say_their_figures_and_link_to_their_pages():
     assert {link.get("href") for link in root.iter(f"{SVG}a")} == {URLS[0], URLS[1], URLS[3]}
 
 
-def test_crawled_text_stays_text_and_nothing_is_loaded():
-    root = drawn()
+@pytest.mark.parametrize("form", ["icicle", "treemap", "sunburst"])
+def test_crawled_text_stays_text_and_nothing_is_loaded(form):
+    root = drawn(form=form)
     assert not list(root.iter(f"{SVG}script"))
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on")]
     assert not re.search(r"url\((?!#)|@import|xlink|src=", etree.tostring(root).decode())
@@ -112,15 +115,75 @@ def test_boxes_are_no_slivers_where_shares_are_alike():
     assert max(max(box.width / box.height, box.height / box.width) for box in laid([1.0] * 20, Box(0, 0, 1200, 700))) < 3
 
 
+def sectors(root):
+    """(class, inner radius, outer radius, share of a turn) of each place that is no whole ring."""
+    found = []
+    for path in root.iter(f"{SVG}path"):
+        numbers = [float(number) for number in re.findall(r"-?[0-9.]+", path.get("d"))]
+        if path.get("class") in ("fetched", "cited", "dead", "rest") and path.get("d").count("A") < 4 and len(numbers) == 18:
+            turn = (math.atan2(numbers[8], numbers[7]) - math.atan2(numbers[1], numbers[0])) % WHOLE
+            found.append((path.get("class"), numbers[11], numbers[2], turn / WHOLE))
+    return found
+
+
+def test_angles_of_a_sunburst_are_shares_of_the_whole_and_layers_are_rings():
+    root = drawn(by="size", form="sunburst", room=(1200, TOP + 1016))  # a radius of 500 px
+    ring = 500 / (2 + DISC)
+    inner = {"rest": DISC * ring, "dead": DISC * ring, "cited": (1 + DISC) * ring}
+    for kind, start, end, share in sectors(root):
+        assert start == pytest.approx(inner.get(kind, DISC * ring), abs=0.01) and end - start == pytest.approx(ring, abs=0.01)
+        assert share == pytest.approx({"rest": 0.125, "dead": 0.25, "cited": 0.125, "fetched": 0.5}[kind], abs=1e-4)
+    assert sorted(kind for kind, *_ in sectors(root)) == ["cited", "dead", "fetched", "rest"]
+    home = next(root.iter(f"{SVG}a"))
+    assert home.get("href") == URLS[0] and home.find(f"{SVG}path").get("d").count("A") == 2
+
+
+def test_a_sunburst_says_links_and_hatches_what_the_icicle_does():
+    told = [[text.text for text in drawn(form=form).iter(f"{SVG}title")] for form in ("icicle", "sunburst")]
+    assert told[0] == told[1]
+    linked = [[link.get("href") for link in drawn(form=form).iter(f"{SVG}a")] for form in ("icicle", "sunburst")]
+    assert linked[0] == linked[1]
+    assert len([path for path in drawn(form="sunburst").iter(f"{SVG}path") if path.get("fill")]) == 2
+
+
+def test_a_sunburst_says_which_layers_it_has_no_room_for():
+    node = MapNode(29, 1, 1, 1, 1.0)
+    for page in range(28, -1, -1):
+        node = MapNode(page, 1, 1, 1, 1.0, (node,))
+    root = drawn(node, facts_of([f"https://e.org/{page}" for page in range(30)], [""] * 30), form="sunburst")
+    links = len(list(root.iter(f"{SVG}a")))
+    assert 5 < links < 10
+    assert f"the first {links} of 30 layers" in " ".join(root.itertext())
+
+
+angles = st.floats(0, WHOLE)
+
+
+@given(st.floats(0, 300), st.floats(1, 200), angles, angles)
+def test_a_name_in_a_ring_stays_in_its_part(inner, wide, start, span):
+    sector = Sector(inner, inner + wide, start, start + span)
+    assert "nan" not in outline(sector)
+    spot = name_spot(sector)
+    assert -90 <= spot.turned <= 90
+    turned = math.radians(spot.turned)
+    for along, across in itertools.product((-0.5, 0, 0.5), (-6.5, 6.5)) if spot.length > 0 else ():
+        x = spot.x + along * spot.length * math.cos(turned) - across * math.sin(turned)
+        y = spot.y + along * spot.length * math.sin(turned) + across * math.cos(turned)
+        assert inner - 1e-6 <= math.hypot(x, y) <= inner + wide + 1e-6 or (inner < 6.5 and span > 3)
+        if span < WHOLE - 1e-6:
+            assert (math.atan2(y, x) + math.pi / 2 - start + 1e-6) % WHOLE <= span + 2e-6
+
+
 def test_another_measure_or_form_is_refused():
     with pytest.raises(UsageError, match="pages, size, rank"):
         drawn(by="colour")
-    with pytest.raises(UsageError, match="icicle or a treemap"):
+    with pytest.raises(UsageError, match="icicle, treemap, sunburst"):
         drawn(form="pie")
 
 
 def test_a_map_that_weighs_nothing_is_drawn():
     assert len(rects(drawn(MapNode(0, 1, 1, 0, 0.0), by="size"))) == 1
+    assert len(list(drawn(MapNode(0, 1, 1, 0, 0.0), by="size", form="sunburst").iter(f"{SVG}a"))) == 1
 
 
 def test_deep_maps_are_drawn_without_recursion_in_columns_that_can_be_read():

@@ -121,7 +121,7 @@ class Site:
         write_map_pdf(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
     def write_svg(self, out: TextIO, *, by: str = "rank", form: str = "icicle", max_nodes: int = 2_000, max_depth: int | None = None) -> None:
-        """An icicle or a treemap by rank, size or pages; see `present.charts`."""
+        """An icicle, a treemap or a sunburst by rank, size or pages; see `present.charts`."""
         facts = replace(self.facts, title=without_site_name(self.facts.title))
         write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form)
 

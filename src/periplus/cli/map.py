@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "pajek", "sitemap")
 MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
-FORMS = ("icicle", "treemap")  # the same
+FORMS = ("icicle", "treemap", "sunburst")  # the same
 CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn anyway
 
 
@@ -33,7 +33,13 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True, help="Chance of following a link.")
 @click.option("--values", default="", metavar="A,B,...", help="Which values stand beside each page in json, xml, xhtml and pdf.")
 @click.option("--by", type=click.Choice(MEASURES), default=MEASURES[0], show_default=True, help="What a place's height or area means in svg.")
-@click.option("--chart", type=click.Choice(FORMS), default=FORMS[0], show_default=True, help="How svg draws it: layers in columns, or boxes within boxes.")
+@click.option(
+    "--chart",
+    type=click.Choice(FORMS),
+    default=FORMS[0],
+    show_default=True,
+    help="How svg draws it: layers in columns, boxes within boxes, or layers in rings.",
+)
 @click.option("--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files.")
 def site_map(collection: Path | None, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
@@ -46,7 +52,7 @@ def site_map(collection: Path | None, format: str, output: Path | None, max_dept
     json xml the whole map for programs; xml is valid against present/map.xsd
     xhtml    one page for a browser, up to 50,000 pages
     pdf      for paper, up to 10,000 pages
-    svg      where the weight lies, by --by: an icicle or a treemap, by --chart
+    svg      where the weight lies, by --by: an icicle, a treemap or a sunburst, by --chart
     gexf graphml pajek    the graph of links, for Gephi, networkx, igraph, yEd, Pajek
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
     """

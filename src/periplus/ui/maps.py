@@ -96,7 +96,7 @@ def _measure(request: Request) -> str:
 
 
 def _form(request: Request) -> str:
-    form = request.query_params.get("form", FORMS[0])
+    form = request.query_params.get("form", next(iter(FORMS)))
     if form not in FORMS:
         raise UsageError(f"a picture of a map is one of {', '.join(FORMS)}")
     return form
