@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers, Request
 
+LEAST_S = 1e-9  # that a wait takes: less is lost in FakeClock's rounding (1e-10), and whoever waits for so little would wait for ever
+
 
 @dataclass
 class FakeClock:
@@ -77,7 +79,7 @@ class FakeTransport:
     def wait(self, timeout_s: float) -> Sequence[Response]:
         deadline = self.clock.monotonic() + timeout_s
         if not self._flying or self._flying[0][0] > deadline:
-            self.clock.seconds += timeout_s
+            self.clock.seconds += max(LEAST_S, timeout_s)
             return ()
         self.clock.seconds += max(0.0, self._flying[0][0] - self.clock.monotonic())
         done = []

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.aliases import Aliases
@@ -64,10 +66,10 @@ def test_a_policy_sees_due_hosts_as_ready_now():
     assert policy.shown[0][0].wait_s == 0.0
 
 
-def crawled(pages: int, patience_s: float = 0.0) -> tuple[list[str], SiteRule, FakeTransport]:
+def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SiteRule, FakeTransport]:
     """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page; one request at a time."""
     starts = [Url(f"http://s{number}.test/0") for number in range(3)]
-    values = {"max_pages": pages, "quantum": 1_000_000, "concurrency": 1, "delay_s": 0.5, "sitemaps": False, "trap_window": 0}
+    values = {"max_pages": pages, "quantum": 1_000_000, "concurrency": 1, "delay_s": delay_s, "sitemaps": False, "trap_window": 0}
     settings = settings_from(values)
     clock = FakeClock()
 
@@ -105,3 +107,12 @@ def test_nobody_is_waited_for_without_patience_and_the_favourite_is_with_it():
     assert patient.count("s1.test") >= 35
     starts = [when for when, request in transport.started if host_name(request.url) == "s1.test"]
     assert all(later - sooner >= 0.5 - 1e-6 for sooner, later in itertools.pairwise(starts))
+
+
+@pytest.mark.parametrize(("delay_s", "patience_s"), [(0.5, 10.0), (2.5, 2.0), (5.0, 0.0), (5.0, 10.0), (11.0, 10.0)])
+def test_a_crawl_ends_whatever_the_patience_and_however_far_off_the_favourite_is(delay_s: float, patience_s: float):
+    """Also where both are longer than the time ahead for which hosts are leased (2 s): hosts of which one must wait long are kept."""
+    asked, _, transport = crawled(20, patience_s, delay_s)
+    assert len(asked) == 20
+    assert transport.clock.monotonic() - transport.started[0][0] <= 21 * (delay_s + 0.2), "never longer than one host after the other"
+    assert (asked.count("s1.test") >= 17) == (delay_s < patience_s)
