@@ -270,6 +270,8 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         def offline(*words):
             return told("check", "-c", "kept", "--offline", *words, cwd=tmp_path)
 
+        exported = told("export", "issues", "-c", "kept", cwd=tmp_path).stdout
+        assert next(csv.DictReader(io.StringIO(exported))).keys() == rows[0].keys(), "one table, by whatever command"
         assert offline("--fail-on", "broken>99").returncode == 0
         assert offline("--fail-on", "nonsense>1").returncode == 2
         assert offline("--baseline", "last", "--fail-on", "notices").returncode == 0

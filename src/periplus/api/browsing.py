@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from periplus.api.exporting import ISSUES
 from periplus.api.link_books import LinkBooks, narrowed
 from periplus.api.result_tables import RESULT_TABLES
 from periplus.errors import UsageError
 from periplus.model.audit import Grade
 from periplus.model.table import Column
+from periplus.present import issue_list
 from periplus.present.table_files import write_parquet, write_xlsx
 from periplus.present.tables import write_table
 from periplus.store.sqlite import browsing, reading
@@ -30,7 +30,7 @@ AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
-_ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, ISSUES, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
+_ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, issue_list.COLUMNS, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
 _GRAVITY: dict[object, int] = {grade.value: place for place, grade in enumerate(Grade)}  # of a row's second value
 
 
@@ -116,7 +116,7 @@ class Browser:
         key = (folder.resolve(), *browsing.standing(connection))
         if key not in self._audits:
             with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
-                self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, ISSUES, sorted(issue_rows(connection), key=lambda row: _GRAVITY[row[1]]))
+                self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, issue_list.COLUMNS, sorted(issue_rows(connection), key=lambda row: _GRAVITY[row[1]]))
         return self._latest(key)
 
     def _result(self, folder: Path, table: str) -> tuple[reading.Connection, Source]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from periplus.errors import UsageError
 from periplus.model.table import Column, ColumnKind
+from periplus.present import issue_list
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.views import PAGES, REDIRECTS, VIEWS
 
@@ -33,17 +34,6 @@ CHAINS = (
     Column("url", ColumnKind.TEXT, "the URL"),
     Column("status", ColumnKind.INTEGER, "its HTTP status; 0: not asked"),
     Column("role", ColumnKind.TEXT, "requested, intermediate, final, or loop: it stood in the chain before"),
-)
-ISSUES = (
-    Column("url", ColumnKind.TEXT, "the page to mend"),
-    Column("severity", ColumnKind.TEXT, "error, warning or notice"),
-    Column("category", ColumnKind.TEXT, "links, redirects, titles, indexing, ..."),
-    Column("code", ColumnKind.TEXT, "the kind of issue; stable"),
-    Column("message", ColumnKind.TEXT, "the kind of issue in a few words"),
-    Column("detail", ColumnKind.TEXT, "this issue in words"),
-    Column("related_url", ColumnKind.TEXT, "the other URL that it is about: a link's target, the page with the same title"),
-    Column("anchor_text", ColumnKind.TEXT, "of a link: its words"),
-    Column("position", ColumnKind.TEXT, "of a link: the part of the page that it stands in"),
 )
 
 
@@ -73,7 +63,7 @@ def columns_of(name: str, *, ranks: bool = True) -> tuple[Column, ...]:
     """The columns of an exported table."""
     if name == PAGES.name and ranks:
         return PAGES.columns + RANKED
-    return {REDIRECTS.name: CHAINS, "issues": ISSUES}.get(name) or VIEWS[name].columns
+    return {REDIRECTS.name: CHAINS, "issues": issue_list.COLUMNS}.get(name) or VIEWS[name].columns
 
 
 def _rows(connection: reading.Connection, name: str, ranks: bool) -> Iterator[tuple[object, ...]]:
@@ -145,15 +135,13 @@ class _Ranks:
 
 
 def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    """Of every site of a start, in the columns of ISSUES."""
+    """Of every site of a start, in the columns of `present.issue_list`."""
     from periplus.analyse.audit_table import KINDS_OF_ISSUES
     from periplus.api.site_audit import audited
 
     for start in _starts(connection):
         for issue in audited(connection, start).issues(connection):
-            kind = KINDS_OF_ISSUES[issue.code]
-            row = (issue.url, issue.grade.value, kind.category.value, issue.code, kind.title, issue.detail)
-            yield (*row, issue.related or None, issue.anchor or None, issue.position or None)
+            yield issue_list.issue_row(issue, KINDS_OF_ISSUES)
 
 
 def _starts(connection: reading.Connection) -> list[Start]:

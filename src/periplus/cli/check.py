@@ -170,4 +170,4 @@ def _write(format: str, issues: list[Issue], out: Any) -> None:
     elif format == "table":
         out.writelines(line + "\n" for line in issue_list(issues, KINDS_OF_ISSUES))
     else:
-        write_table(COLUMNS, map(issue_row, issues), format, out)
+        write_table([column.name for column in COLUMNS], (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)

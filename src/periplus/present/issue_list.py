@@ -1,4 +1,4 @@
-"""How does a person read what an audit found? Kind by kind, gravest first; of a link's target every page that holds it."""
+"""How is what an audit found listed? For a person kind by kind, gravest first, of a link's target every page that holds it; for programs as rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from periplus.model.audit import Grade, Issue, IssueKind
+from periplus.model.table import Column, ColumnKind
 from periplus.present.lines import visible
 
-COLUMNS = ("code", "grade", "url", "related", "detail", "anchor", "position")
+COLUMNS = (
+    Column("url", ColumnKind.TEXT, "the page to mend"),
+    Column("severity", ColumnKind.TEXT, "its grade: error, warning or notice"),
+    Column("category", ColumnKind.TEXT, "links, redirects, titles, indexing, ..."),
+    Column("code", ColumnKind.TEXT, "the kind of issue; stable"),
+    Column("message", ColumnKind.TEXT, "the kind of issue in a few words"),
+    Column("detail", ColumnKind.TEXT, "this issue in words"),
+    Column("related_url", ColumnKind.TEXT, "the other URL that it is about: a link's target, the page with the same title"),
+    Column("anchor_text", ColumnKind.TEXT, "of a link: its words"),
+    Column("position", ColumnKind.TEXT, "of a link: the part of the page that it stands in"),
+)
 
 
-def issue_row(issue: Issue) -> tuple[str, ...]:
+def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | None, ...]:
     """For tables: one value a column of COLUMNS."""
-    return (issue.code, issue.grade.value, issue.url, issue.related, issue.detail, issue.anchor, issue.position)
+    kind = kinds[issue.code]
+    row = (issue.url, issue.grade.value, kind.category.value, issue.code, kind.title, issue.detail)
+    return (*row, issue.related or None, issue.anchor or None, issue.position or None)
 
 
 def ordered(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> list[Issue]:
