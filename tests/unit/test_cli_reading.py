@@ -172,6 +172,18 @@ def test_a_reader_that_has_seen_enough_ends_the_list_quietly(tmp_path):
     assert process.wait() == 0
 
 
+@pytest.mark.parametrize("format", ["table", "csv", "junit"])
+def test_a_reader_that_is_gone_takes_no_exit_code_along(folder, format):
+    """What a check found must fail the build, though nobody reads its list to the end: `set -o pipefail; periplus check ... | head`."""
+    process = periplus("check", "-c", str(folder), "--offline", "--fail-on", "warning", "-f", format)
+    process.stdout.close()
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert "none allowed" in said
+    assert "Traceback" not in said and "Exception" not in said
+    assert process.wait() == 5
+
+
 def test_a_terminal_without_boxes_gets_plain_signs(folder):
     out, err = periplus("map", "-c", str(folder), PYTHONIOENCODING="ascii").communicate()
     assert err == b""

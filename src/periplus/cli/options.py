@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -89,6 +90,7 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
     """Where to write: the file in UTF-8, or stdout. exact: a format that is always UTF-8, whatever the terminal speaks.
+    A reader of stdout that has seen enough (`| head`) ends the writing, and not the command: its exit code says what was found.
     Raises UsageError for a file that cannot be written."""
     if path is not None:
         try:
@@ -101,7 +103,16 @@ def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
         return
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8" if exact else None, errors="replace")
-    yield sys.stdout
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_output()
+
+
+def silence_output() -> None:
+    """What is still to be written to stdout, by Python's last flush too, goes nowhere: who read it is gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
