@@ -4,7 +4,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.document.words import STEMMERS, asked_terms, folded, forms, indexed_terms, located, plain, shown_forms, table
+from periplus.document.words import (
+    _HAS_UNPARTED,
+    STEMMERS,
+    WORD_CHARS,
+    _patterns,
+    asked_terms,
+    folded,
+    forms,
+    indexed_terms,
+    is_run,
+    located,
+    plain,
+    shown_forms,
+    table,
+)
 
 TEXTS = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aáčЁёй東京กำ한_+#' \n-")), max_size=60)
 LANGUAGES = st.sampled_from(["", "cs", "ru", "hu", "en", "de", "ja", "tr", "hi", "xx", "cs-CZ"])
@@ -80,3 +94,18 @@ def test_places_of_units_are_in_order_and_in_the_text(text):
 def test_every_language_that_has_a_stemmer_gives_terms():
     for language in STEMMERS:
         assert indexed_terms("Testování lieben книгах könyvtárakban", language)
+
+
+@given(st.lists(st.one_of(TEXTS, st.sampled_from(["c++ a+++ #b c# d#e f++g", "_a#_ 9++", "ＡB ①"])), max_size=4).map("\n".join))
+@settings(max_examples=150)
+def test_forms_cut_line_by_line_are_what_one_pattern_finds_in_the_whole_text(text):
+    word, units, _ = _patterns()
+    whole = plain(text).replace("_", " ")
+    assert forms(text) == [match[0] for match in (units if _HAS_UNPARTED.search(whole) else word).finditer(whole)]
+
+
+@given(TEXTS)
+@settings(max_examples=100)
+def test_spellings_are_each_form_and_its_plain_one(text):
+    kept = {form[:WORD_CHARS] for form in forms(text * 8) if not is_run(form)}
+    assert shown_forms(forms(text * 8)) == kept | {"~" + folded(form) for form in kept if folded(form) != form}

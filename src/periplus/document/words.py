@@ -31,9 +31,10 @@ _UNPARTED = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _HAS_UNPARTED = re.compile(f"[{_UNPARTED}]")
-_SIGNED = re.compile(r"(?<=[a-z0-9])(?:\+\+|#(?![a-z0-9]))")  # c++, c#: part of the word
+_SIGNED = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")  # c++, c#: part of the word; the sign first: it is rarer than letters
 _PLUS, _SHARP = "\x01", "\x02"  # such signs, until all others are blanks
 _BLANKED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()} | {_PLUS: "+", _SHARP: "#"})
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _TYPESET = "—–’‘“”…•·\u00a0¶©→«»"
 _LOOKALIKES = str.maketrans(
     {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe", "ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
@@ -81,10 +82,23 @@ def forms(text: str) -> list[str]:
     text = plain(text)
     if text.isascii():
         return _ascii_forms(text)
+    found: list[str] = []
+    done = 0
+    while strange := _NOT_ASCII.search(text, done):  # no word goes on in the next line, and most lines of a text with some sign are ASCII
+        start = text.rfind("\n", done, strange.start()) + 1 or done
+        end = text.find("\n", strange.end())
+        found += _ascii_forms(text[done:start])
+        done = end if end >= 0 else len(text)
+        found += _forms_of_any(text[start:done])
+    return found + _ascii_forms(text[done:])
+
+
+def _forms_of_any(line: str) -> list[str]:
+    """As `forms`, of a line in any script that `plain` went over."""
     word, units, _ = _patterns()
-    if _HAS_UNPARTED.search(text):
-        return [match[0] for match in units.finditer(text)]
-    return word.findall(text)
+    if _HAS_UNPARTED.search(line):
+        return [match[0] for match in units.finditer(line)]
+    return word.findall(line)
 
 
 def _ascii_forms(text: str) -> list[str]:
@@ -175,8 +189,12 @@ def asked_terms(form: str, language: str) -> list[str]:
 
 def shown_forms(forms_of_text: Iterable[str]) -> set[str]:
     """What is indexed to tell spellings apart: each form, and "~" with its plain spelling where that is another."""
-    found = {form[:WORD_CHARS] for form in set(forms_of_text) if form.isascii() or not is_run(form)}
-    found.update(["~" + plain_form for form in found if not form.isascii() and (plain_form := _folded_form(form)) != form])
+    found = set(forms_of_text)
+    strange = {form for form in found if len(form) > WORD_CHARS or not form.isascii()}
+    found -= strange
+    kept = [_cut(form) for form in strange if not is_run(form)]
+    found.update(kept)
+    found.update(["~" + plain_form for form in kept if (plain_form := _folded_form(form)) != form])
     return found
 
 
