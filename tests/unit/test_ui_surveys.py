@@ -253,6 +253,31 @@ def test_sites_come_in_and_go_out_by_ticks(folder):
     assert campaign_of(where).units[-1].name == "Dee"
 
 
+@pytest.mark.parametrize("site", ["b.org", "https://b.org/1", "hub.net", "*.hub.net", "hub.net/~ann", "elsewhere.example"])
+def test_what_is_in_the_survey_met_in_links_or_marked_before_can_be_marked(folder, site):
+    where = folder / "e.periplus"
+    if site == "elsewhere.example":
+        decide(where, [site], SiteStatus.IN, now=NOW)
+    assert decide(where, [site], SiteStatus.OUT, now=NOW)[0] in marks_in(where)
+
+
+def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
+    where = folder / "e.periplus"
+    survey_plan.add_sites(where, [unit_of("https://d.org/x", "The Dee", "dee", ["d.org", "d.net"])])
+    assert decide(where, ["The Dee"], SiteStatus.OUT, now=NOW) == ("d.org", "d.net")
+    assert [unit.name for unit in campaign_of(where).units] == ["a.org", "b.org", "c.org"]
+
+
+@pytest.mark.parametrize(
+    ("site", "said"), [("hubb.net", "near it are hub.net"), ("org", "in the survey"), ("b.com", "near it are b.org"), ("zzzzzzzzz", "no site zzzzzzzzz")]
+)
+def test_a_site_that_nobody_met_is_not_marked_and_near_names_are_told(folder, site, said):
+    where = folder / "e.periplus"
+    with pytest.raises(UsageError, match=said):
+        decide(where, ["a.org", site], SiteStatus.OUT, now=NOW)
+    assert not marks_in(where) and len(campaign_of(where).units) == 3
+
+
 def test_the_way_back_is_always_a_screen_of_ours():
     assert _back({"back": "companions?class=weak&at=2"}) == "survey/companions?class=weak&at=2"
     assert _back({"back": "//evil.example/?x=1"}) == "survey"

@@ -116,13 +116,15 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
 
 
 @click.command()
-@click.argument("sites", nargs=-1, required=True, metavar="PREFIX...")
+@click.argument("sites", nargs=-1, required=True, metavar="SITE...")
 @click.option("--status", type=click.Choice(("in", "out", "undecided", "discovered")), default="undecided", show_default=True, help="in: it is surveyed, too.")
 @click.option("--tag", "tags", multiple=True, help="A word to remember it by; several are possible.")
 @click.option("--start", default="", help="Where the reading of a site that is taken in begins; by default its front page.")
 @collection_option
 def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tuple[str, ...], start: str) -> None:
     """Note what you think of sites: with --status in they join the survey, with any other they leave it.
+
+    A site is named by its address (example.org, example.org/~ann, *.example.org), or as the survey names it.
 
     \b
     periplus survey mark academy.example --status in
