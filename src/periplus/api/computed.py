@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.analyse.engines.tables import blocks, manifest_in
+from periplus.api.homes import name_of, results_of
 from periplus.errors import UsageError
+from periplus.model.crawl_home import RunRecord
 from periplus.model.dataset import Manifest
-from periplus.store.sqlite import result_rows
-from periplus.store.sqlite.result_rows import ResultNote, ResultTable
-from periplus.store.sqlite.schema import writing
+from periplus.model.engine_results import ComputedTable, ResultNote
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,45 +21,54 @@ Watch = Callable[[str], None]  # is told the table that is loaded
 INTERNAL = frozenset({"sketches", "edges", "nodes"})  # tables that only further stages read
 
 
-def load_results(folder: Path, results: Path, dataset: Path, now: float, watch: Watch = lambda table: None) -> Mapping[str, int]:
-    """Loads every finished analysis below results, computed from the dataset, into the collection in folder; returns rows by table.
+def load_results(place: Path | str, results: Path, dataset: Path, now: float, watch: Watch = lambda table: None) -> Mapping[str, int]:
+    """Loads every finished analysis below results, computed from the dataset, into the collection in a folder or at an address; returns rows by table.
 
     All of them in one transaction, each in place of an earlier result of its name; results in the numbers of another dataset go.
-    Raises UsageError where nothing is finished, NoCollection, StoreError.
+    Raises UsageError where nothing is finished or the dataset is another collection's, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
-    found = {place: manifest_in(place) for place in sorted(results.glob("*/")) if (place / "manifest.json").is_file()}
-    finished = {place: manifest for place, manifest in found.items() if manifest.inputs.get("dataset") == numbers.digest}
+    found = {path: manifest_in(path) for path in sorted(results.glob("*/")) if (path / "manifest.json").is_file()}
+    finished = {path: manifest for path, manifest in found.items() if manifest.inputs.get("dataset") == numbers.digest}
     if not finished:
         others = f": {len(found)} were computed from another dataset" if found else ""
         raise UsageError(f"{results} holds no finished results of {dataset}{others}. `periplus analyse {dataset}` makes them.")
     rows: dict[str, int] = {}
-    with writing(folder) as connection:
-        if result_rows.dataset_of(connection) != numbers.digest:
-            result_rows.clear(connection)
+    with results_of(place, now) as store:
+        _refuse_other(numbers, dataset, store.runs(), name_of(place))
+        if store.dataset() != numbers.digest:
+            store.clear()
         for table in _numbers(dataset):
             watch(table.name)
-            rows[table.name] = result_rows.replace(connection, table)
-        for place, manifest in finished.items():
-            for table in _tables(place, manifest):
+            rows[table.name] = store.replace(table)
+        for path, manifest in finished.items():
+            for table in _tables(path, manifest):
                 watch(table.name)
-                rows[table.name] = result_rows.replace(connection, table)
-            result_rows.note(connection, _note(manifest, numbers.digest), now)
+                rows[table.name] = store.replace(table)
+            store.note(_note(manifest, numbers.digest))
     return rows
 
 
-def _numbers(dataset: Path) -> Iterator[ResultTable]:
+def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
+    """A collection is known by its runs, wherever it was moved. The last one that the dataset knows must still be there: pages go with a deleted run."""
+    last = numbers.inputs.get("last_run")
+    if not isinstance(last, dict) or (last.get("id"), last.get("started")) not in {(run.id, run.started) for run in runs}:
+        source = numbers.inputs.get("collection", "another collection")
+        raise UsageError(f"{dataset} is no dataset of {name}, but of {source}, or of a run that was deleted: `periplus export parquet` makes one.")
+
+
+def _numbers(dataset: Path) -> Iterator[ComputedTable]:
     """What leads from the numbers of results to the collection's own ids."""
-    yield ResultTable("result_url", (("url", "INTEGER"), ("id", "INTEGER")), _rows(dataset, "urls", ["url", "id"]))
+    yield ComputedTable("result_url", (("url", "INTEGER"), ("id", "INTEGER")), _rows(dataset, "urls", ["url", "id"]))
     sites = sorted(set(_rows(dataset, "hosts", ["site", "site_name"])), key=str)
-    yield ResultTable("result_site", (("site", "INTEGER"), ("name", "TEXT")), sites)
+    yield ComputedTable("result_site", (("site", "INTEGER"), ("name", "TEXT")), sites)
 
 
-def _tables(place: Path, manifest: Manifest) -> Iterator[ResultTable]:
+def _tables(place: Path, manifest: Manifest) -> Iterator[ComputedTable]:
     for table in manifest.tables:
         if table.name not in INTERNAL:
             name = f"result_{manifest.kind}" + ("" if table.name == manifest.kind else f"_{table.name}")
-            yield ResultTable(name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns)))
+            yield ComputedTable(name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns)))
 
 
 def _columns(place: Path, table: str, names: Sequence[str]) -> list[tuple[str, str]]:

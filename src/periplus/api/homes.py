@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from periplus.errors import UsageError
 from periplus.model.crawl_home import CrawlHome
 from periplus.store.sqlite.home import FolderHome
+
+if TYPE_CHECKING:  # arrays: only when they are asked for
+    from periplus.model.dataset import WholeRows
+    from periplus.model.engine_results import ResultStore
 
 ADDRESSES = ("postgresql://", "postgres://")
 
@@ -20,11 +28,51 @@ def home_of(place: Path | str) -> CrawlHome:
     """place: a folder, or an address. Raises UsageError for an address that is none, or without the extra that it takes."""
     if isinstance(place, Path):
         return FolderHome(place)
-    try:
+    with _extra():
         from periplus.store.postgres.address import address_of
         from periplus.store.postgres.home import DatabaseHome
+    return DatabaseHome(address_of(place))
+
+
+def name_of(place: Path | str) -> str:
+    """What a collection is called: its folder's name, or that of its schema."""
+    if isinstance(place, Path):
+        return place.resolve().name
+    with _extra():
+        from periplus.store.postgres.address import address_of
+    return address_of(place).collection
+
+
+def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:
+    """All of a collection as it stands now, for a dataset. Raises as `home_of`, and NoCollection, StoreError."""
+    if isinstance(place, Path):
+        from periplus.store.sqlite import dataset_rows
+
+        return dataset_rows.whole(place)
+    with _extra():
+        from periplus.store.postgres import dataset_rows as stored_rows
+        from periplus.store.postgres.address import address_of
+    return stored_rows.whole(address_of(place))
+
+
+def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:
+    """Where results of engines enter a collection, all of them within one transaction. Raises as `whole_of`."""
+    if isinstance(place, Path):
+        from periplus.store.sqlite import result_rows
+
+        return result_rows.results(place, now)
+    with _extra():
+        from periplus.store.postgres import result_rows as stored_results
+        from periplus.store.postgres.address import address_of
+    return stored_results.results(address_of(place), now)
+
+
+@contextlib.contextmanager
+def _extra() -> Iterator[None]:
+    """Says which extra is missing."""
+    try:
+        yield
     except ModuleNotFoundError as missing:
         if missing.name != "psycopg":
             raise
         raise UsageError("collections in PostgreSQL need the extra `postgres`: pip install 'periplus[postgres]'") from None
-    return DatabaseHome(address_of(place))

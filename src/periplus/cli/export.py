@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from periplus.cli.options import collection_option, found_collection, opened, output_option
+from periplus.cli.options import collection_option, found_collection, found_place, opened, output_option, store_option
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, number
 
@@ -102,20 +102,23 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--texts", is_flag=True, help="Also the pages' texts, and what of them is content.")
 @collection_option
-def parquet(collection: Path | None, folder: Path, texts: bool) -> None:
+@store_option
+def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> None:
     """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
 
     For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip install 'periplus[parquet]'.
 
     \b
     periplus export parquet graph -c example.org.periplus
+    periplus export parquet web --store 'postgresql://me@db/crawls?collection=web'
     duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
     """
     from periplus.api.datasets import export_dataset
     from periplus.cli.watching import Watch
 
     watch = Watch()
-    done = export_dataset(found_collection(collection), folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0))
+    place = found_place(collection, store)
+    done = export_dataset(place, folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0))
     told = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
     click.echo(f"Written to {folder}: {told}", err=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from periplus.cli.options import SUFFIX, collection_option, found_collection
+from periplus.cli.options import SUFFIX, collection_option, found_place, store_option
 from periplus.errors import StoreError
 from periplus.present.wording import count_of
 from periplus.settings import Settings
@@ -53,14 +53,16 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
 @click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("-r", "--results", type=click.Path(path_type=Path, file_okay=False), default=None, help="Where they are; by default DATASET.results.")
 @collection_option
-def results(collection: Path | None, dataset: Path, results: Path | None) -> None:
-    """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`.
+@store_option
+def results(collection: Path | None, store: str, dataset: Path, results: Path | None) -> None:
+    """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`; into a database for psql.
 
     Tables are named result_ANALYSIS; result_url leads from their numbers to the ids of URLs, result_site to sites. All of them enter
-    in one transaction, in place of earlier ones.
+    in one transaction, in place of earlier ones. A dataset of another collection is refused.
 
     \b
     periplus import results site.dataset -c example.org.periplus
+    periplus import results web.dataset --store 'postgresql://me@db/crawls?collection=web'
     periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
     """
     from periplus.api.computed import load_results
@@ -68,5 +70,5 @@ def results(collection: Path | None, dataset: Path, results: Path | None) -> Non
 
     watch = Watch()
     place = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(found_collection(collection), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
+    rows = load_results(found_place(collection, store), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
     click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)

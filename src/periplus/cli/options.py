@@ -81,6 +81,19 @@ def found_collection(named: Path | None) -> Path:
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
 
 
+def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--store ADDRESS`, in place of `-c FOLDER`."""
+    text = "A collection in PostgreSQL instead: postgresql://USER@HOST/DATABASE?collection=NAME."
+    return click.option("--store", default="", metavar="ADDRESS", help=text)(command)
+
+
+def found_place(named: Path | None, store: str) -> Path | str:
+    """The address, or the folder as `found_collection` finds it. Raises UsageError, NoCollection."""
+    if store and named is not None:
+        raise UsageError("a collection lies in a folder (-c) or in a database (--store): name one of them")
+    return store or found_collection(named)
+
+
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`-o FILE`, by default stdout."""
     text = "Write to this file instead of stdout."

@@ -8,14 +8,16 @@ exports the same collection gives the same numbers, and engines that compare tie
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
+from periplus.model.crawl_home import RunRecord
+from periplus.model.graph import LinkRows
 from periplus.model.table import Column, ColumnKind
 
 MANIFEST = "manifest.json"
@@ -93,6 +95,34 @@ class Coded:
 Values: TypeAlias = "NDArray[np.int64] | Coded | Sequence[object]"
 """A column's values in one block of rows: whole numbers (of TIME: milliseconds since the epoch), coded texts, or objects where some may be None."""
 Block: TypeAlias = tuple[Values, ...]  # the columns of a table, each as long as the others
+
+
+class WholeRows(Protocol):
+    """All of a collection as it stands at one moment, as rows for a dataset: each method once, in this order. Of urls, pages and texts blocks of rows, each
+    in the order of the URLs' texts and beginning with the URL's id."""
+
+    def runs(self) -> Sequence[RunRecord]: ...
+
+    def hosts(self) -> Sequence[tuple[int, str, str]]:
+        """(id, key, its site's key), by key."""
+
+    def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        """(id, text, host's id, reason, depth, status, in_sitemap, is_start, first_seen, visited)."""
+
+    def redirects(self) -> LinkRows:
+        """Where each URL that redirects leads, as last seen, and which page each alias is an address of."""
+
+    def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        """Those that were read: the id, and what PAGES says of them."""
+
+    def first_sources(self, most: int) -> NDArray[np.int64]:
+        """Of all links the ids of their sources, ascending: the first `most`. Ids are hashes, so they are drawn by chance."""
+
+    def links(self) -> Iterator[NDArray[np.int64]]:
+        """[rows, 8]: ids of source and target, places in LinkKind and Position, nofollow, times, first_seen, last_seen; in any order."""
+
+    def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ BUFFER_BYTES = 1 << 18  # of each file
 HELD_ROWS = 500_000  # up to here memory holds them all; of more, these tell where to cut
 
 
-def in_order(blocks: Iterable[Rows], by: tuple[int, ...], folder: Path) -> Iterator[Rows]:
+def in_order(blocks: Iterable[Rows], by: tuple[int, ...], folder: Path, sample: NDArray[np.int64] | None = None) -> Iterator[Rows]:
     """The rows ascending by the columns `by`, of which the first is 0, block by block; two blocks share no number of column 0.
 
-    The blocks' order must say nothing of column 0, as that of hashes: the files are cut by the first HELD_ROWS rows. folder: for temporary
-    files, deleted at the end; not touched where there are no more rows. Memory: the rows of the fullest file, four times.
+    Files are cut where HELD_ROWS numbers of column 0 say, which must be drawn by chance from all: the `sample`; None: those of the first rows,
+    whose order then says nothing of column 0, as that of hashes. folder: for temporary files, deleted at the end; not touched where there
+    are no more rows. Memory: the rows of the fullest file, four times.
     """
     rest = iter(blocks)
     held: list[Rows] = []
@@ -30,15 +31,17 @@ def in_order(blocks: Iterable[Rows], by: tuple[int, ...], folder: Path) -> Itera
         held.append(block)
         count += len(block)
         if count > HELD_ROWS:
-            yield from _dealt(held, rest, by, folder)
+            first = np.concatenate([block[:, 0] for block in held])[:HELD_ROWS] if sample is None else sample
+            yield from _dealt(held, rest, (by, np.sort(first)), folder)
             return
     if held:
         yield _sorted(np.concatenate(held), by)
 
 
-def _dealt(held: list[Rows], rest: Iterator[Rows], by: tuple[int, ...], folder: Path) -> Iterator[Rows]:
+def _dealt(held: list[Rows], rest: Iterator[Rows], order: tuple[tuple[int, ...], NDArray[np.int64]], folder: Path) -> Iterator[Rows]:
+    """order: the columns, and the sample, ascending."""
+    by, seen = order
     width = held[0].shape[1]
-    seen = np.sort(np.concatenate([block[:, 0] for block in held]))
     cuts = seen[np.arange(1, FILES) * len(seen) // FILES]
     with tempfile.TemporaryDirectory(prefix="sort-", dir=folder) as place, ExitStack() as stack:
         paths = [Path(place) / f"{number:02}" for number in range(FILES)]

@@ -70,6 +70,13 @@ def unpack_blocks(data: bytes, text: str) -> tuple[Block, ...]:
         return _blocks_of(raw, text)
 
 
+def blocks_of(text: str, packed_blocks: bytes | None) -> tuple[Block, ...]:
+    """A page's blocks. packed_blocks: None where its text alone was kept; then each line is one, and there are none without text."""
+    if packed_blocks is not None:
+        return unpack_blocks(packed_blocks, text)
+    return tuple([Block(BlockKind.PARAGRAPH, line, "") for line in text.split("\n")]) if text else ()
+
+
 def _blocks_of(raw: bytes, text: str) -> tuple[Block, ...]:
     version, count, *lengths = _HEAD.unpack_from(raw)
     if version != _VERSION:

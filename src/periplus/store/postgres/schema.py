@@ -30,7 +30,7 @@ from periplus.store.versions import FIELDS
 
 SHARDS: Final = 256  # so many workers may merge side by side; a smallint, and part of the stored form
 FIRST_LOCK: Final = 0x7065  # advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
-LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL = range(FIRST_LOCK, FIRST_LOCK + 5)
+LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS = range(FIRST_LOCK, FIRST_LOCK + 6)
 
 _BYTES = frozenset({"body_md5", "text_md5"})
 _WHOLE = frozenset({"size", "text_chars", "body_id"})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import Block, Part
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec
 from periplus.store.damage import told
-from periplus.store.structure import unpack_blocks, unpack_parts
+from periplus.store.structure import blocks_of, unpack_parts
 
 _OF_PAGE = "FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
 
@@ -41,10 +41,7 @@ class Contents:
 
     def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> tuple[Block, ...]:
         """Blocks from the columns `text` and `blocks` of a body."""
-        text = "" if packed_text is None else self._decoded(packed_text)
-        if packed_blocks is not None:
-            return unpack_blocks(packed_blocks, text)
-        return tuple([Block(BlockKind.PARAGRAPH, line, "") for line in text.split("\n")]) if text else ()
+        return blocks_of("" if packed_text is None else self._decoded(packed_text), packed_blocks)
 
     def parts(self, url_id: UrlId) -> tuple[Part, ...] | None:
         """One part for each of the page's blocks; None: they are not marked yet."""

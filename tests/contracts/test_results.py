@@ -1,0 +1,180 @@
+"""What engines computed comes back into a collection, in a folder or in a database: whole, in place of what was, and never into another's."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from periplus.analyse.engines.tables import blocks
+from periplus.api.computed import load_results
+from periplus.api.datasets import export_dataset
+from periplus.api.engines import analysed
+from periplus.api.homes import results_of
+from periplus.api.moving import move
+from periplus.errors import StoreError, UsageError
+from periplus.model.engine_results import ComputedTable, ResultNote
+from periplus.store import number_sort
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import connect
+from periplus.store.sqlite import runs, schema
+from periplus.urls.canonical import canonical, url_id
+from stored import NOW, copied, page, stored
+
+SITE = {
+    "https://e.org/": page("Home", "/a", "/b", "/o", "https://x.org/"),
+    "https://e.org/a": page("A ž", "/b", "/"),
+    "https://e.org/b": page("B", "/", "/gone"),
+    "https://e.org/gone": 404,
+    "https://e.org/o": "/b",
+}
+NOTE = ResultNote("ranks", "d1", "numbers", "{}", "1", 5.0)
+RANKS = ComputedTable("result_ranks", [("url", "INTEGER"), ("rank", "REAL")], [(0, 0.5), (1, 0.25), (2, 0.25)])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results") / "c"
+    stored(folder, SITE, ["https://e.org/"])
+    runs.add_starts(folder, [url_id(canonical("https://e.org/"))], NOW)
+    return folder
+
+
+@pytest.fixture(params=["folder", "database"])
+def place(request, made, tmp_path):
+    """One collection, kept in either way: a folder, or an address as text."""
+    folder = copied(made, tmp_path / "c")
+    if request.param == "folder":
+        return folder
+    address = request.getfixturevalue("address")
+    move(str(folder), address.text)
+    return address.text
+
+
+@pytest.fixture
+def computed(place, tmp_path):
+    """(dataset, results) of the collection."""
+    export_dataset(place, tmp_path / "d", 1.0)
+    analysed(tmp_path / "d", ["ranks", "links", "map"], tmp_path / "r")
+    return tmp_path / "d", tmp_path / "r"
+
+
+def asked(place, find):
+    opened = sqlite3.connect(place / schema.DATABASE) if isinstance(place, Path) else connect(address_of(place))
+    with closing(opened) as connection:
+        return connection.execute(find).fetchall()
+
+
+def result_tables(place):
+    names = "SELECT name FROM sqlite_master WHERE type = 'table'" if isinstance(place, Path) else "SELECT relname FROM pg_class WHERE relkind = 'r'"
+    return {name for (name,) in asked(place, names) if name.startswith(("result_", "new_"))}
+
+
+def test_each_way_of_keeping_gives_the_same_dataset(made, place, tmp_path):
+    first, second = (export_dataset(one, tmp_path / name, 1.0, with_texts=True) for one, name in ((made, "one"), (place, "two")))
+    assert first.digest == second.digest and second.rows("links") > 8 and second.rows("texts") == 3
+    assert second.inputs["last_run"] == first.inputs["last_run"] and second.inputs["collection"]
+
+
+def test_more_links_than_memory_holds_give_the_same_dataset_too(made, place, tmp_path, monkeypatch):
+    monkeypatch.setattr(number_sort, "HELD_ROWS", 4)
+    for module in ("periplus.store.sqlite.number_rows.BLOCK_ROWS", "periplus.store.postgres.streams.NUMBERS_AT_ONCE"):
+        monkeypatch.setattr(module, 3)
+    monkeypatch.setattr("periplus.store.dataset_blocks.TEXT_ROWS", 2)
+    first, second = (export_dataset(one, tmp_path / name, 1.0) for one, name in ((made, "one"), (place, "two")))
+    assert first.digest == second.digest
+
+
+def test_what_was_computed_is_asked_for_in_sql(place, computed):
+    rows = load_results(place, computed[1], computed[0], 9.0)
+    assert rows["result_ranks"] == 3 and rows["result_broken"] == 1 and rows["result_url"] == 6 and rows["result_map"] == 3
+    found = asked(place, "SELECT u.text, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN url u ON u.id = n.id ORDER BY r.rank DESC")
+    assert sum(rank for _, rank in found) == pytest.approx(1) and found[0][0] == "https://e.org/"
+    assert sorted(asked(place, "SELECT name FROM result_site")) == [("e.org",), ("x.org",)]
+    said = {name: (json.loads(parameters), loaded) for name, parameters, loaded in asked(place, "SELECT name, parameters, loaded FROM result")}
+    assert said["ranks"] == ({"damping": 0.85, "max_rounds": 200, "tolerance": 1e-10}, 9.0)
+    whole = [tuple(row.values()) for folder in computed[1].glob("map-*") for block in blocks(folder, "map", ["url", "layer"]) for row in block.to_pylist()]
+    assert sorted(asked(place, "SELECT url, layer FROM result_map")) == sorted(whole)
+
+
+def test_what_is_loaded_again_takes_the_place_of_what_was(place, computed):
+    for now in (1.0, 2.0):
+        load_results(place, computed[1], computed[0], now)
+    assert asked(place, "SELECT count(*) FROM result_ranks") == [(3,)]
+    assert asked(place, "SELECT DISTINCT loaded FROM result") == [(2.0,)]
+    assert not [name for name in result_tables(place) if name.startswith("new_")]
+
+
+def test_results_in_other_numbers_go(place, computed):
+    load_results(place, computed[1], computed[0], 1.0)
+    with results_of(place, 2.0) as store:
+        assert store.dataset() and [run.started for run in store.runs()] == [NOW]
+        store.clear()
+        assert store.replace(RANKS) == 3
+        store.note(NOTE)
+    assert result_tables(place) == {"result_ranks"}
+    assert asked(place, "SELECT name, dataset, loaded FROM result") == [("ranks", "numbers", 2.0)]
+
+
+def test_nothing_is_loaded_unless_all_of_it_is(place, computed):
+    load_results(place, computed[1], computed[0], 1.0)
+    before = sorted(asked(place, "SELECT * FROM result_ranks")), sorted(asked(place, "SELECT * FROM result")), result_tables(place)
+    with pytest.raises(StoreError, match="the disk is full"), results_of(place, 2.0) as store:
+        store.clear()
+        store.replace(RANKS)
+        raise StoreError("the disk is full")
+    assert (sorted(asked(place, "SELECT * FROM result_ranks")), sorted(asked(place, "SELECT * FROM result")), result_tables(place)) == before
+
+
+@pytest.mark.parametrize("name", ['x"; DROP TABLE url; --', "", "Result", "r" * 51, "result-a"])
+def test_names_from_a_strange_manifest_reach_no_statement(place, name):
+    for table in (RANKS._replace(name=name), RANKS._replace(columns=[("url", "INTEGER"), (name, "REAL")])):
+        with pytest.raises(StoreError, match="is no name for a table or a column"), results_of(place, 1.0) as store:
+            store.replace(table)
+    assert asked(place, "SELECT count(*) FROM url") == [(6,)] and result_tables(place) == set()
+
+
+def test_a_dataset_of_another_collection_is_refused(place, computed, tmp_path):
+    """Even where it has the same pages, and so the same numbers."""
+    manifest = computed[0] / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(str(NOW), str(NOW + 1)))
+    with pytest.raises(UsageError, match=r"d is no dataset of .*, but of .*, or of a run that was deleted: `periplus export parquet` makes one"):
+        load_results(place, computed[1], computed[0], 1.0)
+    assert result_tables(place) == set()
+
+
+def test_a_dataset_made_before_the_collection_moved_is_its_own(made, place, tmp_path):
+    export_dataset(made, tmp_path / "d", 1.0)
+    analysed(tmp_path / "d", ["ranks"], tmp_path / "r")
+    assert load_results(place, tmp_path / "r", tmp_path / "d", 1.0)["result_ranks"] == 3
+
+
+def test_texts_and_bytes_and_no_rows_at_all_are_kept(place):
+    with results_of(place, 1.0) as store:
+        assert store.replace(ComputedTable("result_t", [("t", "TEXT"), ("b", "BLOB")], [("ž\t\\N", b"\0\xff")])) == 1
+        assert store.replace(ComputedTable("result_none", [("t", "TEXT")], [])) == 0
+    assert [(text, bytes(data)) for text, data in asked(place, "SELECT t, b FROM result_t")] == [("ž\t\\N", b"\0\xff")]
+    assert asked(place, "SELECT * FROM result_none") == []
+
+
+def test_in_a_database_earlier_results_are_read_while_new_ones_are_loaded(address):
+    with results_of(address.text, 1.0) as store:
+        store.replace(RANKS)
+        store.note(NOTE)
+    with results_of(address.text, 2.0) as store:
+        store.clear()
+        store.replace(RANKS._replace(rows=[(7, 1.0)]))
+        assert asked(address.text, "SELECT count(*) FROM result_ranks") == [(3,)]
+        with pytest.raises(StoreError, match=r"are being loaded into .* already"), results_of(address.text, 3.0):
+            pass
+    assert asked(address.text, "SELECT url FROM result_ranks") == [(7,)]
+
+
+def test_what_the_server_refuses_is_told_in_a_sentence(address):
+    with pytest.raises(StoreError, match=r"could not be written: nothing was changed: ") as told, results_of(address.text, 1.0) as store:
+        store.replace(ComputedTable("result_t", [("t", "TEXT")], [("a\0b",)]))
+    assert isinstance(told.value.__cause__, psycopg.Error)
