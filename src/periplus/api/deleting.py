@@ -17,7 +17,7 @@ from periplus.store.sqlite.deleting import Watch
 from periplus.store.sqlite.doomed import BATCH
 from periplus.urls.canonical import url_id
 
-__all__ = ["BATCH", "Deletion", "DeletionPlan", "FolderPlan", "Watch", "delete", "folder_plan", "pages_wish", "plan", "remove_collection"]
+__all__ = ["BATCH", "Deletion", "DeletionPlan", "FolderPlan", "Watch", "chosen", "delete", "folder_plan", "pages_wish", "plan", "remove_collection"]
 
 
 def pages_wish(texts: Iterable[str], folder: Path) -> Deletion:
@@ -36,6 +36,13 @@ def plan(folder: Path, wish: Deletion) -> DeletionPlan:
     _check(folder, wish)
     with reading.reading():
         return deleting.planned(folder, wish)
+
+
+def chosen(folder: Path, wish: Deletion) -> int:
+    """The plan's URLs alone, which take a tenth of its time. Raises as `plan`."""
+    _check(folder, wish)
+    with reading.reading():
+        return deleting.chosen(folder, wish)
 
 
 def delete(folder: Path, wish: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False) -> DeletionPlan:

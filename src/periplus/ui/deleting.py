@@ -100,10 +100,9 @@ def _done(request: Request, name: str, folder: Path) -> Response:
         _call_off(house_of(request), folder)
         return RedirectResponse("/", 303)
     wish = wish_of(form, tuple(map(_number, form.get("pages", "").split())))
-    plan = deleting.plan(folder, wish)
-    if plan.urls <= deleting.BATCH:
-        deleting.delete(folder, wish)
-        return RedirectResponse(rendering.address(name, f"delete?deleted={plan.urls}"), 303)
+    if deleting.chosen(folder, wish) <= deleting.BATCH:
+        deleted = deleting.delete(folder, wish)
+        return RedirectResponse(rendering.address(name, f"delete?deleted={deleted.urls}"), 303)
     house = house_of(request)
     with house.queue() as queue:
         queue.add(JobOrder(_command(wish, str(folder.resolve()))), now())

@@ -73,6 +73,12 @@ def planned(folder: Path, wish: Deletion) -> DeletionPlan:
         return doomed.find(connection, wish)
 
 
+def chosen(folder: Path, wish: Deletion) -> int:
+    """How many URLs the deletion would take, at once. Raises as `planned`."""
+    with opened(folder) as connection:
+        return doomed.chosen(connection, wish)
+
+
 def delete(folder: Path, wish: Deletion, watch: Watch) -> DeletionPlan:
     """Deletes, until watch says stop. Nobody may be crawling. Returns what was planned. Raises as `planned`."""
     with opened(folder) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:

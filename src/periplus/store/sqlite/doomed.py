@@ -13,13 +13,14 @@ from periplus.errors import UsageError
 from periplus.model.deletion import Deletion, DeletionPlan
 from periplus.model.freshness import READ
 from periplus.model.web import Url
+from periplus.store.sqlite import departures
 from periplus.store.sqlite.listing import names
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 
 BATCH = 5_000  # URLs of one transaction: a second, in which a reader of the newest state waits for nothing and a writer for this
 TABLES = """
-CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0, leaves INTEGER NOT NULL DEFAULT 0);
+CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, leaves INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0);
 CREATE TEMP TABLE orphan (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_visit (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_body (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
@@ -34,28 +35,38 @@ _ONLY_IN_RUN = (
     " GROUP BY v.url_id HAVING min(v.run_id) = :run AND max(v.run_id) = :run AND sum(v.outcome <> 'skipped') > 0"
     " AND coalesce(max(f.checked), 0) < coalesce((SELECT min(started) FROM run WHERE id > :run), 1e99)"  # later runs found it as it was
 )
-_LINKS = ("link", "link_history")
+_LINKS = ("link", "link_history")  # a pass through them looks at the source first: they are in its order, so that finding it costs a tenth of the target
 
 
 def find(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
     """Fills the temporary tables. Raises UsageError for a site or run that is not there."""
     connection.create_function("id_of", 1, lambda text: url_id(Url(text)), deterministic=True)
     connection.executescript(TABLES)
+    connection.execute("BEGIN")  # all is of one moment; and each row by itself would be a transaction of the temporary file
     _urls(connection, wish)
     if not wish.links_to:
-        stays = " UNION ".join(f"SELECT target FROM {table} WHERE target IN {_DOOMED} AND source NOT IN {_DOOMED}" for table in _LINKS)
+        stays = " UNION ".join(f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target IN {_DOOMED}" for table in _LINKS)
         stays += f" UNION SELECT id FROM url WHERE in_sitemap AND id IN {_DOOMED} UNION SELECT url_id FROM start"
         connection.execute(f"UPDATE doomed SET stays = 1 WHERE id IN ({stays})")
     else:
         for table in _LINKS:
             into = f"SELECT l.source, l.target, d.batch FROM {table} l CROSS JOIN doomed d ON d.id = l.target WHERE l.source NOT IN {_DOOMED}"
             connection.execute(f"INSERT OR IGNORE INTO inlink {into}")
-    _departures(connection)
+    departures.fill(connection, _LINKS)
     _orphans(connection)
     _bodies(connection)
     _visits(connection, wish)
     _entries(connection, wish)
-    return _counted(connection, wish)
+    plan = _counted(connection, wish)
+    connection.execute("COMMIT")
+    return plan
+
+
+def chosen(connection: sqlite3.Connection, wish: Deletion) -> int:
+    """How many URLs `find` would take, without what goes with them. Raises as that."""
+    connection.executescript(TABLES)
+    _urls(connection, wish)
+    return int(connection.execute("SELECT count(*) FROM doomed").fetchone()[0])
 
 
 def last_batch(connection: sqlite3.Connection) -> int:
@@ -77,28 +88,16 @@ def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
         if wish.run_pages:
             run(f"INSERT OR IGNORE INTO chosen {_ONLY_IN_RUN}", {"run": wish.run})
     run("INSERT OR IGNORE INTO chosen SELECT url_id FROM alias WHERE page_id IN (SELECT id FROM chosen)")
-    run("INSERT INTO doomed (id, batch) SELECT id, (row_number() OVER (ORDER BY id) - 1) / ? FROM chosen", (BATCH,))
+    run(
+        "INSERT INTO doomed (id, batch, leaves) SELECT id, batch, batch FROM (SELECT id, (row_number() OVER (ORDER BY id) - 1) / ? AS batch FROM chosen)",
+        (BATCH,),
+    )
     run("DROP TABLE chosen")
 
 
-def _departures(connection: sqlite3.Connection) -> None:
-    """When each address leaves: not before a page that links to it, else the link would lead to nothing meanwhile.
-    +: else each of the targets is sought for each of the sources."""
-    run = connection.execute
-    run("CREATE TEMP TABLE departure (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL)")
-    for table in _LINKS:
-        last = f"SELECT l.target, max(d.batch) FROM doomed d CROSS JOIN {table} l ON l.source = d.id WHERE +l.target IN {_DOOMED} GROUP BY 1"
-        run(f"INSERT INTO departure {last} ON CONFLICT (id) DO UPDATE SET batch = max(batch, excluded.batch)")
-    run("UPDATE doomed SET leaves = max(batch, coalesce((SELECT f.batch FROM departure f WHERE f.id = doomed.id), 0))")
-    run("DROP TABLE departure")
-
-
 def _orphans(connection: sqlite3.Connection) -> None:
-    """URLs that were never asked for, and that nothing names but links of what is deleted."""
+    """Of what deleted pages link to those URLs stay that were never asked for, and that nothing else names."""
     run = connection.execute
-    for table in _LINKS:
-        targets = f"SELECT l.target, max(d.batch) FROM doomed d CROSS JOIN {table} l ON l.source = d.id WHERE l.target NOT IN {_DOOMED} GROUP BY l.target"
-        run(f"INSERT INTO orphan {targets} ON CONFLICT (id) DO UPDATE SET batch = max(batch, excluded.batch)")
     run("DELETE FROM orphan WHERE id NOT IN (SELECT id FROM url WHERE id IN (SELECT id FROM orphan) AND visited IS NULL AND NOT in_sitemap)")
     among = "IN (SELECT id FROM orphan)"
     for need in (
@@ -106,7 +105,7 @@ def _orphans(connection: sqlite3.Connection) -> None:
         f"SELECT url_id FROM start WHERE url_id {among}",
         f"SELECT page_id FROM alias WHERE page_id {among} AND url_id NOT IN {_DOOMED}",
         f"SELECT url_id FROM visit WHERE url_id {among} AND outcome <> 'skipped'",
-        *(f"SELECT target FROM {table} WHERE target {among} AND source NOT IN {_DOOMED}" for table in _LINKS),
+        *(f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target {among}" for table in _LINKS),
     ):
         run(f"DELETE FROM orphan WHERE id IN ({need})")
 
@@ -165,6 +164,6 @@ def _counted(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
     return DeletionPlan(
         urls, int(pages), urls - staying + orphans, orphans, staying, one("SELECT count(*) FROM doomed_visit"),
         one("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
-        one("SELECT count(*) FROM inlink i JOIN link l ON l.source = i.source AND l.target = i.target"),
+        one("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
         bodies, int(texts or 0), int(marks or 0), one(read), past, size, last_batch(connection) + 1 if urls or wish.run else 0,
     )  # fmt: skip
