@@ -217,6 +217,22 @@ def test_a_watcher_who_looks_twice_reads_only_what_is_new(folder):
     assert [visit.url for visit in one.errors] == ["https://e.org/gone"]
 
 
+def test_a_look_at_a_long_run_counts_a_part_and_names_the_newest_of_all(folder, monkeypatch):
+    from periplus.api import watching
+
+    whole = watching.Watchers().look(folder / "e.periplus")
+    monkeypatch.setattr(watching, "ROWS_A_STEP", 2)
+    monkeypatch.setattr(watching, "TAKE_S", -1.0)
+    watchers = watching.Watchers()
+    part = watchers.look(folder / "e.periplus")
+    assert part.behind and part.asked == 2
+    assert part.newest == whole.newest
+    monkeypatch.setattr(watching, "LOOK_S", -1.0)
+    while part.behind:
+        part = watchers.look(folder / "e.periplus")
+    assert (part.asked, part.newest, part.errors, part.by_type) == (whole.asked, whole.newest, whole.errors, whole.by_type)
+
+
 def test_events_are_numbered_and_whole(folder):
     from periplus.ui.pushing import _sequence
 

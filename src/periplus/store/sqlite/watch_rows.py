@@ -9,6 +9,10 @@ from periplus.model.visit import State
 from periplus.store.sqlite.listing import names, reasons_of
 
 _FETCHED = names(reasons_of(State.INDEXED))
+_ROWS = (
+    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.wire_bytes,"
+    " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
+)
 
 
 class VisitRow(NamedTuple):
@@ -43,12 +47,13 @@ def before_run(connection: sqlite3.Connection, run_id: int) -> int:
 
 def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[VisitRow]:
     """The next visits, of whatever run."""
-    find = (
-        "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.wire_bytes,"
-        " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
-        " WHERE v.id > ? ORDER BY v.id LIMIT ?"
-    )
-    return [VisitRow._make(row) for row in connection.execute(find, (after, most))]
+    return [VisitRow._make(row) for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))]
+
+
+def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[VisitRow]:
+    """A run's latest requests for pages, the last first."""
+    find = f"{_ROWS} WHERE v.run_id = ? AND v.purpose = 'page' AND v.outcome <> 'skipped' ORDER BY v.id DESC LIMIT ?"
+    return [VisitRow._make(row) for row in connection.execute(find, (run_id, most))]
 
 
 def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
