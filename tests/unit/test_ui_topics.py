@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from test_ui_accessible import faults
 from interface import client, sealed
 from periplus.api.collection import open_collection
 from periplus.api.harvest import HarvestPoint, harvest_of, is_due, note_harvest
-from periplus.api.labelling import Labelling
+from periplus.api.labelling import Labelling, Sessions
 from periplus.api.results import kept_judged
 from periplus.api.topics import TopicOrder, known_examples, known_labels, topic_names, train_topic
 from periplus.cli.main import main
@@ -247,3 +248,19 @@ def test_an_order_of_a_topic_says_what_is_wrong():
         train_order({"name": "x"}, "c.periplus")
     with pytest.raises(UsageError, match="name"):
         train_order({"name": "", "words": "ship"}, "c.periplus")
+
+
+def test_two_people_label_different_topics_at_once_and_one_topic_in_turn(folder):
+    with open_collection(folder / "c.periplus") as kept:
+        train_topic(kept, TopicOrder("food", *([f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("food", "sea"))))
+    sessions, place = Sessions(), folder / "c.periplus"
+    with ThreadPoolExecutor(2) as people, sessions.of(place, "sea") as sea:
+
+        def asked(topic: str) -> Labelling:
+            with sessions.of(place, topic) as session:
+                return session
+
+        assert people.submit(asked, "food").result(60) is not sea
+        waits = people.submit(asked, "sea")
+        assert not wait([waits], timeout=0).done
+    assert waits.result(60) is sea

@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,11 +130,21 @@ class Labelling:
         return learned(self._name, examples, [page.counts for page in self._pool], self._topic.method).topic
 
 
+@dataclass(slots=True)
+class _Session:
+    """A topic's place among the sessions: free for whoever has its lock."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stamp: int = -1  # of the topic's file when it began; -1: not begun
+    labelling: Labelling | None = None
+
+
 class Sessions:
-    """Sessions that go on, for whoever asks by and by: one a topic, at most SESSIONS, the oldest ends for a new one. For many threads."""
+    """Sessions that go on, for whoever asks by and by: one a topic, at most SESSIONS, the oldest ends for a new one. For many threads: each topic
+    waits for itself alone."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[tuple[Path, str], tuple[int, Labelling]] = OrderedDict()
+        self._open: OrderedDict[tuple[Path, str], _Session] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
@@ -141,12 +152,14 @@ class Sessions:
         """The topic's session, for nobody else meanwhile; a new one where there is none, or the topic was learned anew since. Raises UsageError."""
         key, file = (folder.resolve(), name), topic_file(folder, name)
         with self._lock:
-            stamp = file.stat().st_mtime_ns if file.exists() else 0
-            known = self._open.get(key)
-            if known is None or known[0] != stamp:
-                with open_collection(folder) as kept:
-                    self._open[key] = known = stamp, Labelling(kept, name)
+            session = self._open.setdefault(key, _Session())
             self._open.move_to_end(key)
             while len(self._open) > SESSIONS:
                 self._open.popitem(last=False)
-            yield known[1]
+        with session.lock:
+            stamp = file.stat().st_mtime_ns if file.exists() else 0
+            if session.labelling is None or session.stamp != stamp:
+                with open_collection(folder) as kept:
+                    session.labelling = Labelling(kept, name)
+                session.stamp = stamp
+            yield session.labelling
