@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 from periplus.analyse.engines.tables import blocks
 from periplus.api.computed import load_results
@@ -16,6 +17,7 @@ from periplus.api.datasets import export_dataset
 from periplus.api.engines import analysed
 from periplus.api.homes import results_of
 from periplus.api.moving import move
+from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.engine_results import ComputedTable, ResultNote
 from periplus.store import number_sort
@@ -178,3 +180,27 @@ def test_what_the_server_refuses_is_told_in_a_sentence(address):
     with pytest.raises(StoreError, match=r"could not be written: nothing was changed: ") as told, results_of(address.text, 1.0) as store:
         store.replace(ComputedTable("result_t", [("t", "TEXT")], [("a\0b",)]))
     assert isinstance(told.value.__cause__, psycopg.Error)
+
+
+MAP_FORMATS = ("text", "json", "xml", "gexf", "svg")
+
+
+@pytest.mark.parametrize("format", MAP_FORMATS)
+def test_the_map_is_the_same_byte_for_byte(made, place, format):
+    first, second = (CliRunner().invoke(main, ["map", *named(one), "-f", format, "--no-run"]) for one in (made, place))
+    assert (first.exit_code, first.output) == (0, second.output) and "e.org" in first.output
+
+
+def named(place):
+    return ["-c", str(place)] if isinstance(place, Path) else ["--store", place]
+
+
+def test_what_a_database_does_not_give_is_told(address, tmp_path):
+    for wish, told in (
+        (["map", "--store", address.text, "-f", "sitemap", "-o", str(tmp_path / "s")], "made of collections in folders"),
+        (["map", "--store", address.text, "-c", str(tmp_path)], "name one of them"),
+        (["map", "--store", address.text], "the collection has no run yet"),
+        (["map", "--store", address.text + "x"], "holds no collection"),
+    ):
+        ended = CliRunner().invoke(main, wish)
+        assert ended.exit_code == 2 and told in ended.output, ended.output

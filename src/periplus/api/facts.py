@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,14 @@ from periplus.analyse.linkgraph import link_graph, places, places_in_sorted, res
 from periplus.analyse.pagerank import link_score, pagerank, published_rank
 from periplus.api.parts import Parts, parts_of
 from periplus.errors import UsageError
-from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
+from periplus.model.graph import REASONS, LinkGraph, LinkRows, PageRows, SiteReader, UrlFacts, UrlRows
 from periplus.model.results import About, PageColumns, Ranking, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import graph_rows, reading, runs
+from periplus.store.sqlite.site_reader import FolderSite
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
@@ -49,13 +50,13 @@ class SiteRows:
     """One site as it is stored at one moment. run: the collection's last."""
 
     start: Start
-    home: graph_rows.UrlFacts | None  # None: it was never entered
+    home: UrlFacts | None  # None: it was never entered
     run: runs.RunRecord
     running: bool
     urls: UrlRows
     links: LinkRows
     redirects: LinkRows
-    pages: graph_rows.PageRows
+    pages: PageRows
     statuses: tuple[NDArray[np.int64], NDArray[np.int64]]
     parts: Parts | None  # None: no check was to learn sizes of parts
 
@@ -72,12 +73,16 @@ class SiteAnalysis:
 
 def starts_of(run_records: Sequence[runs.RunRecord], connection: reading.Connection, redirects: LinkRows) -> list[Start]:
     """The first start of each site, in the order in which they were given."""
+    return _starts(run_records, redirects, lambda url: graph_rows.site_of(connection, url))
+
+
+def _starts(run_records: Sequence[runs.RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]) -> list[Start]:
     found: dict[SiteKey, Start] = {}
     for text in dict.fromkeys(text for record in run_records for text in record.starts):
         url = Url(text)
         ends, known = resolved(np.array([url_id(url)], np.int64), redirects)
         home_id = int(ends[0]) if known[0] else url_id(url)
-        site = graph_rows.site_of(connection, home_id) or site_key(url)
+        site = site_of(home_id) or site_key(url)
         found.setdefault(site, Start(url, home_id, site))
     return list(found.values())
 
@@ -100,20 +105,26 @@ def chosen_start(starts: Sequence[Start], site: str) -> Start:
 def read_site(connection: reading.Connection, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
     """Everything that the analyses of a site need; within a snapshot. links: to pages, where they are read already.
     Raises UsageError for a site that is not there."""
-    run_records = runs.run_records(connection)
-    redirects = graph_rows.redirects(connection)
-    start = chosen_start(starts_of(run_records, connection, redirects), site)
+    rows = site_rows(FolderSite(connection), site, now, links)
+    return replace(rows, parts=parts_of(connection, rows.start.site))
+
+
+def site_rows(reader: SiteReader, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
+    """The same of a collection wherever it is kept, without what a check learned of parts."""
+    run_records = reader.runs()
+    redirects = reader.redirects()
+    start = chosen_start(_starts(run_records, redirects, reader.site_of), site)
     return SiteRows(
         start=start,
-        home=graph_rows.url_facts(connection, start.home_id),
+        home=reader.url_facts(start.home_id),
         run=next((run for run in reversed(run_records) if run.kind != "check"), run_records[-1]),  # a check changes no map
-        running=reading.is_being_crawled(connection, now),
-        urls=graph_rows.site_urls(connection, start.site),
-        links=graph_rows.page_links(connection, start.site) if links is None else links,
+        running=reader.is_being_crawled(now),
+        urls=reader.urls(start.site),
+        links=reader.links(start.site) if links is None else links,
         redirects=redirects,
-        pages=graph_rows.site_pages(connection, start.site),
-        statuses=graph_rows.statuses(connection, start.site),
-        parts=parts_of(connection, start.site),
+        pages=reader.pages(start.site),
+        statuses=reader.statuses(start.site),
+        parts=None,
     )
 
 

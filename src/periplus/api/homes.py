@@ -15,6 +15,7 @@ from periplus.store.sqlite.home import FolderHome
 if TYPE_CHECKING:  # arrays: only when they are asked for
     from periplus.model.dataset import WholeRows
     from periplus.model.engine_results import ResultStore
+    from periplus.model.graph import SiteReader
 
 ADDRESSES = ("postgresql://", "postgres://")
 
@@ -65,6 +66,14 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
         from periplus.store.postgres import result_rows as stored_results
         from periplus.store.postgres.address import address_of
     return stored_results.results(address_of(place), now)
+
+
+def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
+    """How sites of a collection in a database are read. Raises as `whole_of`."""
+    with _extra():
+        from periplus.store.postgres.address import address_of
+        from periplus.store.postgres.graph_rows import site_reader
+    return site_reader(address_of(store))
 
 
 @contextlib.contextmanager

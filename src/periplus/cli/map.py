@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, opened_bytes
+from periplus.cli.options import collection_option, columns_of, draws_boxes, found_place, opened, opened_bytes, store_option
 from periplus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 
 @click.command("map")
 @collection_option
+@store_option
 @click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts: `example.org`, `localhost:8000`.")
 @click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="A tree to read, or a file; see above.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="The file to write instead of stdout; for sitemap, a folder.")
@@ -41,7 +42,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
     help="How svg draws it: layers in columns, boxes within boxes, or layers in rings.",
 )
 @click.option("--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files.")
-def site_map(collection: Path | None, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
+def site_map(collection: Path | None, store: str, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
 
     Each page hangs from a page one click nearer to the home page: of several, from the one with the greatest rank. Works while a crawl
@@ -55,23 +56,19 @@ def site_map(collection: Path | None, format: str, output: Path | None, max_dept
     svg      where the weight lies, by --by: an icicle, a treemap or a sunburst, by --chart
     gexf graphml pajek    the graph of links, for Gephi, networkx, igraph, yEd, Pajek
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
+
+    With --store the collection is in PostgreSQL: the same map, without sitemap and what a check learned of parts' sizes.
     """
-    from periplus.api.collection import open_collection
     from periplus.present.map_values import chosen
 
     values = tuple(part.strip() for part in flags["values"].split(",") if part.strip())
     chosen(values)
     _refuse_terminal(format, output)
-    scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")
-    if scale == "normalised" and flags["rounds"] is not None:
-        raise UsageError("--rounds counts on the published scale: leave --scale out, or say --scale published")
-    with open_collection(found_collection(collection)) as opened_collection:
-        if format == "sitemap":
-            assert output is not None  # _refuse_terminal
-            for path in opened_collection.sitemaps(output, flags["site"]):
-                click.echo(path)
-            return
-        site = opened_collection.map(flags["site"], scale=scale, damping=flags["damping"], rounds=flags["rounds"])
+    place = found_place(collection, store)
+    if format == "sitemap":
+        _write_sitemaps(place, output, flags["site"])
+        return
+    site = _made(place, flags)
     site = site.without_run() if flags["no_run"] else site
     if format == "text":
         _write_text(site, output, flags["max_nodes"] or 60, max_depth)
@@ -87,6 +84,34 @@ def site_map(collection: Path | None, format: str, output: Path | None, max_dept
             writers, options = {format: site.write_graph}, {"format": format}
         with opened(output, exact=True) as out:
             writers[format](out, **options)
+
+
+def _made(place: Path | str, flags: dict[str, Any]) -> Site:
+    from periplus.api.facts import RankOrder
+
+    scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")
+    if scale == "normalised" and flags["rounds"] is not None:
+        raise UsageError("--rounds counts on the published scale: leave --scale out, or say --scale published")
+    order = RankOrder(scale, flags["damping"], flags["rounds"])
+    if isinstance(place, str):
+        from periplus.api.stored_map import stored_map
+
+        return stored_map(place, flags["site"], order)
+    from periplus.api.collection import open_collection
+
+    with open_collection(place) as collection:
+        return collection.map(flags["site"], scale=order.scale, damping=order.damping, rounds=order.rounds)
+
+
+def _write_sitemaps(place: Path | str, output: Path | None, site: str) -> None:
+    from periplus.api.collection import open_collection
+
+    assert output is not None  # _refuse_terminal
+    if isinstance(place, str):
+        raise UsageError("sitemap.xml is made of collections in folders: `periplus move` makes one of a collection in a database")
+    with open_collection(place) as collection:
+        for path in collection.sitemaps(output, site):
+            click.echo(path)
 
 
 def _refuse_terminal(format: str, output: Path | None) -> None:

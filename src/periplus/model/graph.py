@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.model.crawl_home import RunRecord
 from periplus.model.visit import Reason
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,55 @@ class LinkRows:
 
     sources: NDArray[np.int64]
     targets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRows:
+    """Facts of fetched pages, one value a page, ascending by id."""
+
+    ids: NDArray[np.int64]
+    titles: Sequence[str]
+    media_types: Sequence[str]
+    sizes: NDArray[np.int64]  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UrlFacts:
+    """One URL with what became of it. target: where it redirects, else empty."""
+
+    url: Url
+    reason: Reason
+    status: int  # 0: no answer
+    rule: str
+
+
+class SiteReader(Protocol):
+    """What analyses need of one site of a collection, read at one moment, wherever the collection is kept."""
+
+    def runs(self) -> Sequence[RunRecord]:
+        """Of the collection, oldest first."""
+
+    def is_being_crawled(self, now: float) -> bool: ...
+
+    def redirects(self) -> LinkRows:
+        """Of the collection: where each URL that redirects leads, as last seen, and which page each alias is an address of; one link a URL."""
+
+    def site_of(self, url_id: int) -> SiteKey | None:
+        """The site of a known URL."""
+
+    def url_facts(self, url_id: int) -> UrlFacts | None: ...
+
+    def urls(self, site: SiteKey) -> UrlRows:
+        """Every URL of the site that was ever seen."""
+
+    def links(self, site: SiteKey) -> LinkRows:
+        """The site's links to pages, of its own or not."""
+
+    def pages(self, site: SiteKey) -> PageRows:
+        """The pages of the site whose content is known."""
+
+    def statuses(self, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(ids, statuses) of the site's URLs that were answered."""
 
 
 @dataclass(frozen=True, slots=True)

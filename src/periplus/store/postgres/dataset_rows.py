@@ -15,6 +15,7 @@ from periplus.store.dataset_blocks import KINDS, PAGE_ROWS, POSITIONS, TEXT_ROWS
 from periplus.store.postgres import runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
+from periplus.store.postgres.graph_rows import redirects
 from periplus.store.postgres.moment import moment
 from periplus.store.postgres.schema import SHARDS
 from periplus.store.postgres.streams import number_blocks, row_blocks
@@ -46,14 +47,7 @@ class DatabaseRows:
         return row_blocks(self._connection, find, TEXT_ROWS)
 
     def redirects(self) -> LinkRows:
-        find = (
-            "SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
-            " WHERE u.reason = 'redirect' AND l.kind = 'redirect' ORDER BY l.source, l.last_seen DESC, l.target) r"
-            " UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.shard = a.shard AND u.id = a.url_id"
-            " WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
-        )
-        found = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(self._connection, find, 2)])
-        return LinkRows(found[:, 0], found[:, 1])
+        return redirects(self._connection)
 
     def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.rows import TupleRow
 
 from periplus.store.postgres.connection import Connection
 
@@ -15,7 +16,7 @@ NUMBERS_AT_ONCE = 100_000  # rows of numbers turned into an array at once
 _HEAD_BYTES = 19  # of COPY's binary form: signature, flags, length of an extension that we never have
 
 
-def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequence[tuple[object, ...]]]:
+def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequence[TupleRow]]:
     """A question's rows, `most` at once. Within a transaction, and read to the end before the next question."""
     cursor: Any = connection.cursor(name="blocks")
     with cursor:

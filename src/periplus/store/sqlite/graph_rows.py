@@ -8,12 +8,11 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.results import Tally
 from periplus.model.visit import Reason
@@ -24,26 +23,6 @@ from periplus.store.sqlite.reading import SITE_OF_URL
 
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
-
-
-@dataclass(frozen=True, slots=True)
-class PageRows:
-    """Facts of fetched pages, one value a page, ascending by id."""
-
-    ids: NDArray[np.int64]
-    titles: Sequence[str]
-    media_types: Sequence[str]
-    sizes: NDArray[np.int64]  # bytes
-
-
-@dataclass(frozen=True, slots=True)
-class UrlFacts:
-    """One URL with what became of it. target: where it redirects, else empty."""
-
-    url: Url
-    reason: Reason
-    status: int  # 0: no answer
-    rule: str
 
 
 def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
