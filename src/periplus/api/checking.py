@@ -2,7 +2,7 @@
 
 A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the same worker asks for it
 under the same politeness. Then everything that was seen is judged; what failed once is asked again, spaced, and judged anew. A check that
-was interrupted goes on: what was asked for since it began is not asked again.
+was interrupted goes on: what was asked for since it began is not asked again. Pages that a crawl left at its limit are left by its check too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,12 @@ import numpy as np
 from periplus.acquire.checking import check_errand
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.soft404 import probe_url
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, work, workable
+from periplus.api.check_frontier import CheckFrontier
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, work, workable
 from periplus.api.judging import FAILED, Seen
 from periplus.api.refreshing import last_settings
 from periplus.api.site_audit import CHECK
+from periplus.model.crawl_home import RunRecord
 from periplus.model.frontier import Errand
 from periplus.model.graph import REASONS
 from periplus.model.visit import Purpose, Reason, Request
@@ -46,6 +49,7 @@ class CheckOrder:
     external: bool = True  # other sites' URLs too
     fragments: bool = True  # and the places that links name on them
     head: bool = True  # HEAD first, where nobody needs the page
+    onward: bool = True  # a crawl that came to its limit goes on first
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class CheckEnd:
     note: str
     asked: int  # requests of the check
     crawl: CrawlEnd | None
+    left: str = ""  # why pages of the crawl still wait, which the check left alone; empty: none does
 
 
 def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
@@ -64,8 +69,8 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
 
     Raises UsageError and StoreError.
     """
-    crawled = None if _is_crawled(order.crawl.folder, order.crawl.starts) else crawl(order.crawl, watch)
-    if crawled is not None and (crawled.state == "failed" or (crawled.state == "stopped" and crawled.note == "stopped by the user")):
+    crawled = None if _is_crawled(order) else crawl(order.crawl, watch)
+    if crawled is not None and (crawled.state == "failed" or (crawled.state == "stopped" and not at_limit(crawled.state, crawled.note))):
         return CheckEnd(0, crawled.state, crawled.note, 0, crawled)
     with runs.only_crawl(order.crawl.folder):
         return dataclasses.replace(_check_alone(order, watch), crawl=crawled)
@@ -78,43 +83,53 @@ def starts_known(folder: Path) -> tuple[Url, ...]:
 
 
 def settings_before(folder: Path) -> Settings:
-    """How the collection's last crawl or refresh asked: its settings but for its budget, and for what the user thinks of issues.
+    """How the collection's last crawl or refresh asked: its settings, but for what the user thinks of issues, and for its limits if it is over.
 
     The defaults where there was none. Raises NoCollection.
     """
-    with contextlib.closing(reading.connect(folder)) as connection:
-        crawls = [record for record in runs.run_records(connection) if record.kind != CHECK]
-    settings = last_settings(crawls[-1].settings) if crawls else Settings()
-    return dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum), auditing=Auditing())
+    crawls = _crawls(folder)
+    settings = dataclasses.replace(last_settings(crawls[-1].settings), auditing=Auditing()) if crawls else Settings()
+    return dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum)) if crawls and _is_over(crawls[-1]) else settings
 
 
-def _is_crawled(folder: Path, starts: Iterable[Url]) -> bool:
-    """Whether the last crawl or refresh of the collection came to its end, and began at these starts too."""
-    if not schema.exists(folder):
-        return False
+def _crawls(folder: Path) -> list[RunRecord]:
+    """And refreshes, oldest first. Raises NoCollection."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        crawls = [record for record in runs.run_records(connection) if record.kind != CHECK]
+        return [record for record in runs.run_records(connection) if record.kind != CHECK]
+
+
+def _is_over(crawl: RunRecord) -> bool:
+    return crawl.state in ("done", "suspicious") or at_limit(crawl.state, crawl.note)
+
+
+def _is_crawled(order: CheckOrder) -> bool:
+    """Whether the last crawl or refresh of the collection came to its end, or to its limit and is not to go on, and began at these starts too."""
+    crawls = _crawls(order.crawl.folder) if schema.exists(order.crawl.folder) else []
     begun = {text for record in crawls for text in record.starts}
-    return begun.issuperset(starts) and bool(crawls) and crawls[-1].state in ("done", "suspicious")
+    is_over = bool(crawls) and _is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
+    return is_over and begun.issuperset(order.crawl.starts)
 
 
 def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
     clock = SystemClock()
-    settings = workable(order.crawl.settings)
-    settings = dataclasses.replace(settings, scope=dataclasses.replace(settings.scope, sitemaps=False))  # these are the crawl's business
+    last = _crawls(order.crawl.folder)[-1]
+    left = last.note if last.state == "stopped" else ""
+    settings = _for_a_check(workable(order.crawl.settings), alone=bool(left))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
     run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     since = _begun(order.crawl.folder, clock.now())
     store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.keeping)
+    frontier = CheckFrontier(store) if left else store
+    refit = partial(dataclasses.replace, store=frontier) if left else None
     stop_note = ""
     try:
         for _ in range(ROUNDS_MOST):
             wishes = planned(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
-            if not wishes and store.idle(clock.now()):
+            if not wishes and frontier.idle(clock.now()):
                 break
-            store.offer((), wishes, clock.now())
-            stop_note, _ = work(store, crawl_order, run_id, watch)
-            if stop_note or not store.idle(clock.now()):
+            frontier.offer((), wishes, clock.now())
+            stop_note, _ = work(store, crawl_order, run_id, watch, refit)
+            if stop_note or not frontier.idle(clock.now()):
                 stop_note = stop_note or "work is left"
                 break
         counts = store.counts()
@@ -124,7 +139,14 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     if not stop_note:
         _ended(order.crawl.folder)
     runs.end_run(order.crawl.folder, run_id, state, stop_note, clock.now())
-    return CheckEnd(run_id, state, stop_note, counts.fetched, None)
+    return CheckEnd(run_id, state, stop_note, counts.fetched, None, left)
+
+
+def _for_a_check(settings: Settings, *, alone: bool) -> Settings:
+    """Sitemaps and the number of pages are the crawl's business. alone: one worker, whose frontier is its own."""
+    scope, budget = dataclasses.replace(settings.scope, sitemaps=False), dataclasses.replace(settings.budget, max_pages=0)
+    keeping = dataclasses.replace(settings.keeping, workers=1) if alone else settings.keeping
+    return dataclasses.replace(settings, scope=scope, budget=budget, keeping=keeping)
 
 
 def _begun(folder: Path, now: float) -> float:

@@ -341,6 +341,11 @@ def _budget_note(order: CrawlOrder, waiting: bool) -> str:
     return f"max-pages {pages} are fetched" if waiting and pages else ""
 
 
+def at_limit(state: str, note: str) -> bool:
+    """Whether a run that ended so came to a limit that the user set: `_budget_note`, or what `_Boss` says of time."""
+    return state == "stopped" and note.startswith("max-")
+
+
 def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended. A crawl that fetched nothing useful is not green. first: what became of the first start."""
     read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))

@@ -68,7 +68,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
 
     Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called broken that did not fail
     twice. Lists each kind of fault, and of each dead URL every page that links to it. Ctrl-C and kill lose nothing: the same command goes on.
-    Without URL it asks by the settings of the last crawl or refresh, but for its limits of pages and time.
+    Without URL it asks by the settings of the last crawl or refresh. A crawl that came to its limit (--max-pages, --max-time) stays there:
+    what it knows is checked. With URL it goes on first.
 
     \b
     periplus check https://example.org --fail-on broken -f junit -o check.xml     for continuous integration
@@ -96,6 +97,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     issues = found_issues(folder, settings, order)
     keep_issues(folder, end.run_id, issues)
     if not quiet:
+        if end.left:
+            say(f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. `periplus crawl` goes on with it.", "yellow")
         say(f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} requests besides the crawl's.")
     sys.exit(_tell(wish, quiet, _since(folder, issues, baseline), baseline))
 
@@ -131,7 +134,7 @@ def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) ->
             display.show(progress)
             return bool(stopping.asked)
 
-        end = run(CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"]), watch)
+        end = run(CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"], onward=bool(urls)), watch)
     return end, stopping.asked
 
 
