@@ -27,6 +27,7 @@ TOKEN = st.one_of(
             "<p lang=cs>",
             "<img alt='x<y'>",
             "<!-- <p> -->",
+            "<!--[if IE]><!-->",
             "<![CDATA[x<]]>",
             "&lt;",
             "&amp;lt;",

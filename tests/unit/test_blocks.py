@@ -177,6 +177,14 @@ def test_a_hundred_thousand_nested_elements_are_no_matter_of_recursion():
     assert all(len(block.path) <= PATH_CHARS + 100 for block in found)
 
 
+def test_a_page_says_the_same_whatever_was_read_before_it(monkeypatch):
+    """What is remembered of layouts is forgotten between pages, never within one."""
+    monkeypatch.setattr("periplus.document.blocks.FRAMES_MOST", 20)
+    for page in range(30):
+        found = blocks("".join(f"<section id=s{page}-{place}><p>x" for place in range(3)), "en")
+        assert found[-1].path == f"section#s{page}-0/section#s{page}-1/section#s{page}-2/p"
+
+
 def plain_words(markup):
     """The slow twin: the words of all text nodes that a reader sees, in their order, white space aside."""
     tree = html.parse(markup)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from periplus.document import html, whitespace
 from periplus.document.landmarks import ROLES, SECTION_TAGS, TAGS
@@ -17,7 +18,7 @@ from periplus.document.metadata import TITLE_CHARS
 from periplus.model.page import Block, BlockKind, Position
 
 BLOCKS_MOST = 200_000  # of one page that are kept; the King James Bible has 31,102 verses
-FRAMES_MOST = 20_000  # elements and ways between them that are remembered: some 8 MB; a site's pages have a few hundred each
+FRAMES_MOST = 20_000  # elements and ways between them that are remembered, and that a page may add: some 8 MB; a site's pages have a few hundred each
 RUN_CHARS = 2_000  # longer runs of tags are not met twice
 PATH_CHARS = 1_000  # elements further in are left out; real paths have 20 to 300
 NAME_CHARS = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
@@ -56,9 +57,18 @@ _RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>(?:\s*+<(?!/?a[ >]|img )[^>]*+>)*+)
 _TAG = re.compile("<([^>]*+)>")
 _IMAGE = re.compile("<(img [^>]*+)>")
 _ONE_LINK = re.compile("([^<]*+)<a [^>]*+>([^<]*+)</a>([^<]*+)")
+_LINKS = re.compile("<a [^>]*+>([^<]*+)</a>")
 _ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt)="([^"]*)"')
-_LINES = re.compile(r"[^\S\n]*\n")
 _new = tuple.__new__
+
+
+class _Tag(NamedTuple):
+    """What the tag that opens an element says, as far as its words have it in common."""
+
+    name: str
+    part: str = ""  # of the path; empty: none
+    role: str = ""  # of a landmark; empty: none
+    language: str = ""
 
 
 class _Frame:
@@ -68,20 +78,20 @@ class _Frame:
 
     def __init__(self, tag: str, around: _Frame | None, path: str) -> None:
         self.tag, self.around, self.path = tag, around, path
-        self.within: dict[str, _Frame] = {}  # by tag
+        self.within: dict[_Tag, _Frame] = {}
         self.after: dict[str, _Frame] = {}  # by a run of tags
         self.kind, self.level = BlockKind.PARAGRAPH, 0
         self.position, self.language, self.sectioned = Position.BODY, "", False
         self.row = (self.kind, path, self.level, self.position, self.language)  # what its blocks have in common, at one grasp
 
-    def inherit(self, around: _Frame, said: dict[str, str], language: str) -> None:
-        """said: the element's attributes; language: the page's."""
+    def inherit(self, around: _Frame, tag: _Tag, language: str) -> None:
+        """language: the page's."""
         self.kind = _kind(self.tag, around)
         self.level = _HEADINGS.get(self.tag, around.level if self.kind is _HEADING else 0)
         self.sectioned = around.sectioned or around.tag in SECTION_TAGS
         landmark = TAGS.get(self.tag) if self.tag not in ("header", "footer") or not self.sectioned else None
-        self.position = ROLES.get(said.get("role", "").strip().lower()) or landmark or around.position
-        own = "" if self.tag == "html" else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
+        self.position = ROLES.get(tag.role) or landmark or around.position
+        own = tag.language
         self.language = around.language if not own else own if own.partition("-")[0] != language else ""
         self.row = (self.kind, self.path, self.level, self.position, self.language)
 
@@ -95,39 +105,56 @@ class _Layout:
     def __init__(self, language: str) -> None:
         self.language = language
         self.root = _Frame("", None, "")
-        self.size = 0
+        self.size, self.most = 0, FRAMES_MOST
 
     def follow(self, frame: _Frame, run: str) -> _Frame:
         """Where a run of tags leads from a frame."""
-        to, parts, breaks = frame, False, False
-        for tag in _TAG.findall(run):
-            name = tag.partition(" ")[0]
-            if name in _BLOCKS:
-                to, parts = to.within.get(tag) or self._open(to, name, tag), True
-            elif name[:1] == "/" and name[1:] in _BLOCKS:
-                to, parts = to.around or to, True
-            elif name in _BREAKS:
-                breaks = True
-        if not parts:
+        is_short = len(run) < RUN_CHARS
+        tags, breaks = _tags(run) if is_short else _tags.__wrapped__(run)
+        to = frame
+        for tag in tags:
+            to = (to.around or to) if tag is None else to.within.get(tag) or self._open(to, tag)
+        if not tags:
             to = _WITHIN if not breaks else _SPACE if frame.kind in _UNBROKEN else frame
-        if self.size < FRAMES_MOST and len(run) < RUN_CHARS:
+        if is_short and self.size < self.most:
             self.size += 1
             frame.after[run] = to
         return to
 
-    def _open(self, around: _Frame, name: str, tag: str) -> _Frame:
-        said = dict(_ATTRIBUTE.findall(tag)) if tag != name else {}
-        part = "" if name in _UNNAMED else _named(name, said)
-        key = f"{part} {said.get('role')} {said.get('lang')} {said.get('xml:lang')}"
-        frame = around.within.get(key)
-        if frame is None:
-            is_kept = self.size < FRAMES_MOST and len(around.path) < PATH_CHARS
-            frame = _Frame(name, around, around.path if not part or not is_kept else f"{around.path}/{part}" if around.path else part)
-            frame.inherit(around, said, self.language)
-        if self.size < FRAMES_MOST:
+    def _open(self, around: _Frame, tag: _Tag) -> _Frame:
+        is_kept = self.size < self.most
+        path = around.path
+        if tag.part and is_kept and len(path) < PATH_CHARS:
+            path = f"{path}/{tag.part}" if path else tag.part
+        frame = _Frame(tag.name, around, path)
+        frame.inherit(around, tag, self.language)
+        if is_kept:
             self.size += 1
-            around.within[key] = around.within[tag] = frame
+            around.within[tag] = frame
         return frame
+
+
+@lru_cache(maxsize=4096)  # runs; a site has some hundreds, 8 of a page are new. A page follows 36 of them into a section of its own
+def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
+    """The tags in a run that set elements apart (None: the end of one), and whether a line ends there too."""
+    found: list[_Tag | None] = []
+    breaks = False
+    for tag in _TAG.findall(run):
+        name = tag.partition(" ")[0]
+        if name in _BLOCKS:
+            found.append(_tag(name, dict(_ATTRIBUTE.findall(tag)) if tag != name else {}))
+        elif name[:1] == "/" and name[1:] in _BLOCKS:
+            found.append(None)
+        elif name in _BREAKS:
+            breaks = True
+    return tuple(found), breaks
+
+
+def _tag(name: str, said: dict[str, str]) -> _Tag:
+    """said: its attributes."""
+    part = "" if name in _UNNAMED else _named(name, said)
+    language = "" if name == "html" else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
+    return _Tag(name, part, said.get("role", "").strip().lower(), language)
 
 
 @lru_cache(maxsize=16)
@@ -142,6 +169,7 @@ def blocks_of(tree: html.Tree, language: str = "") -> tuple[Block, ...]:
     """
     title = html.title_of(tree)[:TITLE_CHARS]
     layout = _layout(language.partition("-")[0])
+    layout.most = layout.size + FRAMES_MOST  # each page has the same room: what it says does not depend on those before it
     blocks = [Block(_TITLE, title, "head/title", 0, Position.HEAD)] if title else []
     _add_blocks(blocks, _pieces(html.written_for_blocks(tree), layout))
     if layout.size >= FRAMES_MOST:
@@ -212,6 +240,13 @@ def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], 
     if "<img" in words:
         alts = [alt for tag in _IMAGE.findall(words) if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))]
         words = _IMAGE.sub("", words)
+    if not in_link:
+        parts = _LINKS.split(words)  # those of links at odd places
+        text = "".join(parts)
+        if "<" not in text:  # nearly always: no link goes beyond its block, or holds another
+            others = "".join(parts[::2])
+            is_all = len(parts) > 1 and (not others or others.isspace())
+            return text, -1 if is_all else sum(map(_chars, parts[1::2])), alts, False
     first, *pieces = words.split("<a ")
     whole, linked, outside = [first], list[str](), [first]
     if in_link:
@@ -230,7 +265,7 @@ def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], 
 
 
 def _chars(part: str) -> int:
-    return len(" ".join(_unescaped(part).split()))
+    return len(" ".join((part if "&" not in part else _unescaped(part)).split()))
 
 
 def text_of(blocks: Sequence[Block]) -> str:
@@ -293,4 +328,4 @@ def _unescaped(text: str) -> str:
 
 def _code(text: str) -> str:
     """Lines as they are, but for white space at their ends and empty lines around them."""
-    return _LINES.sub("\n", text.replace("\r", "\n") + "\n").strip("\n")
+    return "\n".join(map(str.rstrip, text.replace("\r", "\n").split("\n"))).strip("\n")
