@@ -198,9 +198,19 @@ def named(place):
 def test_what_a_database_does_not_give_is_told(address, tmp_path):
     for wish, told in (
         (["map", "--store", address.text, "-f", "sitemap", "-o", str(tmp_path / "s")], "made of collections in folders"),
+        (["export", "issues", "--store", address.text], "issues are found in collections in folders"),
         (["map", "--store", address.text, "-c", str(tmp_path)], "name one of them"),
         (["map", "--store", address.text], "the collection has no run yet"),
         (["map", "--store", address.text + "x"], "holds no collection"),
     ):
         ended = CliRunner().invoke(main, wish)
         assert ended.exit_code == 2 and told in ended.output, ended.output
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+@pytest.mark.parametrize("table", ["pages", "links", "hosts", "urls", "visits", "sites", "runs"])
+def test_a_table_has_the_same_rows_in_whatever_order(made, place, table, format):
+    wish = ["export", table, "-f", format, *(["--no-rank"] if table == "pages" else [])]
+    first, second = (CliRunner().invoke(main, [*wish, *named(one)]) for one in (made, place))
+    assert (first.exit_code, second.exit_code) == (0, 0), second.output
+    assert sorted(first.output.splitlines()) == sorted(second.output.splitlines()) and len(first.output.splitlines()) > (format == "csv")

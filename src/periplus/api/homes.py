@@ -76,6 +76,14 @@ def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
     return site_reader(address_of(store))
 
 
+def rows_of(store: str, table: str) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
+    """The rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
+    with _extra():
+        from periplus.store.postgres.address import address_of
+        from periplus.store.postgres.table_rows import table_rows
+    return table_rows(address_of(store), table)
+
+
 @contextlib.contextmanager
 def _extra() -> Iterator[None]:
     """Says which extra is missing."""

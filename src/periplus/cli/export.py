@@ -31,20 +31,21 @@ _SENTENCES = {
 def export() -> None:
     """Write tables for other programs, or the pages as a WARC archive.
 
-    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand.
+    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand. With --store the
+    collection is in PostgreSQL: its pages come as with --no-rank, and redirects and issues want a folder.
     """
 
 
 def _table_command(name: str) -> click.Command:
-    def write(collection: Path | None, format: str | None, output: Path | None, **flags: Any) -> None:
-        export_table(found_collection(collection), name, format or _format_of(output), output, ranks=not flags.get("no_rank", False))
+    def write(collection: Path | None, format: str | None, output: Path | None, store: str, **flags: Any) -> None:
+        export_table(found_place(collection, store), name, format or _format_of(output), output, ranks=not flags.get("no_rank", False))
 
     options = [click.option("-f", "--format", type=click.Choice(FORMATS), default=None, help="By default as the output's name ends, else csv.")]
     if name == "pages":
         options.append(click.option("--no-rank", is_flag=True, help="Without final_url, inlinks, outlinks, pagerank and link_score: faster."))
     for option in options:
         write = option(write)
-    return click.command(name, help=_SENTENCES[name])(collection_option(output_option(write)))
+    return click.command(name, help=_SENTENCES[name])(collection_option(store_option(output_option(write))))
 
 
 def _format_of(output: Path | None) -> str:
@@ -52,14 +53,15 @@ def _format_of(output: Path | None) -> str:
     return ending if ending in FORMATS else "csv"
 
 
-def export_table(folder: Path, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
-    """Writes one table to a file or, as text, to stdout. Raises UsageError."""
+def export_table(place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
+    """Writes one table of a collection in a folder, or at an address, to a file or, as text, to stdout. Raises UsageError."""
     from periplus.api.exporting import table
+    from periplus.api.stored_tables import stored_table
     from periplus.present.tables import write_table
 
     if format not in TEXT_FORMATS and output is None:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with table(folder, name, ranks=ranks) as found:
+    with table(place, name, ranks=ranks) if isinstance(place, Path) else stored_table(place, name) as found:
         if output is None or format in TEXT_FORMATS:
             with opened(output, exact=True) as out:
                 write_table([column.name for column in found.columns], found.rows, format, out)
