@@ -66,7 +66,8 @@ def _login(request: Request) -> Response:
 def _refused(request: Request, error: Exception) -> Response:
     """A wish that cannot be granted, in a sentence."""
     status = 404 if isinstance(error, NoCollection) else 400 if isinstance(error, UsageError) else 503 if isinstance(error, StoreError) else 500
-    return rendering.answer(request, "error.html", {"title": "This cannot be shown", "said": str(error)}, status)
+    name = "" if isinstance(error, NoCollection) else request.path_params.get("name", "")  # the collection's screens stay at hand
+    return rendering.answer(request, "error.html", {"title": "This cannot be shown", "name": name, "said": str(error)}, status)
 
 
 def _missing(request: Request, error: Exception) -> Response:
