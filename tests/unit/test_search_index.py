@@ -1,11 +1,15 @@
 """What the index answers: forms, order, narrowing, folding, suggestions; and what becomes of it on disk."""
 
+import contextlib
+
 import pytest
 
+import periplus.search.drafts
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.search.asking import Searcher, Wish
-from periplus.search.fields import hosts, type_names, whole_name
+from periplus.search.drafts import Drafts
+from periplus.search.fields import FORMS, document, drafted, hosts, type_names, whole_name
 from periplus.search.index import FOLDER, NOTHING, STATE, IndexBusy, IndexWriter, read_state
 from periplus.search.query import parse
 from periplus.search.ranks import Ranks, write_ranks
@@ -128,6 +132,40 @@ def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
     writer.close()
     assert (ids(folder, "old"), ids(folder, "new"), ids(folder, "other")) == ([], [1], [])
     assert read_state(folder).position == (2, 2)
+
+
+def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(tmp_path):
+    early = page(1, "Přístav", text("lodě a 東京", heading="Maják"), parts=(Part.CONTENT, Part.CONTENT))
+    with contextlib.closing(Drafts(tmp_path)) as drafts:
+        drafts.keep(drafted(page(1, "earlier")))
+        drafts.keep(drafted(early))
+        assert told(document(drafts.find(1), ("starý přístav", "lodě"))) == told(document(drafted(early), ("starý přístav", "lodě")))
+
+
+def told(made):
+    """What a document holds; the order of its spellings says nothing."""
+    fields = made.to_dict()
+    return {**fields, FORMS: sorted(fields[FORMS][0].split())}
+
+
+def test_what_others_say_is_taken_in_while_the_page_is_kept_and_found(tmp_path):
+    writer = IndexWriter(tmp_path, "c")
+    writer.put([page(number, f"number{number}") for number in (1, 2, 3)], heard=False)
+    writer.put([page(3, "number3")])
+    writer.remove([2])
+    assert [writer.say(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
+    writer.commit((1, 1))
+    writer.close()
+    assert (ids(tmp_path, "harbour number1"), ids(tmp_path, "harbour"), Searcher(tmp_path, Searching()).pages) == ([1], [1], 2)
+
+
+@pytest.mark.parametrize("room", [0, 300])
+def test_drafts_without_room_are_not_kept(tmp_path, monkeypatch, room):
+    monkeypatch.setattr(periplus.search.drafts, "MOST_BYTES", room)
+    with contextlib.closing(Drafts(tmp_path)) as drafts:
+        for number in range(5):
+            drafts.keep(drafted(page(number, f"number{number}")))
+        assert 5 > sum(drafts.find(number) is not None for number in range(5)) == (room > 0)
 
 
 def test_one_process_writes_at_a_time(fill, tmp_path):

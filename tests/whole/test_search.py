@@ -126,6 +126,22 @@ def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(fold
     assert contents(folder) == from_scratch(folder, tmp_path)
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_indexed_after(folder, tmp_path, monkeypatch, dies):
+    said = []
+    say = search_index.IndexWriter.say
+    monkeypatch.setattr(search_index.IndexWriter, "say", lambda *asked: said.append(say(*asked)) or said[-1])
+    with Follower(folder) as follower:
+        while follower.step():
+            pass
+        if not dies:
+            follower.settle(lambda: False)
+    assert catch_up(folder)
+    assert len(said) == 31
+    assert all(kept is not dies for kept in said)
+    assert contents(folder) == from_scratch(folder, tmp_path)
+
+
 def test_a_follower_that_is_killed_goes_on(folder, tmp_path):
     expected = from_scratch(folder, tmp_path)
     for _ in range(3):

@@ -67,6 +67,7 @@ class Follower:
         self._marks = Marks(self._connection)
         self._sites: dict[int, SiteKey] = {}
         self._anchors: Mapping[UrlId, Sequence[str]] = {}  # known only once all links are: see `settle`
+        self._listened = False
 
     def __enter__(self) -> Follower:
         return self
@@ -98,6 +99,7 @@ class Follower:
         """Gathers what others call the pages that are next, so that they need not be indexed twice: for when nobody crawls."""
         ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
         self._anchors = self._telling(ids) if ids else {}
+        self._listened = True
 
     def step(self) -> int:
         """Takes in what changed, for LOOK_S at most, and makes it searchable; says how many pages it looked at. 0: nothing is left."""
@@ -109,7 +111,7 @@ class Follower:
                 break
             pages = list(block_rows.pages_of(self._connection, ids))
             some = list(zip(pages, self._marks.of(pages), strict=True))
-            self._writer.put(map(self._to_index, some))
+            self._writer.put(map(self._to_index, some), heard=self._listened)
             self._writer.remove(set(ids) - {page.url_id for page in pages})
             marked += [(page._replace(blocks=()), parts) for page, parts in some]
             taken += len(ids)
@@ -136,7 +138,8 @@ class Follower:
             for first in range(0, len(stale), BATCH_PAGES):
                 if stop():
                     return
-                pages = block_rows.pages_of(self._connection, stale[first : first + BATCH_PAGES])
+                unread = [page for page in stale[first : first + BATCH_PAGES] if not self._writer.say(page, self._anchors.get(page, ()))]
+                pages = block_rows.pages_of(self._connection, unread)
                 self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
         self._anchors = {}
         self._writer.commit(self._writer.position, settled=True)
@@ -145,7 +148,7 @@ class Follower:
         """Pages that were marked while little was known of their sites."""
         for site_id in graph_rows.site_names(self._connection):
             marked = list(self._marks.again(site_id))
-            self._writer.put(map(self._to_index, marked))
+            self._writer.put(map(self._to_index, marked), heard=False)
             if self._marks.changed:
                 self._writer.commit(self._writer.position)  # before the marks are stored: killed in between, it is done again
                 with self._lock.transaction(self._connection):

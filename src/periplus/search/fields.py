@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import tantivy
@@ -14,6 +15,7 @@ from xxhash import xxh3_64_intdigest
 from periplus.document.words import folded, forms, shown_forms, table
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
+from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
 
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order
@@ -52,25 +54,54 @@ def schema() -> tantivy.Schema:
     return made.build()
 
 
-def document(page: PageToIndex) -> tantivy.Document:
-    """The page, as the engine takes it."""
-    made = tantivy.Document()
-    made.add_integer(ID, page.url_id)
-    made.add_integer(TWIN, int.from_bytes(page.folded[:8], "big", signed=True))
-    made.add_integer(SAID, said_digest(page.anchors))
-    made.add_integer(WHEN, int(page.when))
+class Draft(NamedTuple):
+    """What the engine is given of a page, but for the words of links to it, of which the last come when all others were read."""
+
+    url_id: UrlId
+    twin: int
+    when: int
+    language: str
+    texts: Sequence[tuple[str, str]]  # (field, terms parted by blanks, or a label), in order
+    spellings: Sequence[str]  # each once
+
+
+def drafted(page: PageToIndex) -> Draft:
+    """The page, cut into terms."""
+    texts: list[tuple[str, str]] = []
     spelled: list[str] = []
     for field, language, text in field_texts(page):
         words = forms(text)
-        made.add_text(field, " ".join(map(table(language).__getitem__, words)))
+        texts.append((field, _terms(words, language)))
         if field != NAVIGATION:
             spelled += words
+    texts += [(NAMES, name) for name in names(page)]
+    texts += labels(page)
     spellings = shown_forms(spelled)
     spellings.discard(_BETWEEN)
+    twin = int.from_bytes(page.folded[:8], "big", signed=True)
+    return Draft(page.url_id, twin, int(page.when), page.language, texts, list(spellings))
+
+
+def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
+    """The page, as the engine takes it. anchors: the words of links to it, each once."""
+    made = tantivy.Document()
+    made.add_integer(ID, draft.url_id)
+    made.add_integer(TWIN, draft.twin)
+    made.add_integer(SAID, said_digest(anchors))
+    made.add_integer(WHEN, draft.when)
+    spellings = draft.spellings
+    if anchors:
+        words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
+        made.add_text(ANCHOR, _terms(words, draft.language))
+        spellings = list({*spellings, *shown_forms(words)} - {_BETWEEN})
+    for field, text in draft.texts:
+        made.add_text(field, text)
     made.add_text(FORMS, " ".join(spellings))
-    for field, value in (*((NAMES, name) for name in names(page)), *labels(page)):
-        made.add_text(field, value)
     return made
+
+
+def _terms(words: Sequence[str], language: str) -> str:
+    return " ".join(map(table(language).__getitem__, words))
 
 
 def said_digest(anchors: Sequence[str]) -> int:
@@ -79,12 +110,10 @@ def said_digest(anchors: Sequence[str]) -> int:
 
 
 def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
-    """(field, language, text) of what is indexed word by word; several blocks are one text, parted."""
+    """(field, language, text) of what is indexed word by word, links to the page left out; several blocks are one text, parted."""
     texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     if page.title:
         texts[TITLE, page.language].append(page.title)
-    if page.anchors:
-        texts[ANCHOR, page.language].extend(page.anchors[:MOST_ANCHORS])
     for block, part in zip(page.blocks, parts_or_guess(page.blocks, page.parts), strict=False):
         if block.kind is BlockKind.TITLE:
             continue

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,8 @@ import tantivy
 from periplus.errors import StoreError
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
-from periplus.search.fields import ID, WHOLE, WORDS, document, schema
+from periplus.search.drafts import Drafts
+from periplus.search.fields import ID, WHOLE, WORDS, Draft, document, drafted, schema
 
 FOLDER = "search"
 STATE = "periplus.json"
@@ -95,6 +96,7 @@ class IndexWriter:
             self._state = state
             with _translated(folder):
                 self._writer = index.writer(HEAP_BYTES, 1)  # one thread of the engine: while it writes, this one cuts words
+                self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
             self._held = held.pop_all()
 
     @property
@@ -106,21 +108,36 @@ class IndexWriter:
     def settled(self) -> bool:
         return self._state.settled
 
-    def put(self, pages: Iterable[PageToIndex]) -> int:
-        """Takes the pages in, each in place of its earlier self; says how many."""
+    def put(self, pages: Iterable[PageToIndex], *, heard: bool = True) -> int:
+        """Takes the pages in, each in place of its earlier self; says how many. heard: what others call them is known; else it comes by `say`."""
         count = 0
         for page in pages:
-            made = document(page)
-            with _translated(self._folder):
-                self._writer.delete_documents_by_term(ID, page.url_id)
-                self._writer.add_document(made)
+            draft = drafted(page)
+            self._put(draft, page.anchors)
+            if heard:
+                self._drafts.forget(page.url_id)
+            else:
+                self._drafts.keep(draft)
             count += 1
         return count
+
+    def say(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
+        """Takes in what others call a page that was put before. False: what it was put as is not kept, and it has to be put again."""
+        draft = self._drafts.find(url_id)
+        if draft is not None:
+            self._put(draft, anchors)
+        return draft is not None
+
+    def _put(self, draft: Draft, anchors: Sequence[str]) -> None:
+        with _translated(self._folder):
+            self._writer.delete_documents_by_term(ID, draft.url_id)
+            self._writer.add_document(document(draft, anchors))
 
     def remove(self, ids: Iterable[UrlId]) -> None:
         with _translated(self._folder):
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
+                self._drafts.forget(url_id)
 
     def clear(self) -> None:
         """Removes every page."""
