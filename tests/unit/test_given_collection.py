@@ -6,13 +6,16 @@ import contextlib
 import sqlite3
 
 import pytest
+from click.testing import CliRunner
 
 from periplus.api.collection import open_collection
+from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.store.bodies import BodyCodec
 from periplus.store.damage import RESTORED_BYTES
 from periplus.store.heads import unpack_head
 from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.wrong_values import wrong_value
 from periplus.store.structure import unpack_blocks, unpack_parts
 from stored import page, stored
 
@@ -78,3 +81,25 @@ def test_other_columns_are_told_of_too():
         unpack_head(b"1\xff\xff\xff")
     with pytest.raises(StoreError, match="the collection is damaged"):
         BodyCodec().unpack(BodyCodec().pack(b"x" * 100, None)[:-3], None)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words", "said"),
+    [
+        ("UPDATE url SET layer = 'deep'", ("map",), "url.layer holds a value that is no integer"),
+        ("UPDATE url SET reason = 'invented'", ("map",), "url.reason holds a word that is none of ours"),
+        ("UPDATE run SET settings = '{'", ("report",), "run.settings holds what is no JSON"),
+        ("UPDATE run SET started = 'noon'", ("status",), "run.started holds a value that is no real"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_ends_a_command_with_a_sentence(given, statement, words, said):
+    ended = CliRunner().invoke(main, [*words, "-c", str(given(statement))], catch_exceptions=False)
+    assert (ended.exit_code, said in ended.stderr) == (1, True), ended.output
+
+
+def test_a_bug_of_ours_is_not_blamed_on_a_sound_collection(given, monkeypatch):
+    folder = given()
+    assert wrong_value(folder) == ""
+    monkeypatch.setattr("periplus.api.collection.Collection.status", lambda self: {}["a bug"])
+    with pytest.raises(KeyError, match="a bug"):
+        CliRunner().invoke(main, ["status", "-c", str(folder)], catch_exceptions=False)

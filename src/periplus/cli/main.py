@@ -78,6 +78,21 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 marking pages three times as dear and learning a topic a hundred times."""
 
 
+_BREAKS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
+"""What a value of the wrong kind leads to, and a bug of ours as well: a look at the collection tells them apart."""
+
+
+def _damage(ctx: click.Context) -> str:
+    """What is wrong with the values of the collection that the command read; empty: nothing that we know of."""
+    from periplus.cli.options import COLLECTION
+    from periplus.store.sqlite.wrong_values import wrong_value
+
+    try:
+        return wrong_value(ctx.meta[COLLECTION]) if COLLECTION in ctx.meta else ""
+    except PeriplusError:
+        return ""
+
+
 class _Commands(click.Group):
     """The table above as a click group."""
 
@@ -114,6 +129,11 @@ class _Commands(click.Group):
             sys.exit(2)
         except PeriplusError as error:
             click.echo(f"periplus: {error}", err=True)
+            sys.exit(1)
+        except _BREAKS as error:
+            if not (said := _damage(ctx)):
+                raise
+            click.echo(f"periplus: the collection is damaged: {said}. Restore it from a copy, or crawl again into another folder. ({error!r})", err=True)
             sys.exit(1)
         except KeyboardInterrupt:  # where a command has nothing to store first
             click.echo("\nStopped.", err=True)

@@ -18,6 +18,7 @@ from periplus.settings import Row, Settings, read_settings, rows, settings_from
 
 SUFFIX = ".periplus"
 SETTINGS_FILE = "periplus.toml"
+COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 LARGEST = 2**63 - 1  # of SQLite's integers
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
@@ -71,10 +72,10 @@ def collection_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def found_collection(named: Path | None) -> Path:
     """The folder named, or the only collection here. Raises NoCollection, saying what there is."""
-    if named is not None:
-        return named
-    here = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
+    here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) == 1:
+        if (context := click.get_current_context(silent=True)) is not None:
+            context.meta[COLLECTION] = here[0]
         return here[0]
     if not here:
         raise NoCollection(f"no collection here. `periplus crawl URL` makes one; -c FOLDER names one elsewhere (a folder ending in {SUFFIX}).")
