@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import md5
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.document import whitespace
-from periplus.document.digest import without_marks
+from periplus.document.digest import digests, without_marks
 from periplus.document.formats.table import READ_MEDIA_TYPES
 from periplus.document.rows import Rows
 from periplus.document.understand import understand
@@ -78,3 +80,9 @@ def test_blocks_are_lines_folded_one_by_one(text):
 def test_taking_marks_away_goes_character_by_character_and_settles(text):
     plain = without_marks(text)
     assert without_marks(plain) == plain
+
+
+@given(text=st.text(alphabet="aB \n’ÉßİΣςΐЙᏸ\ud800中\u200e", min_size=1) | st.text(min_size=1))
+def test_the_folded_digest_is_that_of_the_text_without_marks(text):
+    """Of few characters outside ASCII and of many: each takes its own way."""
+    assert digests(b"", text).folded == md5(without_marks(text).encode("utf-8", "surrogatepass")).digest()

@@ -17,6 +17,8 @@ from periplus.model.page import Digests
 
 # Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. The rest has no diacritics to lose.
 _FOLDED = (range(0x80, 0x2200), range(0xFB00, 0xFB50), range(0xFF01, 0xFF5F))
+_ASCII = bytes(range(0x80))
+_FEW = 16  # distinct characters outside ASCII: an English page has some 5
 _REPLACED_AT_MOST = 64  # distinct characters: up to here one pass each is quicker than looking up every character
 
 # What looks the same without its mark but does not decompose, and the marks that a typewriter lacks.
@@ -32,9 +34,10 @@ def digests(body: bytes, text: str) -> Digests:
     if not text:
         instead = md5(body, usedforsecurity=False).digest()
         return Digests(whole, instead, instead)
-    plain = without_marks(text)
-    words = _digest(text)
-    return Digests(whole, words, words if plain == text else _digest(plain))
+    written = text.encode("utf-8", "surrogatepass")
+    plain = _without_marks(text, written)
+    words = _digest(written)
+    return Digests(whole, words, words if plain == written else _digest(plain))
 
 
 def body_digest(body: bytes) -> bytes:
@@ -42,8 +45,19 @@ def body_digest(body: bytes) -> bytes:
     return xxh3_128_digest(body)
 
 
-def _digest(text: str) -> bytes:
-    return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
+def _digest(written: bytes) -> bytes:
+    return md5(written, usedforsecurity=False).digest()
+
+
+def _without_marks(text: str, written: bytes) -> bytes:
+    """`without_marks` in UTF-8, of a text that is written so: half its cost where nearly all is ASCII, for in bytes only that has two cases."""
+    found = set(written.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+    if len(found) > _FEW:
+        return without_marks(text).encode("utf-8", "surrogatepass")
+    for char in found:
+        if (plain := without_marks(char)) != char:  # which no other replaces again
+            text = text.replace(char, plain)
+    return text.encode("utf-8", "surrogatepass").lower()
 
 
 def without_marks(text: str) -> str:
