@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -135,7 +134,7 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
         if run_id != watch.run_id:
             before = watch_rows.pages_before(connection, run.started if run else now, TREE_URLS)
             watch.begin(run_id, watch_rows.before_run(connection, run_id), before)
-        behind = _takes_up(connection, watch)
+        behind = _takes_up(watch, lambda last: watch_rows.visits_after(connection, last, ROWS_A_STEP))
         newest = tuple(watch_rows.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
     state, note, elapsed_s = "", "", 0.0
     if run is not None:
@@ -148,11 +147,11 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
     return _numbered(made, watch.moment)
 
 
-def _takes_up(connection: sqlite3.Connection, watch: _Watch) -> bool:
-    """Whether there are more visits than one look takes up."""
+def _takes_up(watch: _Watch, read: Callable[[int], list[VisitRow]]) -> bool:
+    """Whether there are more visits than one look takes up. read: at most ROWS_A_STEP that follow the one given."""
     ends = time.monotonic() + TAKE_S
     for _ in range(ROWS_A_LOOK // ROWS_A_STEP):
-        rows = watch_rows.visits_after(connection, watch.last, ROWS_A_STEP)
+        rows = read(watch.last)
         watch.take(rows)
         if len(rows) < ROWS_A_STEP:
             return False
