@@ -17,7 +17,9 @@ from periplus.api.following import Follower, catch_up, standing
 from periplus.search import index as search_index
 from periplus.search.fields import FORMS, ID, NAMES, TERM_FIELDS
 from periplus.search.index import FOLDER, open_index, read_state
-from periplus.store.sqlite import changes
+from periplus.search.ranks import Ranks
+from periplus.store.sqlite import changes, graph_rows, reading
+from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 from testweb.recipes import web_of
 from testweb.server import serve
@@ -140,6 +142,15 @@ def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_i
     assert len(said) == 31
     assert all(kept is not dies for kept in said)
     assert contents(folder) == from_scratch(folder, tmp_path)
+
+
+def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
+    folder = stored(tmp_path / "c.periplus", {HOME: words("Harbour", "/p", "https://other.org/"), "https://e.org/p": words("Pier", "/")}, [HOME])
+    with contextlib.closing(reading.connect(folder)) as connection:
+        assert sorted(graph_rows.site_names(connection).values()) == ["e.org", "other.org"]
+        assert graph_rows.sites_read(connection) == ["e.org"]
+    assert catch_up(folder)
+    assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
 
 
 def test_a_follower_that_is_killed_goes_on(folder, tmp_path):

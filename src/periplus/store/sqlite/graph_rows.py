@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.model.freshness import READ
 from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.results import Tally
@@ -22,6 +23,7 @@ from periplus.store.sqlite.number_rows import number_blocks
 from periplus.store.sqlite.reading import SITE_OF_URL
 
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
@@ -100,6 +102,12 @@ def sites_of_urls(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], ND
 
 def site_names(connection: sqlite3.Connection) -> dict[int, SiteKey]:
     return {number: SiteKey(key) for number, key in connection.execute("SELECT id, key FROM site")}
+
+
+def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
+    """Sites with a page that was read; most sites that a crawl knows are only linked to."""
+    read = f"SELECT h.site_id FROM host h WHERE h.id IN (SELECT host_id FROM url WHERE reason IN ({_READ}))"
+    return [SiteKey(key) for (key,) in connection.execute(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
 
 
 def site_of(connection: sqlite3.Connection, url_id: int) -> SiteKey | None:
