@@ -351,6 +351,12 @@ def test_reading_an_answer_is_total(block):
     http_answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + block)
 
 
+@pytest.mark.parametrize("line", ["HTTP/1.1 \xb200 OK", "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1", "ICY 200 OK", "HTTP/1.1\n200 OK"])
+def test_a_status_line_without_three_digits_is_no_http_answer(line):
+    """What only looks like digits (a superscript, say) is none: found by fuzzing."""
+    assert http_answer(line.encode("latin-1") + b"\r\n\r\nbody") is None
+
+
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=5))
 def test_rfc9112_chunks_are_joined(parts):
     body = b"".join(b"%x;a=b\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"

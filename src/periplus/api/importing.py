@@ -259,7 +259,7 @@ def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | 
     cause, _, detail = said.get("detail", "").partition(": ")
     known = Cause(cause) if cause in set(Cause) else Cause.CONNECT
     took = said.get("fetchtimems", "")
-    return Visit(request, started, int(took) / 1000 if took.isdecimal() else 0.0, Failed(known, detail))
+    return Visit(request, started, int(took[:18]) / 1000 if took.isascii() and took.isdigit() else 0.0, Failed(known, detail))
 
 
 def _repeated(filler: Filler, record: ArchiveRecord) -> bytes | None:

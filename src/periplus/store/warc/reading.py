@@ -7,6 +7,7 @@ records before the damage, and says so.
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ _DICTIONARY = b"\x5d\x2a\x4d\x18"  # the frame of a zstd dictionary, first in th
 DICTIONARY_BYTES = 1 << 24  # of a file's dictionary; usual ones have 110 KB
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _BROKEN = (EOFError, OSError, zlib.error, zstandard.ZstdError, struct.error)
+_STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
 
 
 class Reader:
@@ -192,14 +194,14 @@ def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
     else:
         head, body = block, b""
     line, _, rest = head.decode("latin-1").partition("\n")
-    parts = line.split(None, 2)
-    if not line.startswith("HTTP/") or len(parts) < 2 or not parts[1].isdigit() or len(parts[1]) != 3:
+    status_line = _STATUS_LINE.match(line)
+    if status_line is None:
         return None
     fields = [(name.strip().lower(), value.strip()) for name, colon, value in (item.partition(":") for item in rest.split("\n")) if colon]
     headers = Headers(tuple(fields), line.strip())
     if "chunked" in headers.get("transfer-encoding").lower():
         body = unchunked(body)
-    return int(parts[1]), headers, body
+    return int(status_line["code"]), headers, body
 
 
 def unchunked(body: bytes) -> bytes:
