@@ -15,7 +15,7 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,8 @@ from measure import means
 from net_training import Example, Learnt, forward, learn, scaled
 
 from periplus.analyse.content import features, second
-from periplus.analyse.content.evidence import SiteEvidence
+from periplus.analyse.content.evidence import SiteEvidence, traces_of
+from periplus.analyse.content.pages import Pages
 from periplus.analyse.content.paths import facts
 from periplus.document import html
 from periplus.document.blocks import blocks_of
@@ -106,20 +107,24 @@ def rows() -> tuple[list[Row], dict[str, float]]:
     votes = [name_votes(pages) for _, pages, _, _ in sites]
     rng, found, number = random.Random(1), [], 0
     for at, (name, pages, golds, counts) in enumerate(sites):
-        names = cache(partial(features.named, weights=name_weights(votes[:at] + votes[at + 1 :])))
+        names = partial(features.named, weigh=partial(_weight, name_weights(votes[:at] + votes[at + 1 :])))
         whole = _learnt([blocks for blocks, _, _ in pages])
         for (blocks, share, words), text in zip(pages, golds, strict=True):
             number += 1
             if not blocks:
                 continue
-            page = features.Page(blocks)
+            page = Pages([blocks], [traces_of(blocks)])
             seen = [(True, whole.seen(blocks, counted=True))]
             if len(pages) > 1:
                 few = rng.sample([other for other, _, _ in pages if other is not blocks], min(rng.choice((0, 1, 2, 3)), len(pages) - 1))
                 seen.append((False, _learnt(few).seen(blocks, counted=False)))
             for is_whole, known in seen:
-                found.append(Row(at, number, is_whole, features.matrix(page, blocks, known, names).T.copy(), share, words, text, name, blocks, counts))
+                found.append(Row(at, number, is_whole, features.matrix(page, known, names).T.copy(), share, words, text, name, blocks, counts))
     return found, name_weights(votes)
+
+
+def _weight(names: dict[str, float], words: tuple[str, ...]) -> float:
+    return sum([names.get(word, 0.0) for word in words])
 
 
 def _learnt(pages: Sequence[Sequence[Block]]) -> SiteEvidence:
@@ -165,7 +170,7 @@ def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
 
 def example(row: Row, score: Floats) -> Example:
     """A page as the net sees it."""
-    measures = np.concatenate((row.measures, second.matrix(features.Page(row.blocks), score).T), axis=1)
+    measures = np.concatenate((row.measures, second.matrix(Pages([row.blocks], [traces_of(row.blocks)]), score).T), axis=1)
     return Example(measures, row.share, row.words, len(row.gold.split()), SET_WEIGHT.get(row.set_name, 1.0))
 
 

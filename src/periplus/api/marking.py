@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
-from periplus.analyse.content.marking import parts_of
+from periplus.analyse.content.marking import known, parts_of_each
 from periplus.model.page import Part
 from periplus.model.web import UrlId
 from periplus.store.sqlite import block_rows, changes, reading
@@ -40,11 +40,11 @@ class Marks:
 
     def of(self, pages: Sequence[PageBlocks]) -> list[Sequence[Part]]:
         """One part for each block of each page; none for a page without text."""
-        new = [page for page in pages if page.parts is None and page.blocks]
-        traces = [traces_of(page.blocks) for page in new]
-        for page, trace in zip(new, traces, strict=True):
-            self._learn(page, trace)
-        found = {page.url_id: parts_of(page.blocks, self._evidence[page.site_id], traces=trace) for page, trace in zip(new, traces, strict=True)}
+        new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
+        for page, traces in new:
+            self._learn(page, traces)
+        parts = parts_of_each(known(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
+        found = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
         return [found.get(page.url_id, page.parts or ()) for page in pages]
 
     def _learn(self, page: PageBlocks, traces: Traces) -> None:
@@ -78,8 +78,8 @@ class Marks:
         if not early:
             return
         for some in [early[start : start + AT_ONCE] for start in range(0, len(early), AT_ONCE)]:
-            for page in block_rows.pages_of(self._connection, some):
-                if page.parts is not None and page.blocks and (parts := parts_of(page.blocks, evidence)) != page.parts:
-                    yield page, parts
+            pages = [page for page in block_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks]
+            found = parts_of_each(known(page.blocks, evidence) for page in pages)
+            yield from [(page, parts) for page, parts in zip(pages, found, strict=True) if parts != page.parts]
         early.clear()
         self._changed.add(site_id)

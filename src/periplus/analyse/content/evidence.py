@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,37 +11,63 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from periplus.analyse.content.paths import facts
-from periplus.model.page import Block, BlockKind
+from periplus.analyse.content.paths import PathFacts, facts
+from periplus.model.page import Block
 
 TEXTS_KEPT = 65_536  # texts of a site that are counted, 12 bytes each when stored; then those seen once are forgotten
 PATHS_KEPT = 8_192
 _FORMAT = b"SE1\n"
 _DIGITS = re.compile(r"\d+")
 
+_ZERO_FOR_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+
 Floats = npt.NDArray[np.float32]
 
 
-class Seen(NamedTuple):
-    """What a site's evidence says of each block of a page, the page itself left out. Arrays of one length."""
+class Traces(NamedTuple):
+    """A page read once: what evidence counts of it, and what measures need too."""
 
-    text_pages: Floats  # other pages that carry this text in elements of the same names
-    path_pages: Floats  # other pages that have this path
+    digests: list[int]  # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
+    lowered: list[str]  # of each block: its text in small letters, on one line
+    path: list[int]  # of each block: which one of paths is its own
+    paths: list[PathFacts]  # those that differ in more than digits
+
+
+class Seen(NamedTuple):
+    """What a site's evidence says of a page, the page itself left out."""
+
+    text_pages: Floats  # for each block: other pages that carry this text in elements of the same names
+    path_pages: Floats  # for each of the page's paths: other pages that have it
     path_blocks: Floats  # blocks with this path on other pages
     path_texts: Floats  # distinct texts among them
-    pages: int  # other pages known
-
-
-class Traces(NamedTuple):
-    """What evidence counts of a page: for each block the digest of its text and the key of its path."""
-
-    digests: list[int]
-    keys: list[int]
+    pages: Floats  # one number: other pages known
 
 
 def traces_of(blocks: Sequence[Block]) -> Traces:
-    """To be taken once of a page that is both learnt and judged: a tenth of the work of both."""
-    return Traces(digests_of(blocks), [facts(block.path).key for block in blocks])
+    """To be taken once of a page that is both learnt and judged."""
+    numbers: dict[int, int] = {}  # by key
+    found: dict[str, int] = {}
+    paths: list[PathFacts] = []
+    names = [block.path for block in blocks]
+    for path in dict.fromkeys(names):
+        told = facts(path)
+        found[path] = number = numbers.setdefault(told.key, len(numbers))
+        if number == len(paths):
+            paths.append(told)
+    path_of = [found[path] for path in names]
+    lowered = [block.text.replace("\n", " ").lower() for block in blocks]
+    digest, shapes = xxhash.xxh3_64_intdigest, [path.shape for path in paths]
+    digests = [digest(text, shapes[path]) for text, path in zip(_folded(lowered), path_of, strict=True)] if blocks else []
+    return Traces(digests, lowered, path_of, paths)
+
+
+def _folded(lowered: Sequence[str]) -> list[bytes]:
+    """Texts in small letters with each number as 0. What is not ASCII may hold other digits; the rest is folded as bytes, in a quarter of the time."""
+    lines = "\n".join([text if text.isascii() else _DIGITS.sub("0", text) for text in lowered])
+    folded = lines.encode("utf-8", "surrogatepass").translate(_ZERO_FOR_DIGIT)
+    while b"00" in folded:
+        folded = folded.replace(b"00", b"0")
+    return folded.split(b"\n")
 
 
 class SiteEvidence:
@@ -57,50 +84,42 @@ class SiteEvidence:
 
     def learn(self, blocks: Sequence[Block], traces: Traces | None = None) -> None:
         """Count a page that is not yet counted. traces: its `traces_of`, where they are at hand."""
-        digests, keys = traces or traces_of(blocks)
+        traces = traces or traces_of(blocks)
         self.pages += 1
-        texts, paths = self._texts, self._paths
-        new = set()
-        for digest in set(digests):
+        texts, new = self._texts, [0] * len(traces.paths)
+        for digest, path in _first_paths(traces).items():
             count = texts.get(digest, 0)
-            if not count:
-                new.add(digest)
             texts[digest] = count + 1
-        for key in set(keys):
-            paths.setdefault(key, [0, 0, 0])[0] += 1
-        for digest, key in zip(digests, keys, strict=True):
-            row = paths[key]
-            row[1] += 1
-            if digest in new:
-                new.discard(digest)
-                row[2] += 1
+            if not count:
+                new[path] += 1
+        blocks_on = Counter(traces.path)
+        for number, facts_of_path in enumerate(traces.paths):
+            row = self._paths.setdefault(facts_of_path.key, [0, 0, 0])
+            row[:] = row[0] + 1, row[1] + blocks_on[number], row[2] + new[number]
         if len(texts) > TEXTS_KEPT:
             self._texts = _most_common(texts, TEXTS_KEPT // 2)
-        if len(paths) > PATHS_KEPT:
-            self._paths = _most_paged(paths, PATHS_KEPT // 2)
+        if len(self._paths) > PATHS_KEPT:
+            self._paths = _most_paged(self._paths, PATHS_KEPT // 2)
 
     def forget(self, blocks: Sequence[Block]) -> None:
         """Take back a page that was learnt."""
-        digests, keys = traces_of(blocks)
+        traces = traces_of(blocks)
         self.pages = max(self.pages - 1, 0)
-        gone = set()
-        for digest in set(digests):
+        gone = [0] * len(traces.paths)
+        for digest, path in _first_paths(traces).items():
             count = self._texts.get(digest, 0)
             if count > 1:
                 self._texts[digest] = count - 1
             elif count:
                 del self._texts[digest]
-                gone.add(digest)
-        once = set(keys)
-        for digest, key in zip(digests, keys, strict=True):
-            row = self._paths.get(key, [0, 0, 0])
-            taken = (key in once, 1, digest in gone)
-            once.discard(key)
-            gone.discard(digest)
-            row[:] = [max(count - less, 0) for count, less in zip(row, taken, strict=True)]
-        for key in set(keys):
-            if not self._paths.get(key, [1])[0]:
-                del self._paths[key]
+                gone[path] += 1
+        blocks_on = Counter(traces.path)
+        for number, facts_of_path in enumerate(traces.paths):
+            row = self._paths.get(facts_of_path.key)
+            if row is not None:
+                row[:] = [max(count - less, 0) for count, less in zip(row, (1, blocks_on[number], gone[number]), strict=True)]
+                if not row[0]:
+                    del self._paths[facts_of_path.key]
 
     def to_bytes(self) -> bytes:
         """For a store: 12 bytes a text, 20 a path."""
@@ -128,30 +147,25 @@ class SiteEvidence:
 
     def seen(self, blocks: Sequence[Block], traces: Traces | None = None, *, counted: bool) -> Seen:
         """What other pages tell of these blocks. counted: whether this page has been learnt itself."""
-        digests, keys = traces or traces_of(blocks)
-        own = int(counted)
-        pages = [self._texts.get(digest, 0) - own for digest in digests]
-        times, alone = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        for key, others in zip(keys, pages, strict=True):
-            times[key] += own
-            if others <= 0:
-                alone[key] += own
-        none = (0, 0, 0)
-        rows = {key: _without(self._paths.get(key, none), (own, times[key], alone[key])) for key in times}
-        known = np.array([rows[key] for key in keys], dtype=np.float32).reshape(-1, 3)
-        return Seen(np.maximum(np.array(pages, dtype=np.float32), 0), known[:, 0], known[:, 1], known[:, 2], max(self.pages - own, 0))
+        traces = traces or traces_of(blocks)
+        own, size, none = int(counted), len(traces.paths), (0, 0, 0)
+        times = self._texts.get
+        others = np.array([times(digest, 0) for digest in traces.digests], dtype=np.float32) - own
+        path = np.array(traces.path, dtype=np.intp)
+        alone = np.bincount(path[others <= 0], minlength=size)
+        known = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
+        pages, blocks_on, texts = np.maximum(known.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0)
+        return Seen(np.maximum(others, 0), pages, blocks_on, texts, np.array([max(self.pages - own, 0)], dtype=np.float32))
 
 
-def _without(row: Sequence[int], less: tuple[int, int, int]) -> tuple[int, int, int]:
-    return max(row[0] - less[0], 0), max(row[1] - less[1], 0), max(row[2] - less[2], 0)
+def joined(seen: Sequence[Seen]) -> Seen:
+    """What is known of several pages, one after the other."""
+    return seen[0] if len(seen) == 1 else Seen(*map(np.concatenate, zip(*seen, strict=True)))
 
 
-def digests_of(blocks: Sequence[Block]) -> list[int]:
-    """64 bits for each block: of its text with digits and case folded, and of the names of the elements around it."""
-    texts = [block.text.replace("\n", " ") if block.kind is BlockKind.CODE else block.text for block in blocks]
-    folded = _DIGITS.sub("0", "\n".join(texts).lower()).encode("utf-8", "surrogatepass").split(b"\n")
-    digest = xxhash.xxh3_64_intdigest
-    return [digest(text, facts(block.path).shape) for text, block in zip(folded, blocks, strict=False)]
+def _first_paths(traces: Traces) -> dict[int, int]:
+    """For each digest of a page the path on which it stands first."""
+    return dict(zip(reversed(traces.digests), reversed(traces.path), strict=True))
 
 
 def _most_common(texts: dict[int, int], most: int) -> dict[int, int]:

@@ -3,272 +3,242 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from periplus.analyse.content import letters
 from periplus.analyse.content.evidence import Seen
-from periplus.analyse.content.paths import PathFacts, facts
-from periplus.model.page import Block, BlockKind, Position
+from periplus.analyse.content.pages import KINDS, Array, Floats, Pages, signed_distance
+from periplus.analyse.content.paths import PathFacts
+from periplus.model.page import BlockKind, Position
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.intp]
-Measures = list[npt.NDArray[np.generic]]  # of one length: a number, or yes and no, for each block
+Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
 
-_KINDS = {kind: number for number, kind in enumerate(BlockKind)}
 _POSITIONS = {position: number for number, position in enumerate(Position)}
 _LONG_TITLE_WORDS = 40  # what is longer is no headline
+_LONG_WORDS = 10  # a block of running text
 _WORD = re.compile(r"\w+")
 
 
-class Page:
-    """Arrays that several measures of one page share."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        texts = [block.text for block in blocks]
-        self.kind: Ints = np.array([_KINDS[block.kind] for block in blocks], dtype=np.intp)
-        self.letters, self.first, self.last = letters.counts(texts)
-        chars = self.letters.sum(axis=1)
-        links = np.minimum(np.array([block.link_chars for block in blocks], dtype=np.float32), chars)
-        wide = self.letters[:, letters.WIDE]
-        self.words: Floats = 1 + self.letters[:, letters.SPACE] + wide / np.float32(2)
-        self.words[(self.kind == _KINDS[BlockKind.TITLE]) | (self.kind == _KINDS[BlockKind.ALT])] = 0
-        self.chars = chars
-        self.linked = links / chars
-        self.plain: Floats = self.words * (1 - self.linked)
-        self.paths: list[PathFacts] = [facts(block.path) for block in blocks]
-        self.total = max(float(self.words.sum()), 1.0)
-        self.owner, self.container = _containers(self.paths)
-        starts = np.zeros(len(blocks), dtype=np.intp)
-        np.cumsum([len(path.containers) for path in self.paths[:-1]], out=starts[1:])
-        self.start = starts
-        self.depths: Ints = np.array([len(path.containers) for path in self.paths], dtype=np.intp)
-
-    def container_at(self, level: int) -> Ints:
-        """The container of each block that is so many levels out, at most its outermost."""
-        return self.container[self.start + np.minimum(level, self.depths - 1)]
-
-    def sums(self, values: Floats) -> npt.NDArray[np.float64]:
-        """The values summed over each container."""
-        return np.bincount(self.container, weights=values[self.owner]).astype(np.float64)
-
-
-def _containers(paths: Sequence[PathFacts]) -> tuple[Ints, Ints]:
-    number: dict[int, int] = {}
-    numbers: dict[int, list[int]] = {}  # by path: a page has some tens of them, for hundreds of blocks
-    container: list[int] = []
-    for path in paths:
-        known = numbers.get(path.key)
-        if known is None:
-            known = numbers[path.key] = [number.setdefault(key, len(number)) for key in path.containers]
-        container += known
-    owner = np.repeat(np.arange(len(paths), dtype=np.intp), [len(path.containers) for path in paths])
-    return owner, np.array(container, dtype=np.intp)
-
-
-def of_blocks(page: Page, blocks: Sequence[Block]) -> Measures:
-    """What each block shows by itself."""
-    c, words = page.letters, np.maximum(page.words, 1)
+def of_blocks(pages: Pages) -> Measures:
+    """What each block shows by itself, and where on its page it stands."""
+    c, words, chars = pages.letters, np.maximum(pages.words, 1), pages.chars
     wordy = c[:, letters.LOWER] + c[:, letters.UPPER]
-    n = len(blocks)
-    kinds = np.eye(len(_KINDS), dtype=np.float32)[page.kind]
-    positions = np.eye(len(_POSITIONS), dtype=np.float32)[[_POSITIONS[block.position] for block in blocks]]
-    before = np.cumsum(page.words) - page.words
-    index = np.arange(n, dtype=np.float32)
+    n, total = pages.sizes[pages.page], pages.total[pages.page]
+    kinds = np.eye(len(KINDS), dtype=np.float32)[pages.kind]
+    positions = np.eye(len(_POSITIONS), dtype=np.float32)[[_POSITIONS[position] for position in pages.positions]]
+    words_through = np.cumsum(pages.words, dtype=np.float64)  # of halves: exact
+    before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
+    index = pages.index.astype(np.float32)
     return [
-        np.log1p(page.words),
-        np.log1p(page.chars),
-        page.linked,
-        np.log1p(page.plain),
+        np.log1p(pages.words),
+        np.log1p(chars),
+        pages.linked,
+        np.log1p(pages.plain),
         c[:, letters.COMMA] / words,
         c[:, letters.STOP] / words,
         np.log1p(c[:, letters.STOP]),
         np.log1p(c[:, letters.COMMA]),
-        page.last == letters.STOP,
-        page.last == letters.COMMA,
-        page.first == letters.UPPER,
-        c[:, letters.DIGIT] / page.chars,
+        pages.last == letters.STOP,
+        pages.last == letters.COMMA,
+        pages.first == letters.UPPER,
+        c[:, letters.DIGIT] / chars,
         c[:, letters.UPPER] / (wordy + 1),
-        c[:, letters.MARK] / page.chars,
+        c[:, letters.MARK] / chars,
         c[:, letters.MARK] > 0,
-        c[:, letters.OTHER] / page.chars,
-        c[:, letters.WIDE] / page.chars,
+        c[:, letters.OTHER] / chars,
+        c[:, letters.WIDE] / chars,
         np.minimum(wordy / words, 20),
         *kinds.T,
         *positions.T,
-        np.array([block.level for block in blocks], dtype=np.float32),
-        page.depths.astype(np.float32),
-        index / n,
+        pages.level,
+        pages.depths[pages.path],
+        index / n.astype(np.float32),
         np.log1p(index),
-        np.log1p(n - 1 - index),
-        before / page.total,
-        np.log1p(page.total - before),
-        np.full(n, np.log1p(n)),
-        np.full(n, np.log(page.total)),
-        np.full(n, page.plain.sum() / page.total),
+        np.log1p(n.astype(np.float32) - 1 - index),
+        before / total,
+        np.log1p(total - before),
+        *pages.of_pages([np.log1p(pages.sizes), np.log(pages.total.astype(np.float64)), pages.totals(pages.plain) / pages.total]),
     ]
 
 
-def _title_overlap(blocks: Sequence[Block], page: Page) -> tuple[Floats, Floats]:
-    title = next((set(_WORD.findall(block.text.lower())) for block in blocks if block.kind is BlockKind.TITLE), set())
-    part = np.zeros(len(blocks), dtype=np.float32)
-    share = np.zeros(len(blocks), dtype=np.float32)
-    if title:
-        for number in np.flatnonzero((page.words > 0) & (page.words <= _LONG_TITLE_WORDS)).tolist():
-            text = blocks[number].text.lower()
-            words = set(_WORD.findall(text)) if any(map(text.__contains__, title)) else ()  # most blocks have none of the title's
-            if words:
-                common = len(words & title)
-                part[number], share[number] = common / len(words), common / len(title)
+def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
+    """For each block the share of its words that its page's title has, and the share of the title's words that it has."""
+    part = np.zeros(len(pages.page), dtype=np.float32)
+    share = np.zeros(len(pages.page), dtype=np.float32)
+    brief = ((pages.words > 0) & (pages.words <= _LONG_TITLE_WORDS)).tolist()
+    is_title = pages.kind == KINDS[BlockKind.TITLE]
+    for trace, begin, end in zip(pages.traces, pages.begins.tolist(), pages.ends.tolist(), strict=True):
+        if not is_title[begin:end].any():
+            continue
+        title = set(_WORD.findall(trace.lowered[int(is_title[begin:end].argmax())]))
+        for number in _with_any(title, trace.lowered):
+            if brief[begin + number] and (common := len((words := set(_WORD.findall(trace.lowered[number]))) & title)):
+                part[begin + number], share[begin + number] = common / len(words), common / len(title)
     return part, share
 
 
-def of_headline(page: Page, blocks: Sequence[Block]) -> Measures:
+def _with_any(words: set[str], texts: Sequence[str]) -> set[int]:
+    """Which texts hold one of the words, or have it within another. Most have none: all are looked through at once."""
+    whole, ends = "\n".join(texts), list(accumulate([len(text) + 1 for text in texts]))
+    found = set()
+    for word in words:
+        at = whole.find(word)
+        while at >= 0:
+            number = bisect_right(ends, at)
+            found.add(number)
+            at = whole.find(word, ends[number])
+    return found
+
+
+def of_headline(pages: Pages) -> Measures:
     """Where the block stands to what seems to be the page's headline."""
-    part, share = _title_overlap(blocks, page)
-    n = len(blocks)
+    part, share = _title_overlap(pages)
     score = part * share
-    level = np.array([block.level for block in blocks])
-    best = int(np.argmax(score * (1 + 0.3 * (level == 1) + 0.2 * (level > 0)))) if n else 0
-    found = float(score[best]) if n else 0.0
-    heads = np.flatnonzero(level == 1)
-    h1 = int(heads[0]) if len(heads) else 0
-    index = np.arange(n)
+    first = pages.level == 1
+    weighed = score * (1 + 0.3 * first + 0.2 * (pages.level > 0))
+    bounds = list(zip(pages.begins.tolist(), pages.ends.tolist(), strict=True))
+    best = np.array([begin + int(weighed[begin:end].argmax()) for begin, end in bounds])
+    h1 = np.array([begin + int(first[begin:end].argmax()) for begin, end in bounds])
+    found, heads = score[best][pages.page], np.bincount(pages.page, weights=first)[pages.page]
+    at = np.arange(len(pages.page))
     return [
         part,
         share,
         score,
-        np.full(n, found),
-        np.sign(index - best) * np.log1p(np.abs(index - best)) * (found > 0.2),
-        np.full(n, min(len(heads), 3)),
-        np.sign(index - h1) * np.log1p(np.abs(index - h1)) * (len(heads) > 0),
+        found,
+        signed_distance(at - best[pages.page]) * (found > np.float64(0.2)),
+        np.minimum(heads, 3),
+        signed_distance(at - h1[pages.page]) * (heads > 0),
     ]
 
 
-def of_containers(page: Page, seen: Seen) -> Measures:
+def of_containers(pages: Pages, seen: Seen) -> Measures:
     """What the containers hold in which a block stands."""
-    words, plain = page.sums(page.words), page.sums(page.plain)
-    blocks = np.bincount(page.container)
-    again = page.sums(page.words * (seen.text_pages > 0))
-    long = page.sums(page.plain * (page.plain >= 10))
-    out: Measures = []
+    long_plain = pages.plain * (pages.plain >= _LONG_WORDS)
+    words, plain, long = pages.sums(pages.words), pages.sums(pages.plain), pages.sums(long_plain)
+    blocks = pages.sums(np.ones(len(pages.page)))
+    again = pages.sums(pages.words * (seen.text_pages > 0))
+    total = pages.total[pages.path_page].astype(np.float64)
+    out: list[Array] = []
     for level in (0, 1, 2, 3, 5):
-        at = page.container_at(level)
-        out += [np.log1p(plain[at]), 1 - plain[at] / (words[at] + 0.1), long[at] / page.total, again[at] / (words[at] + 0.1)]
+        at = pages.container_at(level)
+        out += [np.log1p(plain[at]), 1 - plain[at] / (words[at] + 0.1), long[at] / total, again[at] / (words[at] + 0.1)]
         if level < 3:
             out += [np.log1p(blocks[at]), np.log1p(words[at] / blocks[at])]
+    most = np.maximum(pages.totals(long_plain), 1).astype(np.float64)[pages.container_page]
     for share in (0.3, 0.5, 0.7):
-        main = long >= share * max(float(page.plain[page.plain >= 10].sum()), 1.0)
-        depth = np.bincount(page.owner, weights=main[page.container], minlength=len(page.words))
-        out += [depth, depth.max(initial=0) - depth]
-    return out
+        out += pages.within(long >= share * most)
+    return list(pages.of_paths(out))
 
 
-def of_site(page: Page, seen: Seen) -> Measures:
+def of_site(pages: Pages, seen: Seen) -> Measures:
     """What other pages of the site tell."""
-    n = len(page.words)
-    mates = np.maximum(seen.path_pages, 0)
-    most = _upper_quarter(mates)
+    mates = seen.path_pages
+    most = _upper_quarters(pages, mates[pages.path])
     again = seen.text_pages > 0
-    weight = page.words
-    distinct = seen.path_texts / np.maximum(seen.path_blocks, 1)
-    share = np.minimum(seen.text_pages / max(most, 1.0), 1)
+    known = np.maximum(seen.pages, 1)
+    distinct_on_path = seen.path_texts / np.maximum(seen.path_blocks, 1)
+    log_mates, mates_share, distinct, log_blocks, mates_of_block = pages.of_paths(
+        [np.log1p(mates), mates / known[pages.path_page], distinct_on_path, np.log1p(seen.path_blocks / np.maximum(mates, 1)), np.maximum(mates, 1)]
+    )
+    share = np.minimum(seen.text_pages / np.maximum(most, 1)[pages.page], 1)
     return [
         np.log1p(seen.text_pages),
         share,
-        np.minimum(seen.text_pages / np.maximum(mates, 1), 1),
-        seen.text_pages / max(seen.pages, 1),
+        np.minimum(seen.text_pages / mates_of_block, 1),
+        seen.text_pages / known[pages.page],
         again,
-        np.log1p(mates),
-        mates / max(seen.pages, 1),
+        log_mates,
+        mates_share,
         distinct,
-        np.log1p(seen.path_blocks / np.maximum(mates, 1)),
-        np.full(n, np.log1p(seen.pages)),
-        np.full(n, np.log1p(most)),
-        np.full(n, (weight * again).sum() / page.total),
-        np.full(n, (weight * share).sum() / page.total),
-        np.full(n, (weight * distinct).sum() / page.total),
-        *(window(share, width) for width in (1, 3, 8)),
-        *(window(distinct, width) for width in (2, 6)),
+        log_blocks,
+        *pages.of_pages(
+            [
+                np.log1p(seen.pages.astype(np.float64)),
+                np.log1p(most.astype(np.float64)),
+                *(pages.totals(pages.words * values) / pages.total for values in (again, share, distinct)),
+            ]
+        ),
+        *pages.means([share], (1, 3, 8)),
+        *pages.means([distinct], (2, 6)),
     ]
 
 
-def _upper_quarter(values: Floats) -> float:
-    """The 75th percentile, in a quarter of `np.percentile`'s time."""
-    ordered = np.sort(values)
-    place = 0.75 * (len(ordered) - 1)
-    low = int(place)
-    return float(ordered[low] + (place - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low]))
+def _upper_quarters(pages: Pages, values: Floats) -> Floats:
+    """The 75th percentile of each page, in a quarter of `np.percentile`'s time."""
+    found = np.empty(len(pages.sizes), dtype=np.float32)
+    for number, (begin, end) in enumerate(zip(pages.begins.tolist(), pages.ends.tolist(), strict=True)):
+        ordered = np.sort(values[begin:end])
+        place = 0.75 * (end - begin - 1)
+        low = int(place)
+        found[number] = ordered[low] + (place - low) * (ordered[min(low + 1, end - begin - 1)] - ordered[low])
+    return found
 
 
-def window(values: npt.NDArray[np.generic], width: int) -> Floats:
-    """The mean over so many blocks on either side, fewer at the ends."""
-    total = np.concatenate((np.zeros(1), np.cumsum(values, dtype=np.float64)))
-    index = np.arange(len(values))
-    low, high = np.maximum(index - width, 0), np.minimum(index + width + 1, len(values))
-    means: Floats = ((total[high] - total[low]) / (high - low)).astype(np.float32)
-    return means
-
-
-def of_neighbours(page: Page) -> Measures:
+def of_neighbours(pages: Pages) -> Measures:
     """What stands before and after."""
-    out: Measures = []
-    logs = np.log1p(page.plain)
-    for step in (-3, -2, -1, 1, 2, 3):
-        for values in (logs, page.linked, (page.last == letters.STOP).astype(np.float32)):
-            shifted = np.zeros_like(values)
-            if step < 0:
-                shifted[-step:] = values[:step]
-            else:
-                shifted[:-step] = values[step:]
-            out.append(shifted)
-    for width in (4, 10):
-        out += [window(logs, width), window(page.linked, width)]
-    return out
+    logs = np.log1p(pages.plain)
+    ends_sentence = (pages.last == letters.STOP).astype(np.float32)
+    return [*pages.around([logs, pages.linked, ends_sentence]), *pages.means([logs, pages.linked], (4, 10))]
 
 
-def of_runs(page: Page) -> Measures:
+def of_runs(pages: Pages) -> Measures:
     """What follows one another on one path, as the lines of a paragraph that `br` parts."""
-    keys = np.array([path.key for path in page.paths], dtype=np.uint64)
-    begins = np.concatenate((np.ones(1, dtype=bool), keys[1:] != keys[:-1]))
+    begins = np.concatenate((np.ones(1, dtype=np.bool), pages.path[1:] != pages.path[:-1]))
     run = np.cumsum(begins) - 1
-    plain, words = np.bincount(run, weights=page.plain), np.bincount(run, weights=page.words)
-    most = max(float(page.plain.max(initial=0)), 1.0)
-    return [np.log1p(plain[run]), plain[run] / (words[run] + 0.1), np.log1p(np.bincount(run)[run]), page.plain / most, page.plain / page.total]
+    plain, words = np.bincount(run, weights=pages.plain), np.bincount(run, weights=pages.words)
+    rows = np.array([np.log1p(plain), plain / (words + 0.1), np.log1p(np.bincount(run))]).astype(np.float32)
+    most = np.maximum(np.maximum.reduceat(pages.plain, pages.begins), 1)
+    return [*rows.take(run, axis=1), pages.plain / most[pages.page], pages.plain / pages.total[pages.page]]
 
 
-def of_copies(blocks: Sequence[Block], page: Page) -> Measures:
+def of_copies(pages: Pages) -> Measures:
     """How often the page says the same: a copy for printing or for small screens comes second."""
-    before, times = np.zeros(len(blocks), dtype=np.float32), dict[str, int]()
-    for number, block in enumerate(blocks):
-        if page.words[number]:
-            before[number] = times.get(block.text, 0)
-            times[block.text] = times.get(block.text, 0) + 1
-    again = before > 0
-    at = page.container_at(0)
-    share = page.sums(page.words * again)[at] / (page.sums(page.words)[at] + 0.1)
-    return [np.log1p(before), np.log1p([times.get(block.text, 1) - 1 for block in blocks]), share.astype(np.float32)]
+    before, more = np.zeros(len(pages.page), dtype=np.float32), np.zeros(len(pages.page))
+    counted = (pages.words > 0).tolist()
+    for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
+        texts = pages.texts[begin:end]
+        if len(set(texts)) < len(texts):
+            _count_copies(texts, counted[begin:end], before[begin:end], more[begin:end])
+    share = pages.sums(pages.words * (before > 0))[at := pages.container_at(0)] / (pages.sums(pages.words)[at] + 0.1)
+    return [np.log1p(before), np.log1p(more), *pages.of_paths([share])]
 
 
-def named(path: str, weigh: Callable[[tuple[str, ...]], float]) -> tuple[float, ...]:
+def _count_copies(texts: Sequence[str], counted: Sequence[bool], before: Floats, more: npt.NDArray[np.float64]) -> None:
+    repeated = {text for text, times in Counter(texts).items() if times > 1}
+    times: dict[str, int] = {}
+    places = [number for number, text in enumerate(texts) if text in repeated]
+    for number in places:
+        if counted[number]:
+            before[number] = times.get(texts[number], 0)
+            times[texts[number]] = times.get(texts[number], 0) + 1
+    for number in places:
+        more[number] = times.get(texts[number], 1) - 1
+
+
+def named(path: PathFacts, weigh: Callable[[tuple[str, ...]], float]) -> tuple[float, ...]:
     """How the words that name a path's containers speak for content, as log-odds: the innermost, all, least and most of the outer ones, the last three."""
-    steps = [weigh(words) for words in facts(path).words]
+    steps = [weigh(words) for words in path.words]
     outer = steps[1:] or [0.0]
     return steps[0], sum(steps), min(outer), max(outer), sum(steps[:3])
 
 
-def matrix(page: Page, blocks: Sequence[Block], seen: Seen, names: Callable[[str], tuple[float, ...]]) -> Floats:
-    """float32[m, n]: a row for each measure, a column for each block. names: `named` with weights."""
+def matrix(pages: Pages, seen: Seen, names: Callable[[PathFacts], tuple[float, ...]]) -> Floats:
+    """float32[m, n]: a row for each measure, a column for each block. seen: of all the pages. names: `named` with weights."""
     rows = [
-        *of_blocks(page, blocks),
-        *of_headline(page, blocks),
-        *of_containers(page, seen),
-        *of_site(page, seen),
-        *of_neighbours(page),
-        *of_runs(page),
-        *of_copies(blocks, page),
-        *np.array([names(block.path) for block in blocks], dtype=np.float32).T,
+        *of_blocks(pages),
+        *of_headline(pages),
+        *of_containers(pages, seen),
+        *of_site(pages, seen),
+        *of_neighbours(pages),
+        *of_runs(pages),
+        *of_copies(pages),
+        *pages.of_paths(np.array([names(path) for trace in pages.traces for path in trace.paths], dtype=np.float32).T),
     ]
     return np.array(rows, dtype=np.float32)

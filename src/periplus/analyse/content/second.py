@@ -5,37 +5,62 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from periplus.analyse.content.features import Floats, Page, window
+from periplus.analyse.content.pages import Array, Floats, Pages, signed_distance
 
 STRONG_WORDS = 10  # of a block that may begin or end the content
 
 
-def matrix(page: Page, score: Floats) -> Floats:
+def matrix(pages: Pages, score: Floats) -> Floats:
     """float32[m, n]: a row for each measure. score: of each block, 0 to 1, by the trees."""
-    words = np.maximum(page.words, 0.1).astype(np.float32)
+    words = np.maximum(pages.words, 0.1).astype(np.float32)
     mass = score * words
-    n = len(score)
     odds = np.clip(score, 1e-4, 1 - 1e-4)
-    columns: list[npt.NDArray[np.generic]] = [score, np.log(odds / (1 - odds))]
-    padded = np.concatenate((np.zeros(3, np.float32), score, np.zeros(3, np.float32)))
-    columns += [padded[3 + step : 3 + step + n] for step in (-3, -2, -1, 1, 2, 3)]
-    columns += [window(mass, width) / window(words, width) for width in (1, 3, 6, 12)]
-    columns += [window(score, width) for width in (2, 6)]
-    all_mass = max(float(mass.sum()), 1e-3)
-    in_containers, of_containers = page.sums(mass), page.sums(words)
+    rows: list[Array] = [score, np.log(odds / (1 - odds)), *pages.around([score])]
+    means = pages.means([mass, words], (1, 3, 6, 12))
+    rows += [of_mass / of_words for of_mass, of_words in zip(means[::2], means[1::2], strict=True)]
+    rows += pages.means([score], (2, 6))
+    rows += list(pages.of_paths(_of_containers(pages, mass, words)))
+    rows += _of_pages(pages, score, mass)
+    return np.array(rows, dtype=np.float32)
+
+
+def _of_containers(pages: Pages, mass: Floats, words: Floats) -> list[Array]:
+    """For each path."""
+    all_mass = _all_mass(pages, mass)
+    in_containers, of_containers, of_page = pages.sums(mass), pages.sums(words), all_mass[pages.path_page]
+    rows: list[Array] = []
     for level in (0, 1, 2, 3, 4):
-        at = page.container_at(level)
-        columns += [in_containers[at] / of_containers[at], in_containers[at] / all_mass]
+        at = pages.container_at(level)
+        rows += [in_containers[at] / of_containers[at], in_containers[at] / of_page]
     for share in (0.3, 0.6, 0.85):
-        main = in_containers >= share * all_mass
-        depth = np.bincount(page.owner, weights=main[page.container], minlength=n)
-        columns.append(depth.max(initial=0) - depth)
-    strong = np.flatnonzero((score > 0.5) & (page.plain >= STRONG_WORDS))
-    first, last = (int(strong[0]), int(strong[-1])) if len(strong) else (0, n - 1)
-    index = np.arange(n)
-    before = np.cumsum(mass) - mass
-    columns += [np.sign(index - at) * np.log1p(np.abs(index - at)) for at in (first, last)]
-    columns += [before / all_mass, np.log1p(before), np.log1p(all_mass - before)]
-    best = float(np.sort(score)[-3:].mean()) if n else 0.0
-    columns += [score / max(best, 0.05), *(np.full(n, value) for value in (best, np.log1p(all_mass), all_mass / page.total, last - first, len(strong)))]
-    return np.array(columns, dtype=np.float32)
+        rows.append(pages.within(in_containers >= share * all_mass[pages.container_page])[1])
+    return rows
+
+
+def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
+    """Where a block stands in the content of its page as it seems so far, and how much of that there is."""
+    is_strong = (score > 0.5) & (pages.plain >= STRONG_WORDS)
+    before = np.empty(len(score), dtype=np.float32)
+    strong: list[tuple[int, int, int]] = []  # of each page the first, the last, and how many
+    best = []
+    for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
+        np.cumsum(mass[begin:end], out=before[begin:end])
+        found = np.flatnonzero(is_strong[begin:end])
+        strong.append((int(found[0]), int(found[-1]), len(found)) if len(found) else (0, end - begin - 1, 0))
+        best.append(float(np.sort(score[begin:end])[-3:].mean()))
+    before -= mass
+    first, last, count = np.array(strong).T
+    all_mass, most = _all_mass(pages, mass), np.array(best)
+    mass_of_page = all_mass.astype(np.float32)[pages.page]
+    return [
+        *(signed_distance(pages.index - at[pages.page]) for at in (first, last)),
+        before / mass_of_page,
+        np.log1p(before),
+        np.log1p(mass_of_page - before),
+        score / np.maximum(most, 0.05).astype(np.float32)[pages.page],
+        *pages.of_pages([most, np.log1p(all_mass), all_mass / pages.total.astype(np.float64), last - first, count]),
+    ]
+
+
+def _all_mass(pages: Pages, mass: Floats) -> npt.NDArray[np.float64]:
+    return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
