@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from periplus.api.chosen_frontier import EVERY_HOST, ChosenFrontier
+from periplus.api.chosen_frontier import EVERY_HOST, OwnFrontier
 from periplus.model.frontier import LAYER_FIRST, Batch, Candidate, Errand, Lease, ReadyHost, Task
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
@@ -15,7 +15,7 @@ MOST_HELD = 512  # hosts leased at a time, as any worker's
 
 
 @dataclass(slots=True)
-class CheckFrontier(ChosenFrontier):
+class CheckFrontier(OwnFrontier):
     """`model.crawl_store.CrawlStore` for the one worker of such a check. Errands come before all pages here, and a host without any is passed over."""
 
     store: SqliteCrawlStore

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
-from periplus.model.frontier import Candidate, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots
-from periplus.model.web import Origin
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.visit import Purpose, Skipped
+from periplus.model.web import HostKey, Origin, Url
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.standing import BARRIER_POLL_S
+from periplus.urls.canonical import url_id
 
 EVERY_HOST = 1_000_000  # all that are ready are compared, not those that wait longest
 
 
-class ChosenFrontier:
-    """The part of `model.crawl_store.CrawlStore` that such a frontier leaves to the collection's. A base class, which the house has few of:
-    a survey and a topical crawl would each say these lines, and no other value could say them."""
+class OwnFrontier:
+    """The part of `model.crawl_store.CrawlStore` that a frontier with a choice of its own leaves to the collection's. A base class, which the
+    house has few of: a survey, a topical crawl and a check would each say these lines, and no other value could say them."""
 
     store: SqliteCrawlStore
     most_held: int  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
@@ -54,3 +58,48 @@ class ChosenFrontier:
 
     def counts(self) -> RunCounts:
         return self.store.counts()
+
+
+class ChosenFrontier(OwnFrontier, ABC):
+    """A frontier for one worker that gives out one page at a time, the one that is worth most by what is known now, within a budget of pages."""
+
+    pages: int  # the budget; 0: none
+    spent: int  # of it, pages asked for
+    in_hand: int  # pages given out that are not stored
+    budget_spent: bool
+
+    @abstractmethod
+    def next_of(self, host: HostKey) -> Url | None:
+        """The best page of a host, taken out of the order; None: the order knows none there."""
+
+    @abstractmethod
+    def learn(self, completion: Completion) -> None:
+        """What became of a page, once it is stored."""
+
+    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        """One page at a time, so that the budget is kept exactly; robots.txt of a host comes before its pages, what no order knows after them."""
+        if self.pages and self.spent + self.in_hand >= self.pages:
+            self.budget_spent = self.spent >= self.pages
+            return (), BARRIER_POLL_S
+        task = None if self.store.is_urgent(lease.host_id) else self._best(lease, in_hand, now)
+        tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, most, in_hand, now)
+        self.in_hand += len(tasks)
+        return tasks, later_s
+
+    def _best(self, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
+        while (url := self.next_of(lease.host)) is not None:
+            task = self.store.take_page(lease, url_id(url), now)
+            if task is not None and (task.layer, task.seq) not in in_hand:
+                return task
+        return None
+
+    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        lost = self.store.commit(worker, batch, now)
+        self.in_hand = batch.in_hand
+        for completion in batch.completions:
+            if completion.task.request.purpose is Purpose.PAGE and completion.lease not in lost:
+                self.spent += not isinstance(completion.visit.outcome, Skipped)
+                self.learn(completion)
+        if self.pages and self.spent >= self.pages:
+            self.budget_spent = True
+        return lost

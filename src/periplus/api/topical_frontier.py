@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from periplus.analyse.topic.words import content_text
 from periplus.api.chosen_frontier import ChosenFrontier
-from periplus.model.frontier import Batch, Completion, Lease, Task
+from periplus.model.frontier import Completion
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.ports import Territory
-from periplus.model.visit import Purpose, Redirected, Skipped
-from periplus.model.web import Url
+from periplus.model.visit import Redirected, Skipped
+from periplus.model.web import HostKey, Url
 from periplus.schedule.topical.policy import TopicalQueue
 from periplus.schedule.topical.seen import Pointer
 from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.standing import BARRIER_POLL_S
-from periplus.urls.canonical import url_id
 
 RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
 WINDOW = 500  # pages over which the latest harvest is told: a harvest since the start says how good the seeds were
@@ -103,38 +101,13 @@ class TopicalFrontier(ChosenFrontier):
     most_held: int = MOST_HELD
     _lean: bool = False
 
-    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
-        """One page at a time: the best of the host by what is known now."""
-        if self.pages and self.spent + self.in_hand >= self.pages:
-            self.budget_spent = self.spent >= self.pages
-            return (), BARRIER_POLL_S
-        task = None if self.store.is_urgent(lease.host_id) else self._best(lease, in_hand, now)
-        tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, 1, in_hand, now)
-        self.in_hand += len(tasks)
-        return tasks, later_s
-
-    def _best(self, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
-        while (url := self.queue.peek(lease.host)) is not None:
+    def next_of(self, host: HostKey) -> Url | None:
+        if (url := self.queue.peek(host)) is not None:
             self.queue.drop(url)
-            task = self.store.take_page(lease, url_id(url), now)
-            if task is not None and (task.layer, task.seq) not in in_hand:
-                return task
-        return None
+        return url
 
-    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        lost = self.store.commit(worker, batch, now)
-        self.in_hand = batch.in_hand
-        for completion in batch.completions:
-            if completion.task.request.purpose is Purpose.PAGE and completion.lease not in lost:
-                self._learn(completion)
-        if self.pages and self.spent >= self.pages:
-            self.budget_spent = True
-        return lost
-
-    def _learn(self, completion: Completion) -> None:
+    def learn(self, completion: Completion) -> None:
         url, outcome = completion.task.request.url, completion.visit.outcome
-        if not isinstance(outcome, Skipped):
-            self.spent += 1
         if completion.reason is None or isinstance(outcome, Skipped):
             return
         if isinstance(outcome, Redirected):
