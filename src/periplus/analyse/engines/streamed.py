@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.engines.alike import cascades, duplicates, near, outlines, sketches, templates
+from periplus.analyse.engines import whole
 from periplus.analyse.engines.dealing import Tally, distinct_of
 from periplus.analyse.engines.selection import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
 from periplus.analyse.engines.stages import Engine, Task
 from periplus.analyse.engines.tables import Floats, Ints, blocks, flags, numbers, reals, text_mask
-from periplus.analyse.engines.whole import ends, write_links, write_map, write_nodes
+from periplus.analyse.engines.whole import write_links, write_map, write_nodes
 from periplus.analyse.hierarchy import TIE, depth_first_places
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.errors import NotConverged, StoreError
@@ -267,18 +267,12 @@ def interlinking(task: Task) -> None:
 
 
 ENGINE: Engine = {
-    "ends": ends,
+    **whole.ENGINE,  # of which stays what takes no links: in memory it holds a few numbers a page
     "graph": graph,
     "ranks": ranks,
     "web_ranks": web_ranks,
     "map": site_map,
     "broken": broken,
     "external": external,
-    "duplicates": duplicates,
-    "sketches": sketches,
-    "near": near,
-    "outlines": outlines,
-    "templates": templates,
     "interlinking": interlinking,
-    "cascades": cascades,
 }
