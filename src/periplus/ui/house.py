@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from periplus.api.remembered_maps import Maps
 from periplus.api.remembered_surveys import Surveys
 from periplus.api.survey_watching import SurveyWatchers
 from periplus.api.watching import Watchers
+from periplus.errors import UsageError
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.places import Places
 from periplus.ui.safety import Locks
@@ -65,6 +66,14 @@ def job_word(house: House, folder: Path) -> str:
     """The collection as a job of this house's queue names it."""
     full = folder.resolve()
     return full.name if full.parent == house.places.base.resolve() else str(full)
+
+
+def line_or_fault(line: Callable[[], str]) -> tuple[str, str]:
+    """(what a form means on a command line, why it means nothing): one of them is empty."""
+    try:
+        return line(), ""
+    except UsageError as error:
+        return "", str(error)
 
 
 def now() -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from starlette.requests import Request
@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from periplus.api.watching import Moment
 from periplus.errors import NoCollection, UsageError
 from periplus.jobs.presets import SUFFIX, folder_name, gone_on
-from periplus.model.job import Job, JobState
+from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
 from periplus.present.wording import why_waits
 from periplus.ui import rendering
@@ -69,6 +69,14 @@ def job_of(house: House, name: str) -> Job | None:
     with house.queue() as queue:
         found = queue.jobs(most=JOBS_LOOKED_AT)
     return next((job for job in found if works_on(job, name, house.places.collections())), None)
+
+
+def jobs_about(house: House, name: str, is_about: Callable[[JobOrder], bool]) -> list[Job]:
+    """The collection's open jobs of a kind; else the last that ended, where it failed."""
+    known = house.places.collections()
+    with house.queue() as queue:
+        ours = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if is_about(job.order) and works_on(job, name, known)]
+    return [job for job in ours if job.state in OPEN] or [job for job in ours[:1] if job.state is JobState.FAILED]
 
 
 def works_on(job: Job, name: str, known: Mapping[str, Path]) -> bool:

@@ -21,18 +21,17 @@ from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, UsageError
 from periplus.jobs.presets import PERIODS
 from periplus.jobs.topic_wishes import build_command, portal_command, portal_of, renewal
-from periplus.model.job import Job, JobOrder, Schedule
+from periplus.model.job import JobOrder, Schedule
 from periplus.model.portal import Portal
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, job_word, now
-from periplus.ui.live import OPEN, works_on
+from periplus.ui.house import House, folder_of, house_of, job_word, line_or_fault, now
+from periplus.ui.live import jobs_about
 from periplus.ui.maps import SANDBOX
 from periplus.ui.safety import form_of
 
 PER = 20  # entries of one page of the desk
 SITES = 60  # that are named on the desk; all of them stand in the table
 PICKED = "pick-"  # fields of a form that name chosen entries
-JOBS_LOOKED_AT = 100
 MEDIA = {
     ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
     ".atom": "application/atom+xml", ".json": "application/json", ".opml": "text/x-opml",
@@ -57,13 +56,8 @@ def routes() -> list[BaseRoute]:
 def portals(request: Request) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, the command that it means."""
     _, folder = folder_of(request)
-    line, fault = "", ""
-    if request.query_params.get("name"):
-        try:
-            line = shlex.join(("periplus", *portal_command(portal_of(request.query_params, 0.0), job_word(house_of(request), folder))))
-        except UsageError as error:
-            fault = str(error)
-    return _list(request, line, fault)
+    asked, word = request.query_params, job_word(house_of(request), folder)
+    return _list(request, *(line_or_fault(lambda: shlex.join(("periplus", *portal_command(portal_of(asked, 0.0), word)))) if asked.get("name") else ("", "")))
 
 
 def create(request: Request) -> Response:
@@ -113,7 +107,8 @@ def desk(request: Request) -> Response:
     values: dict[str, object] = {
         "title": found.portal.title, "name": name, "portal": found.portal, "gathered": found.gathered, "built": found.built, "run": found.run,
         "covered": found.covered, "lacks": found.lacks, "decided": found.decided, "kind": kind, "counts": counts, "total": len(shown), "at": at,
-        "entries": shown[(at - 1) * PER : at * PER], "sites": found.sites[:SITES], "sites_in_all": len(found.sites), "jobs": _jobs(house, name, chosen),
+        "entries": shown[(at - 1) * PER : at * PER], "sites": found.sites[:SITES], "sites_in_all": len(found.sites),
+        "jobs": jobs_about(house, name, lambda order: _is_about(order, chosen)),
         "schedules": [_told(one) for one in _schedules(house, name, chosen)],
     }  # fmt: skip
     if rendering.wants_json(request):
@@ -145,14 +140,6 @@ def _said(entry: DeskEntry) -> str:
 def _at(text: str, entries: int) -> int:
     """The page from 1; one beyond the last is the last, for entries go when they are decided on."""
     return max(1, min(int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1, (entries + PER - 1) // PER))
-
-
-def _jobs(house: House, collection: str, portal: str) -> list[Job]:
-    """The open jobs of the portal; else the last that ended, where it failed."""
-    known = house.places.collections()
-    with house.queue() as queue:
-        ours = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if _is_about(job.order, portal) and works_on(job, collection, known)]
-    return [job for job in ours if job.state in OPEN] or [job for job in ours[:1] if job.state.value == "failed"]
 
 
 def _is_about(order: JobOrder, portal: str) -> bool:

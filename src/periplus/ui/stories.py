@@ -15,15 +15,15 @@ from periplus.api.collection import open_collection
 from periplus.api.results import kept_stories, kept_story, stories_file, when_kept
 from periplus.api.stories import ReadingWish, influence
 from periplus.errors import PeriplusError, UsageError
-from periplus.model.job import Job, JobOrder
+from periplus.model.job import JobOrder
 from periplus.model.story import Cascades, Influence, Objective, Stories, Story
 from periplus.present.cascade_svg import write_cascade_svg
 from periplus.present.coverage_svg import write_coverage_svg
 from periplus.present.influence_text import GOALS, verdict_lines, write_influence_csv, write_influence_json
 from periplus.present.story_text import ORDER_WORDS, delay
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, job_word, now
-from periplus.ui.live import OPEN, works_on
+from periplus.ui.house import folder_of, house_of, job_word, now
+from periplus.ui.live import jobs_about
 from periplus.ui.maps import SANDBOX
 
 SHOWN = 30  # stories on the screen; all of them stand in the table
@@ -32,7 +32,6 @@ SITES_MOST = 200
 ENTRIES_MOST = 20_000  # (story, site) of which a choice is made while one waits: a second
 KEYWORDS = 15
 READ_S = 10.0
-JOBS_LOOKED_AT = 100
 
 
 def routes() -> list[BaseRoute]:
@@ -51,7 +50,8 @@ def stories(request: Request) -> Response:
     name, folder = folder_of(request)
     found = kept_stories(folder)
     values: dict[str, object] = {
-        "title": "Stories", "name": name, "found": when_kept(stories_file(folder)), "jobs": _jobs(house_of(request), name), "stories": [],
+        "title": "Stories", "name": name, "found": when_kept(stories_file(folder)),
+        "jobs": jobs_about(house_of(request), name, lambda order: order.kind == "stories"), "stories": [],
     }  # fmt: skip
     if found is not None:
         values |= {
@@ -63,13 +63,6 @@ def stories(request: Request) -> Response:
 
 def _row(number: int, one: Story) -> dict[str, object]:
     return {"number": number, "title": one.title, "sites": list(one.sites), "pages": len(one.pages), "first": one.pages[0].date.when}
-
-
-def _jobs(house: House, collection: str) -> list[Job]:
-    known = house.places.collections()
-    with house.queue() as queue:
-        ours = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if job.order.kind == "stories" and works_on(job, collection, known)]
-    return [job for job in ours if job.state in OPEN] or [job for job in ours[:1] if job.state.value == "failed"]
 
 
 def find(request: Request) -> Response:

@@ -22,7 +22,7 @@ from periplus.jobs.survey_wishes import RULE_WORDS, SurveyWish, run_wished, surv
 from periplus.model.campaign import Campaign, SiteStanding
 from periplus.model.survey import SiteStatus
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, now
+from periplus.ui.house import House, folder_of, house_of, line_or_fault, now
 from periplus.ui.live import job_of, stop_jobs
 from periplus.ui.pushing import pushed
 from periplus.ui.safety import form_of
@@ -52,13 +52,8 @@ class Row:
 def surveys(request: Request) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
     asked = dict(request.query_params)
-    line, fault = "", ""
-    if asked.get("sites"):
-        try:
-            line = survey_wished(asked, folder_name(asked.get("name", "") or "survey")).lines
-        except UsageError as error:
-            fault = str(error)
-    return _listed(request, line, fault)
+    name = asked.get("name", "") or "survey"
+    return _listed(request, *(line_or_fault(lambda: survey_wished(asked, folder_name(name)).lines) if asked.get("sites") else ("", "")))
 
 
 def _listed(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
@@ -133,10 +128,7 @@ def _screen(request: Request, fault: str = "", form: Mapping[str, str] | None = 
         return rendering.answer(request, "survey.html", {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES})
     line = ""
     if asked.get("sites") and not fault:
-        try:
-            line = survey_wished(asked, command_folder(house_of(request), folder)).lines
-        except UsageError as error:
-            fault = str(error)
+        line, fault = line_or_fault(lambda: survey_wished(asked, command_folder(house_of(request), folder)).lines)
     shown = {"title": "Survey", "name": name, "surveyed": False, **_form(line, fault)}
     return rendering.answer(request, "survey_none.html", shown if form is None else shown | {"asked": asked}, 400 if form is not None else 200)
 

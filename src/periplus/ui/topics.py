@@ -25,14 +25,13 @@ from periplus.model.web import Url
 from periplus.present.harvest_svg import write_harvest_svg
 from periplus.present.topic_text import topic_values
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, job_word, now
-from periplus.ui.live import OPEN, works_on
+from periplus.ui.house import House, folder_of, house_of, job_word, line_or_fault, now
+from periplus.ui.live import jobs_about
 from periplus.ui.maps import SANDBOX
 from periplus.ui.pushing import pushed
 from periplus.ui.safety import form_of
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
-JOBS_LOOKED_AT = 100
 BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
 SAID = 8  # answers of a session that are shown
 READ_S = 5.0
@@ -70,13 +69,8 @@ def routes() -> list[BaseRoute]:
 def topics(request: Request) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, the command that it means."""
     _, folder = folder_of(request)
-    line, fault = "", ""
-    if request.query_params.get("name"):
-        try:
-            line = _lines(train_order(request.query_params, job_word(house_of(request), folder)))
-        except UsageError as error:
-            fault = str(error)
-    return _list(request, line, fault)
+    asked, word = request.query_params, job_word(house_of(request), folder)
+    return _list(request, *(line_or_fault(lambda: _lines(train_order(asked, word))) if asked.get("name") else ("", "")))
 
 
 def create(request: Request) -> Response:
@@ -118,15 +112,8 @@ def _lines(order: JobOrder) -> str:
 
 
 def _jobs(house: House, collection: str, topic: str) -> list[Job]:
-    """The collection's jobs about this topic, or any, that are open; and the last that ended, where it failed."""
-    known = house.places.collections()
-    with house.queue() as queue:
-        ours = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if works_on(job, collection, known) and _is_about(job.order.command, topic)]
-    return [job for job in ours if job.state in OPEN] or [job for job in ours[:1] if job.state.value == "failed"]
-
-
-def _is_about(command: tuple[str, ...], topic: str) -> bool:
-    return command[0] == "topic" and (not topic or command[2:3] == (topic,))
+    """About this topic, or any."""
+    return jobs_about(house, collection, lambda order: order.kind == "topic" and (not topic or order.command[2:3] == (topic,)))
 
 
 def topic(request: Request) -> Response:
