@@ -16,13 +16,13 @@ from periplus.store.postgres import runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.graph_rows import redirects
-from periplus.store.postgres.moment import moment
+from periplus.store.postgres.moment import moment, read_whole_tables
 from periplus.store.postgres.schema import SHARDS
 from periplus.store.postgres.streams import number_blocks, row_blocks
 
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _LINK_BYTES = 140  # of a row of `link` in its table: 207 with the index, docs/cluster.md
-_OF_PAGE = "page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id"
+_OF_PAGE = "page p JOIN url u ON u.id = p.url_id"
 
 
 class DatabaseRows:
@@ -35,14 +35,14 @@ class DatabaseRows:
         return runs.records(self._connection)
 
     def hosts(self) -> Sequence[tuple[int, str, str]]:
-        find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.shard = h.shard AND s.id = h.site_id ORDER BY h.key"
+        find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
         return [(host_id, key, site) for host_id, key, site in self._connection.execute(find).fetchall()]
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
             "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, (s.url_id IS NOT NULL)::int,"
             f" {_millis('u.first_seen')}, {_millis('u.visited')}"
-            ' FROM url u LEFT JOIN start s ON s.shard = u.shard AND s.url_id = u.id ORDER BY u.text COLLATE "C"'
+            ' FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text COLLATE "C"'
         )
         return row_blocks(self._connection, find, TEXT_ROWS)
 
@@ -77,7 +77,7 @@ class DatabaseRows:
         find = (
             f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, {_code('l.position', POSITIONS)}, l.nofollow, l.times,"
             f" {_millis('l.first_seen')}, {_millis(seen)}"
-            " FROM link l LEFT JOIN freshness f ON f.shard = l.shard AND f.url_id = l.source AND f.gone_since IS NULL"
+            " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
         )
         return number_blocks(self._connection, find, 8)
 
@@ -93,6 +93,7 @@ class DatabaseRows:
 def whole(address: Address) -> Iterator[DatabaseRows]:
     """The collection as it stands now, while a crawl goes on too. Raises UsageError, NoCollection, StoreError."""
     with moment(address) as connection:
+        read_whole_tables(connection)
         yield DatabaseRows(connection)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from periplus.model.visit import STATE_OF, State
 from periplus.store.postgres.address import Address
-from periplus.store.postgres.moment import moment
+from periplus.store.postgres.moment import moment, read_whole_tables
 from periplus.store.postgres.streams import row_blocks
 
 AT_ONCE = 2_000  # rows that are fetched from the server at once: the memory that a table of any length takes
 _READ = "u.reason IN ({})".format(", ".join(f"'{reason}'" for reason, state in STATE_OF.items() if state is State.INDEXED or reason == "noindex"))
-_OF_URL = "url u JOIN host h ON h.shard = u.shard AND h.id = u.host_id JOIN site s ON s.shard = h.shard AND s.id = h.site_id JOIN reason r ON r.name = u.reason"
+_OF_URL = "url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id JOIN reason r ON r.name = u.reason"
 
 
 def _time(expression: str) -> str:
@@ -33,27 +33,26 @@ SELECT u.id, u.text, s.key, r.state, nullif(u.status, 0), CASE WHEN {_READ} THEN
     nullif(p.media_type, ''), nullif(p.charset, ''), nullif(p.language, ''), p.size, u.layer, nullif(p.title, ''), nullif(p.description, ''),
     nullif(p.h1, ''), nullif(p.canonical, ''), nullif(p.robots, ''), p.text_chars, nullif(encode(p.text_md5, 'hex'), ''), p.took_s, {_time("u.visited")},
     {_time("p.last_modified")}, nullif(p.etag, ''), u.in_sitemap
-FROM {_OF_URL} LEFT JOIN page p ON p.shard = u.shard AND p.url_id = u.id AND {_READ} WHERE u.visited IS NOT NULL""",
-    # A target may lie in any shard: all URLs are hashed by their ids, on disk where they are many.
+FROM {_OF_URL} LEFT JOIN page p ON p.url_id = u.id AND {_READ} WHERE u.visited IS NOT NULL""",
     "links": f"""
 SELECT a.text, b.text, l.anchor, l.kind, l.position, l.nofollow, (g.site_id = h.site_id)::int, s.key, t.key, nullif(b.status, 0), b.reason,
     nullif(l.fragments, ''), l.times, {_time("l.first_seen")}, {_time(_LAST_SEEN)}
-FROM link l JOIN url a ON a.shard = l.shard AND a.id = l.source JOIN host g ON g.shard = a.shard AND g.id = a.host_id
-    JOIN site s ON s.shard = g.shard AND s.id = g.site_id
-    JOIN url b ON b.id = l.target JOIN host h ON h.shard = b.shard AND h.id = b.host_id JOIN site t ON t.shard = h.shard AND t.id = h.site_id
-    LEFT JOIN freshness f ON f.shard = l.shard AND f.url_id = l.source AND f.gone_since IS NULL""",
+FROM link l JOIN url a ON a.id = l.source JOIN host g ON g.id = a.host_id
+    JOIN site s ON s.id = g.site_id
+    JOIN url b ON b.id = l.target JOIN host h ON h.id = b.host_id JOIN site t ON t.id = h.site_id
+    LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL""",
     "visits": f"""
 SELECT v.id, v.run_id, coalesce(v.text, u.text), v.purpose, {_time("v.started")}, v.took_s, v.outcome, nullif(v.status, 0), nullif(v.detail, ''),
     v.wire_bytes, nullif(v.address, '')
-FROM visit v LEFT JOIN url u ON u.shard = v.shard AND u.id = v.url_id""",
+FROM visit v LEFT JOIN url u ON u.id = v.url_id""",
     "hosts": """
 SELECT h.id, h.key, s.key, h.fetched, h.pending, h.delay_s, h.strikes, nullif(h.waits_for, '')
-FROM host h JOIN site s ON s.shard = h.shard AND s.id = h.site_id""",
+FROM host h JOIN site s ON s.id = h.site_id""",
     "sites": f"""
 SELECT s.id, s.key, min(u.text COLLATE "C") FILTER (WHERE b.url_id IS NOT NULL), count(DISTINCT h.id),
     count(*) FILTER (WHERE r.state <> 'ignored' AND u.reason <> 'resource'), count(p.url_id), count(*) FILTER (WHERE r.state = 'invalid'),
     coalesce(sum(p.size), 0)::bigint, {_time("min(u.first_seen)")}, {_time("max(u.visited)")}
-FROM {_OF_URL} LEFT JOIN page p ON p.shard = u.shard AND p.url_id = u.id AND {_READ} LEFT JOIN start b ON b.shard = u.shard AND b.url_id = u.id
+FROM {_OF_URL} LEFT JOIN page p ON p.url_id = u.id AND {_READ} LEFT JOIN start b ON b.url_id = u.id
 GROUP BY s.shard, s.id, s.key""",
     "runs": f"""
 SELECT id, kind, state, nullif(note, ''), {_time("started")}, {_time("ended")}, {_SUM.format("fetched")}, {_SUM.format("wire_bytes")}, starts, settings
@@ -66,4 +65,5 @@ FROM run ORDER BY id""",
 def table_rows(address: Address, name: str) -> Iterator[Iterator[tuple[object, ...]]]:
     """The rows of a table, one of STATEMENTS, at one moment, streamed. Raises UsageError, NoCollection, StoreError."""
     with moment(address) as connection:
+        read_whole_tables(connection)
         yield (row for block in row_blocks(connection, STATEMENTS[name], AT_ONCE) for row in block)
