@@ -30,13 +30,15 @@ class Forest(NamedTuple):
     def scores(self, matrix: Floats) -> Floats:
         """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
         trees, n = self.measures.shape[1], matrix.shape[1]
+        rows = np.ascontiguousarray(matrix)  # or each level would copy it
+        asked, above = np.empty((trees, n), dtype=np.float32), np.empty((trees, n), dtype=np.bool)
         leaf = np.zeros((trees, n), dtype=np.uint8)
-        asked, above = np.empty((trees, n), dtype=np.float32), np.empty((trees, n), dtype=bool)
-        for level, (measure, border) in enumerate(zip(self.measures, self.borders, strict=True)):
-            np.take(matrix, measure, axis=0, out=asked, mode="clip")  # "raise" would copy; all measures exist
+        for measure, border in zip(self.measures[::-1], self.borders[::-1], strict=True):
+            np.take(rows, measure, axis=0, out=asked, mode="clip")  # "raise" would copy; all measures exist
             np.greater(asked, border, out=above)
-            leaf |= above.view(np.uint8) << np.uint8(level)
-        chosen = leaf + np.arange(0, len(self.leaves), len(self.leaves) // trees, dtype=np.intp)[:, None]
+            leaf += leaf  # a shift takes NumPy twenty times as long
+            leaf += above.view(np.uint8)
+        chosen = leaf + np.arange(0, len(self.leaves), len(self.leaves) // trees, dtype=np.uint32)[:, None]
         return _share(self.leaves.take(chosen, out=asked, mode="clip").sum(axis=0) + np.float32(self.bias))
 
 
@@ -52,7 +54,9 @@ class Net(NamedTuple):
 
     def scores(self, matrix: Floats) -> Floats:
         """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
-        inputs = np.clip((matrix - self.mean) * self.scale, -FARTHEST, FARTHEST)
+        inputs = matrix - self.mean
+        inputs *= self.scale
+        np.clip(inputs, -FARTHEST, FARTHEST, out=inputs)
         hidden = np.maximum(self.hidden @ inputs + self.hidden_bias, 0)
         return _share(self.out @ hidden + np.float32(self.out_bias))
 
