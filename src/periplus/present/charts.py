@@ -123,12 +123,13 @@ def _nested(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterat
     while stack:
         place = stack.pop()
         yield place
-        y = place.box.y
+        y, branches = place.box.y, []
         for child, name in _named(place.node, facts):
             part = length * _value(child, by) / whole
             if part >= LEAST_DRAWN:
-                stack.append(_Place(child, name, Box(place.box.x + 1.0, y, 1.0, part)))
+                branches.append(_Place(child, name, Box(place.box.x + 1.0, y, 1.0, part)))
             y += part
+        stack += reversed(branches)  # so that the keyboard walks them in their order
 
 
 def _layers(places: list[_Place]) -> int:
@@ -146,9 +147,8 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) 
         below = sorted(_named(place.node, facts), key=lambda one: -_value(one[0], by))
         shares = [_value(child, by) for child, _ in below]
         own = max(_value(place.node, by) - sum(shares), 0.0)
-        for (child, name), box in zip(below, laid([*shares, own], inside), strict=False):
-            if min(box.width, box.height) >= LEAST_BOX:
-                stack.append(_Place(child, name, box))
+        branches = [_Place(child, name, box) for (child, name), box in zip(below, laid([*shares, own], inside), strict=False)]
+        stack += [branch for branch in reversed(branches) if min(branch.box.width, branch.box.height) >= LEAST_BOX]
 
 
 def _value(node: MapNode, by: str) -> float:
