@@ -18,7 +18,7 @@ from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
-from periplus.acquire.worker import Worker
+from periplus.acquire.worker import TICK_S, Worker
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.order import SiteTurns
@@ -190,6 +190,28 @@ def test_a_clock_that_was_set_between_two_runs_keeps_nobody_waiting(tmp_path: Pa
     clock.skew_s += leap_s
     clock.seconds += 1.0
     assert crawled(tmp_path, clock, lambda place: None).took_s < 60.0
+
+
+def test_a_worker_gives_hosts_to_one_that_joins_within_two_looks(tmp_path: Path) -> None:
+    """With few hosts; one that came or ran dry waited a second and a commit for them."""
+    clock, looks = FakeClock(), itertools.count()
+    came: list[tuple[SqliteCrawlStore, str, float]] = []
+    waited: list[float] = []
+
+    def join(place: str) -> None:
+        if place != "tick" or waited:
+            return
+        if not came and next(looks) == 9:
+            other = SqliteCrawlStore(tmp_path, 1, settings().budget, settings().keeping)
+            came.append((other, other.join(os.getpid(), clock.now()), clock.monotonic()))
+        elif came and came[0][0].ready(HOSTS, 2.0, clock.now()):
+            other, name, since = came[0]
+            waited.append(clock.monotonic() - since)
+            other.leave(name, clock.now())
+            other.close()
+
+    crawled(tmp_path, clock, join)
+    assert waited and waited[0] <= 2 * TICK_S + 0.01
 
 
 def test_a_clock_that_was_set_back_keeps_no_free_host_waiting_and_cuts_no_wait_short(tmp_path: Path) -> None:

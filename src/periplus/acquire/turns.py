@@ -1,4 +1,4 @@
-"""Who of the hosts that are due gets the requests that may start now?"""
+"""Who of a worker's hosts gets the requests that may start now, and who of them goes to other workers?"""
 
 from __future__ import annotations
 
@@ -15,3 +15,11 @@ def preferred(hosts: Sequence[HeldHost], policy: Policy, room: int, now: float) 
     ready = [ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, max(0.0, host.pace.not_before - now)) for host in hosts]
     starting = [host_id for host_id in policy.choose(ready, room) if by_id[host_id].pace.not_before <= now]
     return [by_id[host_id] for host_id in starting], [host for host_id, host in by_id.items() if host_id not in starting]
+
+
+def surplus_hosts(hosts: Sequence[HeldHost], surplus: int, late_at: float) -> tuple[list[HeldHost], list[HeldHost]]:
+    """(quiet hosts to be released now, busy ones to be released when they are quiet), `surplus` together if there are so many; who waits
+    longest goes first. late_at: who is due later goes in any case; monotonic."""
+    quiet = sorted((host for host in hosts if host.is_quiet), key=lambda host: -host.pace.not_before)
+    leaving = [host for at, host in enumerate(quiet) if at < surplus or host.pace.not_before > late_at]
+    return leaving, [host for host in hosts if not host.is_quiet][: max(0, surplus - len(leaving))]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import logging
+import math
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ from periplus.acquire.held import HeldHost
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.acquire.settle import bug, completion_of, recognised
-from periplus.acquire.turns import preferred
+from periplus.acquire.turns import preferred, surplus_hosts
 from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
 from periplus.model.ports import Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
@@ -38,6 +39,7 @@ HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must w
 MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
+FEW_HELD = 32  # up to so many, at every tick: counting them costs nothing, and a worker that came or ran dry waits 0.3 s for hosts instead of 1.2
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
 
 
@@ -94,9 +96,7 @@ class Worker:
     def _is_over(self) -> bool:
         if self._flights or self._done:
             return False
-        if self._store.budget_spent:
-            return True
-        return not self._held and self._store.idle(self._clock.now())
+        return self._store.budget_spent or (not self._held and self._store.idle(self._clock.now()))
 
     def _drain(self) -> None:
         """Waits a little for what is under way: answers that were asked for are not thrown away."""
@@ -109,7 +109,7 @@ class Worker:
 
     def _lease_more(self) -> None:
         wall, now = self._clock.now(), self._clock.monotonic()
-        if now - self._shared_at >= SHARE_S or not self._held:
+        if now - self._shared_at >= SHARE_S or len(self._held) <= FEW_HELD:
             self._shared_at = now
             self._share = min(MOST_HELD, self._store.fair_share(wall))
             self._give_back(len(self._held) - self._share)
@@ -140,25 +140,21 @@ class Worker:
     def _give_back(self, surplus: int) -> None:
         """Returns the hosts beyond our share, quiet ones at once and busy ones when what they have under way is stored; and, where others need
         the room, those that must wait long. The tasks of others that must wait go back: they count against the budget of pages."""
-        now = self._clock.monotonic()
-        for host in self._held.values():
-            if host.pace.not_before - now > HORIZON_S:
-                host.put_back()
-        quiet = sorted((host for host in self._held.values() if host.is_quiet), key=lambda host: -host.pace.not_before)
-        full = len(self._held) >= MOST_HELD
-        leaving = [host for at, host in enumerate(quiet) if at < surplus or (full and host.pace.not_before - now > HORIZON_S)]
-        for host in [host for host in self._held.values() if not host.is_quiet][: max(0, surplus - len(leaving))]:
+        late_at, hosts = self._clock.monotonic() + HORIZON_S, list(self._held.values())
+        quiet, busy = surplus_hosts(hosts, surplus, late_at if len(hosts) >= MOST_HELD else math.inf)
+        for host in busy:
             host.leaving = True
-            host.put_back()
-        if leaving:
-            self._release(leaving)
+        for host in hosts:
+            if host.leaving or host.pace.not_before > late_at:
+                host.put_back()
+        if quiet:
+            self._release(quiet)
 
     def _release(self, hosts: list[HeldHost]) -> None:
-        now = self._clock.monotonic()
         robots, errands = self._desk.collect()
         for host in hosts:
             del self._held[host.lease.host_id]
-        states = tuple(host.state(now, release=True) for host in hosts)
+        states = tuple(host.state(self._clock.monotonic(), release=True) for host in hosts)
         batch = Batch(hosts=states, robots=robots, errands=errands, in_hand=self._in_hand())
         self._store.commit(self._name, batch, self._clock.now())
 
@@ -278,8 +274,8 @@ class Worker:
 
     def _put_off(self, host: HeldHost, task: Task, ruling: Skipped) -> None:
         """What looks like a trap now may look otherwise when nothing else is left: it goes to the end of the to-do list."""
-        visit = Visit(task.request, self._clock.now(), 0.0, ruling)
-        self._finish(host, Completion(host.lease, task, visit, None, retry_layer=max(LAYER_DOUBT, task.layer + 1)))
+        layer, visit = max(LAYER_DOUBT, task.layer + 1), Visit(task.request, self._clock.now(), 0.0, ruling)
+        self._finish(host, Completion(host.lease, task, visit, None, retry_layer=layer))
 
     def _abandon(self, host: HeldHost) -> None:
         """A host that is given up: what waits for it is dropped, once what is under way has ended."""
@@ -305,6 +301,8 @@ class Worker:
                 self._visits.append(visit)
             else:
                 self._settle(host, task, visit)
+        if host.leaving and not host.in_flight:
+            self._commit_now = True  # somebody waits for it
         self._schedule(host)
 
     def _pace(self, host: HeldHost, visit: Visit) -> None:
@@ -375,8 +373,7 @@ class Worker:
         """One transaction; then the hosts that waited for it go on."""
         now = self._clock.monotonic()
         robots, errands = self._desk.collect()
-        done, self._done = self._done, []
-        visits, self._visits = self._visits, []
+        done, visits, self._done, self._visits = self._done, self._visits, [], []
         errands += tuple(self._errands)
         self._errands.clear()
         for completion in done:
