@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from deleted import content, sound
 from periplus.api import deleting
 from periplus.model.deletion import Deletion
-from periplus.store.sqlite import doomed, runs
+from periplus.store.sqlite import departures, doomed, runs
 from periplus.urls.canonical import canonical, url_id
 from stored import Answer, page, stored
 
@@ -75,3 +77,24 @@ def test_a_deletion_leaves_what_never_having_had_the_pages_leaves(web, chosen, b
             assert not {row[1] for row in after["link"]} & set(gone)
             return
         assert after == content(never)
+
+
+IDS = st.integers(-3, 12)
+
+
+@settings(max_examples=40)
+@given(st.sets(IDS), st.lists(st.tuples(IDS, IDS), max_size=30), st.lists(st.tuples(IDS, IDS), max_size=10), st.integers(1, 4))
+def test_addresses_leave_with_the_last_page_that_links_to_them_as_said_plainly(gone, links, past, batch) -> None:
+    order = {page: place // batch for place, page in enumerate(sorted(gone))}
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(doomed.TABLES + "CREATE TABLE link (source, target); CREATE TABLE link_history (source, target);")
+        connection.executemany("INSERT INTO doomed (id, batch, leaves) VALUES (?1, ?2, ?2)", order.items())
+        connection.executemany("INSERT INTO link VALUES (?, ?)", links)
+        connection.executemany("INSERT INTO link_history VALUES (?, ?)", past)
+        departures.fill(connection, ("link", "link_history"))
+        leaves, orphans = (dict(connection.execute(f"SELECT id, {column} FROM {table}")) for column, table in (("leaves", "doomed"), ("batch", "orphan")))
+    cited = {
+        page: max(order[source] for source, target in links + past if source in order and target == page) for source, page in links + past if source in order
+    }
+    assert leaves == {page: max(own, cited.get(page, 0)) for page, own in order.items()}
+    assert orphans == {page: last for page, last in cited.items() if page not in order}
