@@ -44,6 +44,7 @@ _MARKED = frozenset(
     ]
 )
 _PLAIN = frozenset(("en", "nl", "id", "it", ""))  # written with hardly a mark; empty: not known
+_CODE = BlockKind.CODE  # an enum's own look-up takes 0.2 us
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
 
 
@@ -62,7 +63,7 @@ def with_languages(blocks: tuple[Block, ...], language: str) -> tuple[Block, ...
 
 def _is_strange(block: Block, language: str) -> bool:
     text = block[1]
-    if block.language or block.kind is BlockKind.CODE:
+    if block.language or block[0] is _CODE:
         return False
     if text.isascii():
         return language in _MARKED

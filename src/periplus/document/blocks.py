@@ -45,13 +45,14 @@ _P_IS_PART_OF = frozenset({"li", "td", "th", "caption", "figcaption"})  # whose 
 _BLOCKS = frozenset({*_KINDS, *_PARAGRAPHS, *_SAME})
 _UNBROKEN = frozenset({BlockKind.HEADING, BlockKind.CODE})  # which `br` does not part
 _BREAKS = frozenset({"br", "hr"})
+_BANNERS = frozenset({"header", "footer"})  # of the page, unless a section is around them
 _UNNAMED = frozenset({"html", "body"})  # in no path
 _LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead to: no two pages have the same
 _NONE: Sequence[str] = ()
 
 # An enum's own look-up costs as much as the rest of a comparison.
 _TITLE, _ALT, _CODE, _HEADING, _LINK = BlockKind.TITLE, BlockKind.ALT, BlockKind.CODE, BlockKind.HEADING, BlockKind.LINK
-_UNBROKEN = frozenset({_HEADING, _CODE})  # which `br` does not part
+_PARAGRAPH, _BODY = BlockKind.PARAGRAPH, Position.BODY
 
 _RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>(?:\s*+<(?!/?a[ >]|img )[^>]*+>)*+)")  # of tags with no words between them
 _TAG = re.compile("<([^>]*+)>")
@@ -66,9 +67,9 @@ class _Tag(NamedTuple):
     """What the tag that opens an element says, as far as its words have it in common."""
 
     name: str
-    part: str = ""  # of the path; empty: none
-    role: str = ""  # of a landmark; empty: none
-    language: str = ""
+    part: str  # of the path; empty: none
+    role: str  # of a landmark; empty: none
+    language: str
 
 
 class _Frame:
@@ -80,20 +81,21 @@ class _Frame:
         self.tag, self.around, self.path = tag, around, path
         self.within: dict[_Tag, _Frame] = {}
         self.after: dict[str, _Frame] = {}  # by a run of tags
-        self.kind, self.level = BlockKind.PARAGRAPH, 0
-        self.position, self.language, self.sectioned = Position.BODY, "", False
-        self.row = (self.kind, path, self.level, self.position, self.language)  # what its blocks have in common, at one grasp
+        self.kind, self.level, self.position, self.language, self.sectioned = _PARAGRAPH, 0, _BODY, "", False
+        self.row = (_PARAGRAPH, path, 0, _BODY, "")  # what its blocks have in common, at one grasp
 
     def inherit(self, around: _Frame, tag: _Tag, language: str) -> None:
         """language: the page's."""
-        self.kind = _kind(self.tag, around)
-        self.level = _HEADINGS.get(self.tag, around.level if self.kind is _HEADING else 0)
-        self.sectioned = around.sectioned or around.tag in SECTION_TAGS
-        landmark = TAGS.get(self.tag) if self.tag not in ("header", "footer") or not self.sectioned else None
-        self.position = ROLES.get(tag.role) or landmark or around.position
-        own = tag.language
-        self.language = around.language if not own else own if own.partition("-")[0] != language else ""
-        self.row = (self.kind, self.path, self.level, self.position, self.language)
+        name = tag.name
+        self.kind = kind = _kind(name, around)
+        self.level = level = _HEADINGS.get(name) or (around.level if kind is _HEADING else 0)
+        self.sectioned = sectioned = around.sectioned or around.tag in SECTION_TAGS
+        landmark = TAGS.get(name) if not sectioned or name not in _BANNERS else None
+        self.position = position = ROLES.get(tag.role) or landmark or around.position
+        self.language = around.language
+        if tag.language:
+            self.language = tag.language if tag.language.partition("-")[0] != language else ""
+        self.row = (kind, self.path, level, position, self.language)
 
 
 _WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")  # where tags lead that stand within a line, and those that are white space there
@@ -304,8 +306,8 @@ def _kind(name: str, around: _Frame) -> BlockKind:
     if name in _KINDS:
         return _KINDS[name]
     if name == "p":
-        return around.kind if around.tag in _P_IS_PART_OF else BlockKind.PARAGRAPH
-    return around.kind if name in _SAME else BlockKind.PARAGRAPH
+        return around.kind if around.tag in _P_IS_PART_OF else _PARAGRAPH
+    return around.kind if name in _SAME else _PARAGRAPH
 
 
 def _named(name: str, said: dict[str, str]) -> str:

@@ -36,6 +36,7 @@ LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
 ELEMENTS_MOST = 20_000  # of one tag on one page; the largest honest page we met, an index of functions, has 9,000 links
 
 # What an element may name, by element. `a` and `link` have functions of their own.
+_ANCHOR, _HEAD = LinkKind.ANCHOR, Position.HEAD  # an enum's own look-up takes 0.2 us
 _IMAGE, _MEDIA, _OBJECT, _CITE, _FORM = LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.CITE, LinkKind.FORM
 _LAZY = ("src", "srcset", "data-src", "data-srcset", "data-original", "data-lazy-src")
 _PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
@@ -144,7 +145,7 @@ def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
         head, _, fragment = href.partition("#")
         row = seen.get((head, rel, position))
         if row is None:
-            row = rows.add(href, (LinkKind.ANCHOR, position, _nofollow(rel)), html.words_of(element))
+            row = rows.add(href, (_ANCHOR, position, _nofollow(rel)), html.words_of(element))
             if row is not None and (not head or head[-1] > " "):  # `x #a` leads to `x%20`, and `x ` to `x`
                 seen[head, rel, position] = row
             continue
@@ -166,7 +167,7 @@ def _add_parts(rows: Rows, found: list[html.Element], parts: tuple[tuple[str, Li
         return
     places = dict(zip(found, positions(found, html.tag_of(found[0]), marks), strict=True))
     for element, kind, name, value in named:
-        words = html.words_of(element) if kind is LinkKind.ANCHOR else html.label_of(element)
+        words = html.words_of(element) if kind is _ANCHOR else html.label_of(element)
         place = (kind, places[element], kind in _WITH_REL and _nofollow(element.attr("rel")))
         for text in _texts(name, value):
             rows.add(text, place, words)
@@ -196,7 +197,7 @@ def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
         if href:
             rel, title = html.attribute(element, "rel"), html.attribute(element, "title")
             for kind in headers.kinds_of_rel(rel, html.attribute(element, "as") if "fetch" in rel or "load" in rel else ""):
-                rows.add(href, (kind, Position.HEAD, _nofollow(rel)), title)
+                rows.add(href, (kind, _HEAD, _nofollow(rel)), title)
 
 
 def _add_styles(rows: Rows, tree: html.Tree, special: list[html.Element], marks: Landmarks) -> None:
