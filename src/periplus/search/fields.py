@@ -62,7 +62,7 @@ class Draft(NamedTuple):
     when: int
     language: str
     texts: Sequence[tuple[str, str]]  # (field, terms parted by blanks, or a label), in order
-    spellings: Sequence[str]  # each once
+    spellings: str  # parted by blanks, each once
 
 
 def drafted(page: PageToIndex) -> Draft:
@@ -76,10 +76,8 @@ def drafted(page: PageToIndex) -> Draft:
             spelled += words
     texts += [(NAMES, name) for name in names(page)]
     texts += labels(page)
-    spellings = shown_forms(spelled)
-    spellings.discard(_BETWEEN)
     twin = int.from_bytes(page.folded[:8], "big", signed=True)
-    return Draft(page.url_id, twin, int(page.when), page.language, texts, list(spellings))
+    return Draft(page.url_id, twin, int(page.when), page.language, texts, " ".join(shown_forms(spelled) - {_BETWEEN}))
 
 
 def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
@@ -93,10 +91,10 @@ def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
     if anchors:
         words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
         made.add_text(ANCHOR, _terms(words, draft.language))
-        spellings = list({*spellings, *shown_forms(words)} - {_BETWEEN})
+        spellings = " ".join({*spellings.split(), *shown_forms(words)} - {_BETWEEN})
     for field, text in draft.texts:
         made.add_text(field, text)
-    made.add_text(FORMS, " ".join(spellings))
+    made.add_text(FORMS, spellings)
     return made
 
 
