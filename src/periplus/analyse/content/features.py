@@ -31,7 +31,7 @@ def of_blocks(pages: Pages) -> Measures:
     wordy = c[:, letters.LOWER] + c[:, letters.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
     kinds = np.eye(len(KINDS), dtype=np.float32)[pages.kind]
-    positions = np.eye(len(_POSITIONS), dtype=np.float32)[[_POSITIONS[position] for position in pages.positions]]
+    positions = np.eye(len(_POSITIONS), dtype=np.float32)[np.frombuffer(bytes(map(_POSITIONS.__getitem__, pages.positions)), dtype=np.uint8)]
     words_through = np.cumsum(pages.words, dtype=np.float64)  # of halves: exact
     before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
     index = pages.index.astype(np.float32)
@@ -203,17 +203,15 @@ def of_copies(pages: Pages) -> Measures:
     before, more = np.zeros(len(pages.page), dtype=np.float32), np.zeros(len(pages.page))
     counted = (pages.words > 0).tolist()
     for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
-        texts = pages.texts[begin:end]
-        if len(set(texts)) < len(texts):
-            _count_copies(texts, counted[begin:end], before[begin:end], more[begin:end])
+        _count_copies(pages.texts[begin:end], counted[begin:end], before[begin:end], more[begin:end])
     share = pages.sums(pages.words * (before > 0))[at := pages.container_at(0)] / (pages.sums(pages.words)[at] + 0.1)
     return [np.log1p(before), np.log1p(more), *pages.of_paths([share])]
 
 
 def _count_copies(texts: Sequence[str], counted: Sequence[bool], before: Floats, more: npt.NDArray[np.float64]) -> None:
-    repeated = {text for text, times in Counter(texts).items() if times > 1}
+    said = dict(Counter(texts))
     times: dict[str, int] = {}
-    places = [number for number, text in enumerate(texts) if text in repeated]
+    places = [number for number, text in enumerate(texts) if said[text] > 1] if len(said) < len(texts) else ()
     for number in places:
         if counted[number]:
             before[number] = times.get(texts[number], 0)

@@ -38,7 +38,7 @@ class Pages:
         self.page: Ints = np.repeat(np.arange(len(pages)), sizes)
         self.index: Ints = np.arange(len(self.page)) - self.begins[self.page]  # within its page
         self._place_paths([trace.paths for trace in traces])
-        self.kind: Ints = np.array([KINDS[kind] for kind in kinds], dtype=np.intp)
+        self.kind = np.frombuffer(bytes(map(KINDS.__getitem__, kinds)), dtype=np.uint8)
         self.level: Ints = np.array(levels, dtype=np.intp)
         self.letters, self.first, self.last = letters.counts(self.texts)
         self.chars: Floats = self.letters.sum(axis=1)
