@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS result (
     name text PRIMARY KEY, digest text NOT NULL, dataset text NOT NULL, parameters text NOT NULL, program text NOT NULL, made float8 NOT NULL,
     loaded float8 NOT NULL)
 """
+READERS_WAIT = "10min"  # for whoever reads earlier results when the new ones are there: hours of loading are not given up after half a minute
 _TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
 
@@ -70,7 +71,8 @@ class DatabaseResults:
         self._connection.execute("INSERT INTO result VALUES (%s, %s, %s, %s, %s, %s, %s)", (*said, self._now))
 
     def settle(self) -> None:
-        """Lets the new tables take their places."""
+        """Lets the new tables take their places, when nobody reads the earlier ones."""
+        self._connection.execute(f"SET LOCAL lock_timeout = '{READERS_WAIT}'")
         for name in self._doomed | dict.fromkeys(self._fresh):
             self._connection.execute(f"DROP TABLE IF EXISTS {sound(name)}".encode())
         for name in self._fresh:
