@@ -85,7 +85,11 @@ def asked(place, find):
 
 
 def result_tables(place):
-    names = "SELECT name FROM sqlite_master WHERE type = 'table'" if isinstance(place, Path) else "SELECT relname FROM pg_class WHERE relkind = 'r'"
+    names = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if isinstance(place, Path)
+        else "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+    )
     return {name for (name,) in asked(place, names) if name.startswith(("result_", "new_"))}
 
 
