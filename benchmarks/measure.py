@@ -34,12 +34,18 @@ def pinned(command: Sequence[str], core: int | None) -> list[str]:
     return list(command) if core is None else ["taskset", "-c", str(core), *command]
 
 
+def as_installed() -> dict[str, str]:
+    """The environment without the wish that Python compile its modules at each start: pip compiled the peers', ours may keep theirs too."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def run(command: Sequence[str], *, core: int | None = CLIENT_CORE, cwd: Path | None = None, family: bool = False, limit_s: float = 600.0) -> Cost:
     """Runs the command to its end, or for limit_s seconds, then ends it by its own id (exit code -15 then)."""
     output = Path(os.devnull) if cwd is None else cwd / ".said"
     with output.open("wb") as sink:
         started = time.monotonic()
-        child = subprocess.Popen(pinned(command, core), cwd=cwd, stdout=sink, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        streams = {"stdout": sink, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        child = subprocess.Popen(pinned(command, core), cwd=cwd, env=as_installed(), **streams)
         alarm = threading.Timer(limit_s, child.terminate)
         alarm.start()
         watch = _Family(child.pid) if family else None
