@@ -6,9 +6,10 @@ import json
 
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Keeping, Settings
+from periplus.store.postgres import pausing as stored_pausing
 from periplus.store.postgres.connection import connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import pausing, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
 KEEPING = Keeping(lease_s=60.0)
@@ -27,6 +28,10 @@ class SqliteWorld:
     def open(self):
         self.stores.append(SqliteCrawlStore(self.folder, self.run_id, self.budget, self.keeping, self.living.__contains__))
         return self.stores[-1]
+
+    def pause(self, on):
+        with schema.writing(self.folder) as connection:
+            pausing.pause(connection, 0.0) if on else pausing.resume(connection)
 
     def close(self):
         for store in self.stores:
@@ -70,7 +75,11 @@ class PostgresWorld:
         self.stores.append(PostgresCrawlStore(self.address, self.run_id, self.budget, self.keeping, world))
         return self.stores[-1]
 
+    def pause(self, on):
+        stored_pausing.pause(self.connection) if on else stored_pausing.resume(self.connection)
+
     def close(self):
+        self.pause(False)  # the next world is in the same database
         for store in self.stores:
             store.close()
         self.connection.close()
@@ -94,6 +103,9 @@ class PlainWorld:
 
     def open(self):
         return self.store
+
+    def pause(self, on):
+        self.store.paused = on
 
     def close(self):
         pass

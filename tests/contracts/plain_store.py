@@ -73,6 +73,7 @@ class PlainStore:
     fetched: int = 0
     wire_bytes: int = 0
     seq: int = 0
+    paused: bool = False
 
     # workers and leases
 
@@ -99,6 +100,8 @@ class PlainStore:
 
     def ready(self, most, horizon_s, now):
         self._bury_fallen(now)
+        if self.paused:
+            return []
         free = [host for host in self.hosts if self._pending(host.id) and host.lease_by is None and host.next_at <= now + horizon_s]
         free.sort(key=lambda host: host.next_at)
         return [
@@ -110,7 +113,7 @@ class PlainStore:
         self._bury_fallen(now)
         self.workers.setdefault(worker, Worker(self.pids[worker], 0)).until = now + self.keeping.lease_s
         leases = []
-        for host in (self.hosts[host_id - 1] for host_id in host_ids):
+        for host in (self.hosts[host_id - 1] for host_id in ([] if self.paused else host_ids)):
             if host.lease_by is None and self._pending(host.id):
                 host.lease_by, host.epoch = worker, host.epoch + 1
                 wait_s = max(0.0, host.next_at - now)
@@ -124,7 +127,10 @@ class PlainStore:
     def fair_share(self, now):
         hosts = {entry.host_id for entry in self.queue}
         workers = [worker for worker in self.workers.values() if worker.until >= now]
-        return max(1, -(-len(hosts) // max(1, len(workers))))
+        return 0 if self.paused else max(1, -(-len(hosts) // max(1, len(workers))))
+
+    def is_paused(self):
+        return self.paused
 
     def idle(self, now):
         return not self.queue

@@ -150,3 +150,57 @@ def test_a_site_that_fails_or_must_wait_holds_nobody_up(make, trouble):
     leases = get(store, worker)
     store.commit(worker, batch(hosts=[state(leases["b.test"], release=False, **trouble)]), 0.0)
     assert len(store.take(leases["a.test"], 64, NONE, 0.0)[0]) == 10
+
+
+# a pause
+
+
+def test_while_a_crawl_is_paused_no_host_is_shared_out_and_what_is_held_is_stored(make):
+    world = make()
+    store = world.open()
+    store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    (a, b) = (host.host_id for host in sorted(store.ready(9, 0.0, 0.0), key=lambda host: host.host))
+    (lease,) = store.lease(worker, [a], 0.0)
+    (task,) = take(store, lease)
+    world.pause(True)
+    world.pause(True)
+    assert store.is_paused()
+    assert (list(store.ready(9, 1000.0, 1.0)), list(store.lease(worker, [b], 1.0)), store.fair_share(1.0)) == ([], [], 0)
+    assert store.commit(worker, batch(completion(lease, task), hosts=[state(lease)]), 1.0) == frozenset(), "the lease was not lost"
+    assert store.counts().fetched == 1
+    assert not store.idle(1.0), "there is work, and nobody who waits for it may go"
+    assert list(world.open().ready(9, 1000.0, 1.0)) == [], "whoever comes meanwhile waits too"
+    world.pause(False)
+    assert not store.is_paused()
+    assert store.fair_share(9.0) == 2
+    assert {host.host_id for host in store.ready(9, 0.0, 9.0)} == {a, b}
+    assert set(get(store, worker, 9.0)) == {"a.test", "b.test"}
+
+
+def test_a_host_waits_out_its_delay_through_a_pause(make):
+    world = make()
+    store = world.open()
+    store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    store.commit(worker, batch(completion(lease, take(store, lease)[0]), hosts=[state(lease, 10.0)]), 0.0)
+    world.pause(True)
+    world.pause(False)
+    assert list(store.ready(9, 0.0, 9.0)) == []
+    assert len(store.ready(9, 0.0, 10.0)) == 1
+
+
+def test_a_worker_lives_through_a_pause_longer_than_its_lease(make):
+    world = make()
+    store = world.open()
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    world.pause(True)
+    for now in range(0, 200, 20):
+        assert list(store.lease(worker, [], float(now))) == []
+        assert list(store.ready(9, 0.0, float(now))) == []
+    world.pause(False)
+    store.join(OTHER, 199.0)
+    store.offer([candidate(B)], (), 199.0)
+    assert store.fair_share(199.0) == 1, "both are counted"

@@ -112,6 +112,11 @@ class Frontier(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.now += seconds
 
+    @rule(paused=st.sampled_from((False, False, False, True)))
+    def the_crawl_is_paused_or_resumed(self, paused):
+        for world in self.worlds:
+            world.pause(paused)
+
     @precondition(lambda self: self.hands)
     @rule(data=st.data(), how=st.sampled_from(("dies", "leaves", "the store is opened anew")))
     def a_worker_ends(self, data, how):
@@ -220,7 +225,8 @@ class Frontier(RuleBasedStateMachine):
         assert not orphans, "what waits stands in a list"
         counts = self.both(lambda store: store.counts())
         self.both(lambda store: store.idle(self.now))
-        assert self.both(lambda store: store.fair_share(self.now)) >= 1
+        paused = self.both(lambda store: store.is_paused())
+        assert (self.both(lambda store: store.fair_share(self.now)) == 0) == paused
         if self.max_pages:
             assert counts.fetched <= self.max_pages, "the budget is kept"
 

@@ -26,6 +26,7 @@ from periplus.schedule.traps import TrapWatch
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.home import FolderHome
 from periplus.urls.hosts import host_name
 from periplus.urls.scope import site_scope
 
@@ -242,3 +243,28 @@ def test_a_clock_that_is_set_all_the_time_ends_no_crawl(tmp_path: Path, seed: in
             clock.skew_s = rng.uniform(-DAY_S, DAY_S)
 
     assert min(gaps(crawled(tmp_path, clock, leap))) >= DELAY_S - 1e-6
+
+
+@pytest.mark.parametrize("begins", [4, 40])
+def test_a_pause_longer_than_the_lease_starts_nothing_and_keeps_the_worker(tmp_path: Path, begins: int) -> None:
+    """What is under way when it begins is stored; no host stays held; and the worker is back at once when it is over."""
+    clock, looks, home, seen = FakeClock(), itertools.count(), FolderHome(tmp_path), {}
+
+    def pause(place: str) -> None:
+        if place != "tick":
+            return
+        if next(looks) == begins:
+            assert home.pause(clock.now())
+            seen["paused"] = clock.monotonic()
+        elif "paused" in seen and "resumed" not in seen and clock.monotonic() > seen["paused"] + 3 * LEASE_S:
+            assert read(tmp_path, "SELECT key FROM host WHERE lease_by IS NOT NULL") == []
+            assert home.resume(clock.now())
+            seen["resumed"] = clock.monotonic()
+
+    transport = crawled(tmp_path, clock, pause)
+    times = [when for when, _ in transport.started]
+    assert [when for when in times if seen["paused"] + TICK_S < when < seen["resumed"]] == []
+    assert min(when for when in times if when >= seen["resumed"]) <= seen["resumed"] + TICK_S + 0.01
+    assert min(gaps(transport)) >= DELAY_S - 1e-6
+    assert len(transport.started) == HOSTS * (1 + PAGES), "nothing was asked twice"
+    assert not home.resume(clock.now()), "nothing is left of the pause"

@@ -114,7 +114,7 @@ class Worker:
             self._share = min(MOST_HELD, self._store.fair_share(wall))
             self._give_back(len(self._held) - self._share)
         room = self._share - len(self._held)
-        if room <= 0:
+        if room <= 0 and self._held:
             return
         ready = self._store.ready(room * 4, HORIZON_S, wall)
         chosen = self._crew.policy.choose(ready, room) if ready else ()

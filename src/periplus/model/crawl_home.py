@@ -44,6 +44,8 @@ class RunStore(CrawlStore, Protocol):
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
 
+    def is_paused(self) -> bool: ...
+
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
         """Hosts with work, those with most waiting first."""
 
@@ -81,6 +83,12 @@ class CrawlHome(Protocol):
         """Notes which URLs are starts. sites: of each."""
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None: ...
+
+    def pause(self, now: float) -> bool:
+        """Has the crawl that goes on ask for nothing more until `resume`, its end, or the beginning of another. False: none goes on. Raises NoCollection."""
+
+    def resume(self, now: float) -> bool:
+        """False: no crawl goes on that was paused. Raises NoCollection."""
 
     def runs(self) -> Sequence[RunRecord]:
         """All runs, oldest first. Raises NoCollection."""

@@ -18,6 +18,7 @@ class CrawlStore(Protocol):
     (3) two leases of a host start at least its delay apart;  (4) every lease ends, by release, expiry or the death of
     its holder;  (5) a batch is stored whole or not at all, and only as far as its leases' epochs still hold;
     (6) a page of layer i + 1 of a site is not given out while one of layer i of that site is waiting.
+    While the crawl is paused no host is ready and none is leased; what is held stays held, and may be stored.
     Not its business: fetching, parsing, choosing rules, sleeping.
     Times: `now` is seconds since the epoch, UTC.
     """
@@ -56,7 +57,7 @@ class CrawlStore(Protocol):
         """Stores a batch in one transaction and renews the worker's leases. Returns the leases that were lost meanwhile."""
 
     def fair_share(self, now: float) -> int:
-        """How many hosts one worker should hold: hosts with work over workers alive, at least 1."""
+        """How many hosts one worker should hold: hosts with work over workers alive, at least 1; none while the crawl is paused."""
 
     def idle(self, now: float) -> bool:
         """Whether nothing waits and nobody has anything in hand: the crawl is at its end."""

@@ -16,7 +16,7 @@ TABLES = (
 )  # fmt: skip
 """In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought. What stays: workers and leases, which nobody
 holds then; the search index and its followers, and what a user noted on surveys and portals, which live with folders; computed results."""
-OWN_META = frozenset({"schema", "seq", "segments", "moved", "rules_text"})  # what each database says of itself
+OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text"})  # what each database says of itself
 LONG_BYTES = 64  # of which a checksum takes the digest
 _BITS = (1 << 64) - 1
 

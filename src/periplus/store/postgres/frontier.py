@@ -19,7 +19,7 @@ from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, Host
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url
 from periplus.settings import Budget, Keeping
-from periplus.store.postgres import hosts, inbox, moved, reading, tasks
+from periplus.store.postgres import hosts, inbox, moved, pausing, reading, tasks
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.bulk import cleaned
 from periplus.store.postgres.committing import Commit
@@ -118,6 +118,9 @@ class PostgresCrawlStore:
 
     def fair_share(self, now: float) -> int:
         return self._session.read(lambda connection: reading.fair_share(connection, self._given(now)))
+
+    def is_paused(self) -> bool:
+        return self._session.read(pausing.is_paused)
 
     def idle(self, now: float) -> bool:
         return self._session.read(reading.is_idle)

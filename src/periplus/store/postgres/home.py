@@ -11,7 +11,7 @@ from periplus.model.crawl_home import RunRecord
 from periplus.model.freshness import Finding
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings
-from periplus.store.postgres import rechecks, runs, schema
+from periplus.store.postgres import pausing, rechecks, runs, schema, status
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore
@@ -101,6 +101,18 @@ class DatabaseHome:
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
         self._do(lambda connection: runs.end(connection, run_id, state, note))
+
+    def pause(self, now: float) -> bool:
+        def paused(connection: Connection) -> bool:
+            goes_on = status.workers_at_work(connection) > 0
+            if goes_on:
+                pausing.pause(connection)
+            return goes_on
+
+        return self._do(paused)
+
+    def resume(self, now: float) -> bool:
+        return self._do(lambda connection: pausing.resume(connection) and status.workers_at_work(connection) > 0)
 
     def runs(self) -> Sequence[RunRecord]:
         return self._do(runs.records)

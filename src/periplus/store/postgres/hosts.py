@@ -15,6 +15,7 @@ from periplus.model.frontier import HostState, Lease, ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.postgres.bulk import columns_of
 from periplus.store.postgres.connection import Connection
+from periplus.store.postgres.pausing import IS_PAUSED
 
 NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"  # the database's clock, but for tests that hold it
 _LEASE = "h.id, h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered"
@@ -119,7 +120,7 @@ def ready(connection: Connection, most: int, horizon_s: float, now: float | None
     find = (
         "SELECT h.id, h.key, s.key, h.pending, (SELECT sum(o.fetched) FROM host o WHERE o.shard = h.shard AND o.site_id = h.site_id)::bigint, h.next_at - t.now"
         f" FROM (SELECT {NOW} AS now) t JOIN host h ON h.next_at <= t.now + %(horizon)s JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
-        " WHERE h.pending > 0 AND h.lease_by IS NULL ORDER BY h.next_at LIMIT %(most)s"
+        f" WHERE h.pending > 0 AND h.lease_by IS NULL AND NOT {IS_PAUSED} ORDER BY h.next_at LIMIT %(most)s"
     )
     rows = connection.execute(find, {"now": now, "horizon": horizon_s, "most": most})
     return [ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait)) for i, key, site, pending, fetched, wait in rows]
@@ -129,7 +130,7 @@ def grab(connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], 
     """Leases those of the hosts, by (shard, id), that are free. One that another transaction has locked is passed over: it is not free."""
     free = (
         "SELECT h.shard, h.id FROM unnest(%(shards)s::smallint[], %(ids)s::bigint[]) k(shard, id) JOIN host h ON h.shard = k.shard AND h.id = k.id"
-        " WHERE (h.lease_by IS NULL OR h.lease_by = %(name)s) AND h.pending > 0 ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h SKIP LOCKED"
+        f" WHERE (h.lease_by IS NULL OR h.lease_by = %(name)s) AND h.pending > 0 AND NOT {IS_PAUSED} ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h SKIP LOCKED"
     )
     take = (
         f"WITH free AS MATERIALIZED ({free}) UPDATE host h SET lease_by = %(name)s, epoch = h.epoch + 1 FROM free f, site s"

@@ -12,6 +12,7 @@ from periplus.model.web import Origin, SiteKey, Url
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW
 from periplus.store.postgres.ledger import Run
+from periplus.store.postgres.pausing import IS_PAUSED
 from periplus.store.postgres.schema import shard_of
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
@@ -39,10 +40,10 @@ def shards(connection: Connection, host_ids: Sequence[int]) -> list[tuple[int, i
 
 
 def fair_share(connection: Connection, now: float | None) -> int:
-    find = f"SELECT (SELECT count(*) FROM host WHERE pending > 0), (SELECT count(*) FROM worker WHERE lease_until >= {NOW})"
+    find = f"SELECT (SELECT count(*) FROM host WHERE pending > 0), (SELECT count(*) FROM worker WHERE lease_until >= {NOW}), {IS_PAUSED}"
     row = connection.execute(find, {"now": now}).fetchone()
     assert row is not None
-    return max(1, -(-int(row[0]) // max(1, int(row[1]))))
+    return 0 if row[2] else max(1, -(-int(row[0]) // max(1, int(row[1]))))
 
 
 def is_idle(connection: Connection) -> bool:

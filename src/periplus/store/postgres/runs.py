@@ -9,7 +9,7 @@ from periplus.model.crawl_home import RunRecord
 from periplus.model.freshness import Finding
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
-from periplus.store.postgres import moved
+from periplus.store.postgres import moved, pausing
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.schema import shard_of
 
@@ -27,6 +27,7 @@ def begin(connection: Connection, kind: str, starts: Sequence[Url], settings: Se
     Hosts are locked in their order, as everywhere: workers of the last run may still be at work.
     """
     moved.refuse(connection)
+    pausing.resume(connection)
     connection.execute(f"UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = {_CLOCK} WHERE state = 'running'")
     connection.execute("SELECT 1 FROM host WHERE strikes <> 0 OR waits_for <> '' ORDER BY shard, id FOR NO KEY UPDATE")
     connection.execute("UPDATE host SET strikes = 0, waits_for = '' WHERE strikes <> 0 OR waits_for <> ''")
@@ -39,6 +40,7 @@ def begin(connection: Connection, kind: str, starts: Sequence[Url], settings: Se
 
 
 def end(connection: Connection, run_id: int, state: str, note: str) -> None:
+    pausing.resume(connection)
     connection.execute(f"UPDATE run SET state = %s, note = %s, ended = {_CLOCK} WHERE id = %s", (state, note, run_id))
 
 

@@ -17,7 +17,7 @@ from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import clock_turned_back, schema
+from periplus.store.sqlite import clock_turned_back, pausing, schema
 from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
@@ -84,6 +84,8 @@ class SqliteCrawlStore:
         if fallen := self._fallen(now):  # here, for whoever waits for a dead worker's hosts never comes to lease
             with self._transaction():
                 self._bury(fallen, now)
+        if self.is_paused():
+            return ()
         find = (
             "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready JOIN site s ON s.id = h.site_id"
             " WHERE h.pending > 0 AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
@@ -104,7 +106,7 @@ class SqliteCrawlStore:
         with self._transaction():
             self._bury(self._fallen(now), now)
             self._renew(worker, now)
-            for host_id in host_ids:
+            for host_id in () if self.is_paused() else host_ids:
                 grab = "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
                 if self._connection.execute(grab, (worker, host_id)).rowcount:
                     leases.append(self._lease_of(host_id, now))
@@ -116,9 +118,14 @@ class SqliteCrawlStore:
         return Lease(host_id, HostKey(key), SiteKey(site), epoch, max(0.0, next_at - now), delay_s, rate, strikes, bool(answered))
 
     def fair_share(self, now: float) -> int:
+        if self.is_paused():
+            return 0
         hosts = int(self._connection.execute("SELECT count(*) FROM host WHERE pending > 0").fetchone()[0])
         workers = int(self._connection.execute("SELECT count(*) FROM worker WHERE lease_until >= ?", (now,)).fetchone()[0])
         return max(1, -(-hosts // max(1, workers)))
+
+    def is_paused(self) -> bool:
+        return pausing.is_paused(self._connection)
 
     def idle(self, now: float) -> bool:
         return self._connection.execute("SELECT 1 FROM host WHERE pending > 0 LIMIT 1").fetchone() is None

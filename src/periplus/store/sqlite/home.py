@@ -11,7 +11,7 @@ from periplus.model.crawl_home import RunRecord
 from periplus.model.freshness import Finding
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings
-from periplus.store.sqlite import aliases, rechecks, runs, schema
+from periplus.store.sqlite import aliases, pausing, reading, rechecks, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.rule_file import rules_key, rules_of
 
@@ -54,6 +54,17 @@ class FolderHome:
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
         runs.end_run(self._folder, run_id, state, note, now)
+
+    def pause(self, now: float) -> bool:
+        with schema.writing(self._folder) as connection:
+            goes_on = reading.is_being_crawled(connection, now)
+            if goes_on:
+                pausing.pause(connection, now)
+            return goes_on
+
+    def resume(self, now: float) -> bool:
+        with schema.writing(self._folder) as connection:
+            return pausing.resume(connection) and reading.is_being_crawled(connection, now)
 
     def runs(self) -> Sequence[RunRecord]:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:

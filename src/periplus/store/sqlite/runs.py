@@ -13,7 +13,7 @@ from periplus.errors import StoreError
 from periplus.model.crawl_home import RunRecord
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import clock_turned_back, moved, schema
+from periplus.store.sqlite import clock_turned_back, moved, pausing, schema
 
 __all__ = ["RunRecord", "add_starts", "begin_run", "end_run", "only_crawl", "run_records"]
 
@@ -55,6 +55,7 @@ def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings
     """
     with schema.writing(folder) as connection:
         moved.refuse(connection)
+        pausing.resume(connection)
         clock_turned_back.follow(connection, clock_turned_back.last_known(connection) - now, now)
         connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
         connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
@@ -73,6 +74,7 @@ def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
 
 def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
     with schema.writing(folder) as connection:
+        pausing.resume(connection)
         connection.execute("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
 
 
