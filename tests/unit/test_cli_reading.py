@@ -89,16 +89,18 @@ def test_status_says_what_waits_and_why(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wait_s", "waits_for", "leased", "running", "said"),
+    ("wait_s", "waits_for", "leased", "state", "said"),
     [
-        (30.0, "Retry-After", False, True, "may be asked again in 30 s (Retry-After)"),
-        (0.0, "", True, True, "being asked"),
-        (0.0, "", False, True, "ready, waits for a worker"),
-        (30.0, "Retry-After", False, False, "no crawl goes on"),
+        (30.0, "Retry-After", False, "running", "may be asked again in 30 s (Retry-After)"),
+        (0.0, "", True, "running", "being asked"),
+        (0.0, "", False, "running", "ready, waits for a worker"),
+        (30.0, "Retry-After", False, "killed", "no crawl goes on"),
+        (0.0, "", True, "paused", "being asked"),
+        (30.0, "Retry-After", False, "paused", "the crawl is paused"),
     ],
 )
-def test_why_a_host_waits(wait_s, waits_for, leased, running, said):
-    assert why_waits(HostRow("e.org:443", 1, 0, wait_s, waits_for, leased), running) == said
+def test_why_a_host_waits(wait_s, waits_for, leased, state, said):
+    assert why_waits(HostRow("e.org:443", 1, 0, wait_s, waits_for, leased), state) == said
 
 
 def test_pages_as_table_csv_and_json_lines(folder):

@@ -43,12 +43,15 @@ def _carried_work(spread: Spread, store: RunStore, order: CrawlOrder, run_id: in
     stop_note = ""
     work = partial(work_in_task, order.store, run_id, order.settings.identity.auth)
     with spread(order.settings.keeping.workers or TASKS, work) as crew:
+        paused_s = 0.0  # none of max_time's
         while not stop_note and not crew.is_over and not store.idle(SystemClock().now()):
             time.sleep(LOOK_S)
             now = time.monotonic() - began
-            if watch(Progress(store.counts(), tuple(store.busiest(8, time.time())), now, crew.at_work)):
+            paused = store.is_paused()
+            paused_s += LOOK_S * paused
+            if watch(Progress(store.counts(), tuple(store.busiest(8, time.time())), now, crew.at_work, paused)):
                 stop_note = "stopped by the user"
-            elif limit_s and now >= limit_s:
+            elif limit_s and now - paused_s >= limit_s:
                 stop_note = f"max-time {limit_s:g} s is over"
         elapsed_s = time.monotonic() - began
         if not crew.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join

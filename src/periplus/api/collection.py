@@ -18,7 +18,7 @@ from periplus.model.results import StateTally
 from periplus.model.template import PUBLISHED, TemplateRules
 from periplus.model.web import Url
 from periplus.settings import read_settings, settings_from
-from periplus.store.sqlite import listing, reading, runs, schema
+from periplus.store.sqlite import listing, pausing, reading, runs, schema
 from periplus.store.sqlite.listing import BadLinkRow, LinkFilter, LinkRow, PageFilter, PageRow
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
@@ -50,7 +50,8 @@ class Status:
 
     folder: Path
     size_bytes: int  # on disk
-    running: bool  # a crawl goes on
+    running: bool  # a crawl goes on, be it paused
+    paused: bool
     runs: tuple[RunRecord, ...]  # oldest first
     counts: tuple[StateTally, ...]
     hosts: int  # met, on whatever site
@@ -59,6 +60,17 @@ class Status:
     busiest: tuple[HostRow, ...]  # with most waiting first
     store: str = ""  # a collection in a database: its address without password, in place of the folder
     workers: int = 0  # the same: how many are at work, on whatever machine
+
+    @property
+    def state(self) -> str:
+        """Of the last run, as `state_of` says it; empty: there was none."""
+        return self.state_of(self.runs[-1]) if self.runs else ""
+
+    def state_of(self, run: RunRecord) -> str:
+        """running, paused, killed (nobody ended it, and nobody is at work), or how it ended."""
+        if self.running:
+            return "paused" if self.paused else "running"
+        return "killed" if run.state == "running" else run.state
 
 
 class Collection:
@@ -101,6 +113,7 @@ class Collection:
                 folder=self.folder,
                 size_bytes=sum(map(_size, contents(self.folder))),
                 running=reading.is_being_crawled(self._connection, now),
+                paused=pausing.is_paused(self._connection),
                 runs=tuple(runs.run_records(self._connection)),
                 counts=tuple(reading.counts(self._connection)),
                 hosts=hosts,

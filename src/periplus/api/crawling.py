@@ -82,6 +82,7 @@ class Progress:
     hosts: tuple[HostRow, ...]  # with most waiting first
     elapsed_s: float
     workers: int
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ class _Boss:
         self._started = time.monotonic()
         self._looked, self._cpu = self._started, time.process_time()
         self._children: list[subprocess.Popen[bytes]] = []
+        self._ticked, self._paused_s = self._started, 0.0  # time in which the crawl was paused is none of max_time's
         self._casualties = 0  # children that did not end well
         self._indexer: subprocess.Popen[bytes] | None = None
         self.stop_note = ""
@@ -249,10 +251,13 @@ class _Boss:
 
     def tick(self) -> bool:
         self._children = [child for child in self._children if self._is_at_work(child)]
-        if self._watch(self._progress()):
+        progress, now = self._progress(), time.monotonic()
+        self._paused_s += (now - self._ticked) * progress.paused
+        self._ticked = now
+        if self._watch(progress):
             self.stop_note = "stopped by the user"
         limit = self._order.settings.budget.max_time_s
-        if limit and self.elapsed_s >= limit:
+        if limit and self.elapsed_s - self._paused_s >= limit:
             self.stop_note = f"max-time {limit:g} s is over"
         if not self.stop_note and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties) and self._help_is_needed():
             self._children.append(_hire(self._order, self._run_id))
@@ -261,7 +266,7 @@ class _Boss:
         return bool(self.stop_note)
 
     def _progress(self) -> Progress:
-        return Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children))
+        return Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children), self._store.is_paused())
 
     def _is_at_work(self, child: subprocess.Popen[bytes]) -> bool:
         """False once it ended. One that died is no reason to stop, but one after another is a reason to hire no more."""

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from periplus.api.collection import Status
-from periplus.store.postgres import runs, schema, status
+from periplus.store.postgres import pausing, runs, schema, status
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 
@@ -26,6 +26,7 @@ def store_status(store: str) -> Status:
                 folder=Path(),
                 size_bytes=status.size_bytes(connection),
                 running=workers > 0,
+                paused=pausing.is_paused(connection),
                 runs=tuple(runs.records(connection)),
                 counts=tuple(status.tallies(connection)),
                 hosts=hosts,

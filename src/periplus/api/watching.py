@@ -44,7 +44,7 @@ class Moment:
 
     seq: int
     status: Status
-    state: str  # of the last run: running, killed, done, stopped, suspicious, failed; empty: there was none
+    state: str  # of the last run: running, paused, killed, done, stopped, suspicious, failed; empty: there was none
     note: str
     rate: float  # pages a second
     elapsed_s: float
@@ -136,9 +136,9 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
             watch.begin(run_id, watch_rows.before_run(connection, run_id), before)
         behind = _takes_up(watch, lambda last: watch_rows.visits_after(connection, last, ROWS_A_STEP))
         newest = tuple(watch_rows.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
-    state, note, elapsed_s = "", "", 0.0
+    state, note, elapsed_s = status.state, "", 0.0
     if run is not None:
-        state, note = ("running", "") if status.running else ("killed", "") if run.state == "running" else (run.state, run.note)
+        note = "" if status.running else run.note
         elapsed_s = max(0.0, (run.ended or now) - run.started) if state != "killed" else 0.0
     types = sorted((TypeTally(name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally.wire_bytes)
     rate = watch.rate(now) if state == "running" else 0.0

@@ -18,6 +18,8 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
         "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
         "refresh": ("periplus.cli.refresh", "Bring a collection up to date: fetch again only what changed."),
         "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
+        "pause": ("periplus.cli.pausing", "Have a crawl that goes on ask for nothing more, until it is resumed."),
+        "resume": ("periplus.cli.pausing", "Have a paused crawl go on."),
         "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),
     },
     "Look": {

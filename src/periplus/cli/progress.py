@@ -77,7 +77,7 @@ class ProgressDisplay:
         while self._history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
             self._history.popleft()
         counts = progress.counts
-        self._runner.tell(JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{self._rate():.1f} pages a second"))
+        self._runner.tell(JobProgress(counts.fetched, counts.fetched + counts.waiting, "paused" if progress.paused else f"{self._rate():.1f} pages a second"))
         if self._panel:
             self._panel.show(progress, self._rate(), troubles(progress))
         elif not self._quiet and time.monotonic() - self._said_at >= PLAIN_EVERY_S:
@@ -96,6 +96,6 @@ class ProgressDisplay:
 
 
 def troubles(progress: Progress) -> list[str]:
-    """What went wrong so far, most frequent first."""
+    """What went wrong so far, most frequent first; before all that it is paused."""
     found = [(count, ERRORS[reason]) for reason, count in progress.counts.by_reason.items() if reason in ERRORS]
-    return [f"{count:,} {name}" for count, name in sorted(found, reverse=True)]
+    return ["paused"] * progress.paused + [f"{count:,} {name}" for count, name in sorted(found, reverse=True)]

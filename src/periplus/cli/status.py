@@ -80,14 +80,17 @@ def _runs(found: Status) -> Iterator[str]:
         return
     yield f"\n{count_of(len(found.runs), 'run')}" + (f", the last {RUNS_SHOWN}:" if len(found.runs) > RUNS_SHOWN else ":")
     for run in found.runs[-RUNS_SHOWN:]:
-        ended = _ended(run, found.running and run is found.runs[-1], found.workers)
+        ended = _goes_on(found) if found.running and run is found.runs[-1] else _ended(run)
         yield f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, {size(run.wire_bytes)}  {ended}"
     yield f"  from {', '.join(visible(start) for start in found.runs[-1].starts[:3])}" + (" and others" if len(found.runs[-1].starts) > 3 else "")
 
 
-def _ended(run: RunRecord, running: bool, workers: int) -> str:
-    if running:
-        return "goes on" + (f" with {count_of(workers, 'worker')}" if workers else "")
+def _goes_on(found: Status) -> str:
+    said = "paused: `periplus resume` has it go on" if found.paused else "goes on"
+    return said + (f" with {count_of(found.workers, 'worker')}" if found.workers else "")
+
+
+def _ended(run: RunRecord) -> str:
     if run.state == "running":
         return "killed before its end; the same crawl command goes on with it"
     took = f" after {max(0, (run.ended or run.started) - run.started):.0f} s"
@@ -99,7 +102,7 @@ def _waiting(found: Status) -> Iterator[str]:
         return
     yield f"\n{count_of(found.hosts_waiting, 'host')} with work waiting, {number(found.entries_waiting)} to fetch:"
     for host in found.busiest:
-        yield f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; {why_waits(host, found.running)}"
+        yield f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; {why_waits(host, found.state)}"
     if found.hosts_waiting > len(found.busiest):
         yield f"  and {count_of(found.hosts_waiting - len(found.busiest), 'more host')}"
 
@@ -111,6 +114,7 @@ def as_json(found: Status) -> dict[str, object]:
         "size_bytes": found.size_bytes,
         "asked_at": time.time(),
         "running": found.running,
+        "paused": found.state == "paused",
         "known": sum(tally.urls for tally in found.counts),
         "counts": [{"state": tally.state.value, "reason": tally.reason.value, "urls": tally.urls} for tally in found.counts],
         "runs": [

@@ -84,12 +84,14 @@ def iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def why_waits(host: HostRow, running: bool) -> str:
-    """Why a host with work is not asked at this moment."""
-    if not running:
+def why_waits(host: HostRow, state: str) -> str:
+    """Why a host with work is not asked at this moment. state: of the run, as `Status` says it."""
+    if state not in ("running", "paused"):
         return "no crawl goes on"
     if host.leased:
         return "being asked"
+    if state == "paused":
+        return "the crawl is paused"
     if host.wait_s > 0:
         return f"may be asked again in {host.wait_s:.0f} s ({host.waits_for or 'its delay'})"
     return "ready, waits for a worker"

@@ -30,6 +30,7 @@ def application(house: House) -> Guard:
         Route("/jobs/change", jobs_screens.change, methods=["POST"]),
         Route("/c/{name}/live", live.live),
         Route("/c/{name}/events", live.events),
+        Route("/c/{name}/pause", live.pause, methods=["POST"]),
         Route("/c/{name}/stop", live.stop, methods=["POST"]),
         Route("/c/{name}/resume", live.resume, methods=["POST"]),
         Route("/openapi.json", description.description),

@@ -1,4 +1,4 @@
-"""How does a crawl stand, second by second? Pushed while somebody watches; and how is it stopped and gone on with?"""
+"""How does a crawl stand, second by second? Pushed while somebody watches; and how is it paused, stopped and gone on with?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from periplus.api.homes import home_of
 from periplus.api.watching import Moment
 from periplus.errors import NoCollection, UsageError
 from periplus.jobs.presets import SUFFIX, folder_name, gone_on
@@ -39,7 +40,7 @@ def _values(request: Request) -> dict[str, object]:
         missing = "It waits for a worker." if job.state is JobState.QUEUED else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": ()}
     moment = house.watchers.look(folder)
-    hosts = [(host, why_waits(host, moment.status.running)) for host in moment.status.busiest]
+    hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     return {"name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts}
 
 
@@ -84,6 +85,14 @@ def works_on(job: Job, name: str, known: Mapping[str, Path]) -> bool:
     return any(word == name + SUFFIX or (folder is not None and word == str(folder.resolve())) for word in job.order.command)
 
 
+def pause(request: Request) -> Response:
+    """Has the crawl that goes on ask for nothing more, whoever began it."""
+    name, folder = folder_of(request)
+    if not home_of(folder).pause(now()):
+        raise UsageError("no crawl goes on in it: there is nothing to pause")
+    return RedirectResponse(rendering.address(name, "live"), 303)
+
+
 def stop(request: Request) -> Response:
     """Has the collection's job store what it has in hand and end."""
     house, name = house_of(request), request.path_params["name"]
@@ -102,16 +111,22 @@ def stop_jobs(house: House, name: str) -> bool:
 
 
 def resume(request: Request) -> Response:
-    """Goes on with the collection's last crawl; with other limits where the form says some."""
+    """Goes on with a paused crawl; else with the collection's last one, with other limits where the form says some."""
     house, form = house_of(request), form_of(request)
     name, folder = folder_of(request)
-    order = gone_on(_last_crawl(house, name, folder), form)
     changed = any(form.get(field) for field in ("max_pages", "max_depth", "delay", "exclude"))
-    if changed:
-        stop_jobs(house, name)
-    with house.queue() as queue:
-        queue.add(order, now())
+    if changed or _is_stopping(house, name) or not home_of(folder).resume(now()):
+        order = gone_on(_last_crawl(house, name, folder), form)
+        if changed:
+            stop_jobs(house, name)
+        with house.queue() as queue:
+            queue.add(order, now())
     return RedirectResponse(rendering.address(name, "live"), 303)
+
+
+def _is_stopping(house: House, name: str) -> bool:
+    job = job_of(house, name)
+    return job is not None and job.state in OPEN and job.cancel_asked
 
 
 def _fetches(command: tuple[str, ...]) -> bool:

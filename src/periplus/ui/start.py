@@ -96,8 +96,7 @@ def _row(name: str, folder: Path) -> Row:
 
 def _of_status(name: str, status: Status) -> Row:
     run = status.runs[-1] if status.runs else None
-    state = "" if run is None else "running" if status.running else "killed" if run.state == "running" else run.state
     counts = {state: sum(tally.urls for tally in status.counts if tally.state is state) for state in State}
     last = (run.ended or run.started) if run else 0.0
-    note = run.note if run and state != "running" else ""
-    return Row(name, state, note, counts[State.INDEXED], sum(counts.values()), counts[State.INVALID], status.hosts, status.size_bytes, last)
+    note = run.note if run and not status.running else ""
+    return Row(name, status.state, note, counts[State.INDEXED], sum(counts.values()), counts[State.INVALID], status.hosts, status.size_bytes, last)

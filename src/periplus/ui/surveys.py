@@ -79,9 +79,9 @@ def _row(name: str, folder: Path) -> Row | None:
         return Row(name, fault=str(error))
     runs = [run for run in status.runs if run.kind == "survey"]
     run = runs[-1] if runs else None
-    state = "" if run is None else "running" if status.running else "killed" if run.state == "running" else run.state
+    state = status.state_of(run) if run else ""
     pages = sum(run.fetched for run in runs)
-    note, last = (run.note, run.ended or run.started) if run and state != "running" else ("", run.started if run else 0.0)
+    note, last = (run.note, run.ended or run.started) if run and not status.running else ("", run.started if run else 0.0)
     return Row(name, campaign.title, len(campaign.units), pages, campaign.pages, campaign.rule, state, note, last)
 
 
