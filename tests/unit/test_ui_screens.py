@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from interface import client, sealed
 from periplus.model.job import JobOrder, JobState
+from periplus.settings import Budget, Keeping, Settings
+from periplus.store.sqlite import runs
+from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.live import figures, works_on
 from periplus.ui.pages import decoded
@@ -182,6 +187,36 @@ def test_a_crawl_is_stopped_and_gone_on_with(folder, queue):
     assert queue.job(job.id).state is JobState.CANCELLED
     asking.post("/c/e/resume", data={"seal": seal, "max_pages": "7"})
     assert queue.jobs()[0].order.command == ("crawl", HOME, "-o", "e.periplus", "--max-pages", "7")
+
+
+def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, queue):
+    """A button for what can be done now; a job that is about to stop is not resumed, but followed by another."""
+    asking, place = client(folder), folder / "e.periplus"
+    seal = sealed(asking)
+
+    def buttons():
+        found = client(folder).get("/c/e/live").text
+        return re.findall(r'<button form="steer" formaction="(\w+)"[^>]*>([^<]+)<', found), re.search(r'class="chip state-(\w+)', found)[1]
+
+    assert "nothing to pause" in asking.post("/c/e/pause", data={"seal": seal}).text
+    assert buttons() == ([("resume", "Go on")], "done")
+    run_id = runs.begin_run(place, "crawl", (HOME,), Settings(), time.time())
+    store = SqliteCrawlStore(place, run_id, Budget(), Keeping())
+    store.join(os.getpid(), time.time())
+    assert buttons() == ([("pause", "Pause"), ("stop", "Stop")], "running")
+    assert asking.post("/c/e/pause", data={"seal": seal}).status_code == 303
+    assert store.is_paused()
+    assert buttons() == ([("resume", "Resume"), ("stop", "Stop")], "paused")
+    assert client(folder).get("/c/e/live?format=json").json()["moment"]["state"] == "paused"
+    assert client(folder).get("/?format=json").json()["collections"][0]["state"] == "paused"
+    asking.post("/c/e/resume", data={"seal": seal})
+    assert (store.is_paused(), list(queue.jobs()), buttons()[1]) == (False, [], "running")
+    asking.post("/c/e/pause", data={"seal": seal})
+    asking.post("/c/e/resume", data={"seal": seal, "max_pages": "7"})
+    assert store.is_paused(), "with other limits it is another crawl's business"
+    assert len(queue.jobs()) == 1
+    store.close()
+    runs.end_run(place, run_id, "done", "", time.time())
 
 
 def test_a_finished_crawl_says_how_it_ended(folder):

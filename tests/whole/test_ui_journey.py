@@ -62,6 +62,7 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         browser.until("+(document.getElementById('live-n2') || {textContent: '0'}).textContent > 5")  # fetched, counted up without a reload
         assert browser.value("window.sameDocument") is True
         browser.value("document.querySelector('details').open = true")
+        _pauses(browser, web)
         press(browser, "Stop")
         browser.until("/stopped/.test(document.getElementById('live-state').textContent)")
         fetched = int(str(browser.value("document.getElementById('live-n2').textContent")))
@@ -76,6 +77,20 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         _schedules(browser, tmp_path)
         _deletes(browser, tmp_path)
         assert browser.alarms == []
+
+
+def _pauses(browser: Browser, web: Server) -> None:
+    """Nothing is asked for, through a reload too; then it goes on. What the button says follows the crawl."""
+    press(browser, "Pause")
+    browser.until("/paused/.test(document.getElementById('live-state').textContent)")
+    browser.until("!/being asked/.test(document.getElementById('live-hosts').textContent)")  # what was under way is stored
+    asked = len(web.log.entries)
+    browser.open(str(browser.value("location.href")))
+    assert browser.value("document.getElementById('live-steer').textContent.trim().split(/\\s+/).join()") == "Resume,Stop"
+    assert len(web.log.entries) == asked
+    press(browser, "Resume")
+    browser.until("/goes on/.test(document.getElementById('live-state').textContent)")
+    browser.until(f"+document.getElementById('live-n2').textContent > {asked}")
 
 
 def _reads(browser: Browser, web: Server, title: str) -> None:

@@ -189,7 +189,7 @@ class Worker:
                 self._schedule(host)
             else:
                 due.append(host)
-        if patience_s is None:
+        if patience_s is None or not due:
             return due
         chosen, others = preferred(due, self._crew.policy, self._manners.concurrency - self._transport.in_flight, now)
         for host in others:
