@@ -22,7 +22,7 @@ PAGE = (
 _BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
 _LINK = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
 _LINK_KEY = "shard, source, target, kind, position, nofollow"
-_NOFOLLOW = 4  # its place in a row of a link, where it is a truth value
+_NOFOLLOW = 4  # its place in a row of a link, the last of the key
 
 
 class Arrival(NamedTuple):
@@ -125,7 +125,7 @@ class PageWriter:
         rows = link_rows(source, one.document, self._now) if one.document is not None else []
         if isinstance(outcome, Redirected):
             rows.append(redirect_row(source, outcome, self._now))
-        distinct = {row[: _NOFOLLOW + 1]: (one.shard, *row[:_NOFOLLOW], int(bool(row[_NOFOLLOW])), *row[_NOFOLLOW + 1 :]) for row in rows}
+        distinct = {row[: _NOFOLLOW + 1]: (one.shard, *row) for row in rows}
         return list(distinct.values())
 
     def _links(self, links: dict[tuple[int, int], list[tuple[object, ...]]], linked: set[int]) -> None:
