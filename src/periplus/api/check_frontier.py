@@ -36,7 +36,7 @@ class CheckFrontier(OwnFrontier):
         return self.store.commit(worker, dataclasses.replace(batch, errands=tuple(map(_first, batch.errands))), now)
 
     def idle(self, now: float) -> bool:
-        return not self.ready(1, math.inf, now)
+        return not self.store.is_paused() and not self.ready(1, math.inf, now)  # what waits out a pause is not to be seen
 
 
 def _first(errand: Errand) -> Errand:

@@ -22,7 +22,7 @@ def pause(collection: Path | None, store: str) -> None:
     two seconds no request starts; what is under way is stored. Its workers wait and may be killed meanwhile, and hosts keep their delays.
 
     The pause is over with `periplus resume`, with the end of the crawl (Ctrl-C and Stop end it at once, as ever), and when another crawl,
-    refresh or check of the collection begins. It counts for nothing against --max-time.
+    refresh or check of the collection begins. It counts for nothing against --max-time, but against a survey's.
 
     \b
     periplus pause
