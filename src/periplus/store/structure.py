@@ -44,16 +44,16 @@ def pack_blocks(blocks: Sequence[Block]) -> bytes:
     kinds, texts, paths, levels, positions, linked, languages = zip(*blocks, strict=True)
     path_ids, path_names = _numbered(paths)
     language_ids, language_names = _numbered(languages) if any(languages) else ([], [])
-    lines = [text.count("\n") for text in texts]
+    lines = [text.count("\n") if "\n" in text else 0 for text in texts]  # to look takes half of what a call takes
     apart = "\n".join([text.replace("\n", " ") for kind, text in zip(kinds, texts, strict=True) if kind in _APART])
-    # of what is nothing but links the share is its length
-    shares = [-1 if chars == len(text) else chars for kind, text, chars in zip(kinds, texts, linked, strict=True)] if any(linked) else []
+    # 0: nothing but links; else one more than how many characters stand in links
+    shares = [0 if chars == len(text) else chars + 1 for text, chars in zip(texts, linked, strict=True)] if any(linked) else []
     sections = (
         bytes(map(_KIND_CODE.__getitem__, kinds)),
         bytes(levels) if any(levels) else b"",
         bytes(map(_POSITION_CODE.__getitem__, positions)),
         _column(path_ids),
-        _column([share + 1 for share in shares]),
+        _column(shares),
         _column(lines) if any(lines) else b"",
         _column(language_ids),
         "\n".join(path_names).encode("utf-8", "replace"),
@@ -131,7 +131,9 @@ def _column(values: Sequence[int]) -> bytes:
     if not values:
         return b""
     most = max(values)
-    code = "B" if most < 1 << 8 else "H" if most < 1 << 16 else "I"
+    if most < 1 << 8:
+        return b"B" + bytes(values)
+    code = "H" if most < 1 << 16 else "I"
     column = array(code, values)
     if sys.byteorder == "big":
         column.byteswap()
