@@ -10,6 +10,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from pausing import Pauser
 from voyage import QUICK, Collection, command, environment, flags_for, told, until
 
 from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
@@ -91,6 +92,13 @@ def ran(server, folder, watch=lambda standing: False, **more):
 
 def asked(server):
     return [f"{entry.host}{entry.target}" for entry in server.log.entries if entry.target != "/robots.txt"]
+
+
+def test_a_topical_crawl_is_paused_like_any_other(tmp_path, server):
+    pauser = Pauser(tmp_path / "c", server)
+    end = ran(server, tmp_path / "c", lambda standing: pauser(standing.progress), max_pages=60, delay_s=0.05)
+    assert pauser.over and end.gathered.pages == len(set(asked(server))) == len(asked(server)) == 60
+    assert Collection(tmp_path / "c").sane() == []
 
 
 def test_what_is_on_the_topic_is_fetched_first(tmp_path, server):
