@@ -15,7 +15,6 @@ from periplus.errors import NoCollection, StoreError
 from periplus.model.page import BadLink, Charset, Digests, Document, Link, LinkKind, Position
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Keeping, Settings
-from periplus.store.rows import link_rows
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.contents import Contents
 from periplus.store.sqlite.frontier import SqliteCrawlStore
@@ -398,11 +397,3 @@ def test_the_write_lock_keeps_another_process_out(tmp_path):
     assert child.communicate(timeout=10)[0] == "('ours',)\n"
     lock.close()
     connection.close()
-
-
-def test_rows_of_links_hold_what_sqlite_takes_without_an_adapter():
-    """A bool, or a member of an enumeration, costs four times as much to bind as an int or a str, and a page has hundreds."""
-    links = [link("a", "words"), link("b", kind=LinkKind.IMAGE)._replace(nofollow=True)]
-    rows = link_rows(1, document(b"x", links=links), 2.0)
-    assert {type(value) for row in rows for value in row} == {int, str, float}
-    assert [row[2:8] for row in rows] == [("a", "main", 0, "words", "top end", 1), ("image", "main", 1, "", "top end", 1)]
