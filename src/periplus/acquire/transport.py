@@ -52,6 +52,7 @@ _CAUSES: dict[int, Cause] = {
     pycurl.E_RECV_ERROR: Cause.RESET,
     100: Cause.HEADER_LIMIT,  # CURLE_TOO_LARGE, which pycurl does not name
     97: Cause.PROXY,  # CURLE_PROXY
+    pycurl.E_ABORTED_BY_CALLBACK: Cause.TIMEOUT,  # only `_on_sending` does that
 }
 
 
@@ -163,7 +164,7 @@ class _Slot:
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted, self.header_whole, self.refused, self.belated = True, False, False, False
+        self.wanted, self.header_whole, self.refused = True, False, False
         self.easy.setopt(pycurl.URL, request.url)
         method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
         if method != self.method:
@@ -200,8 +201,7 @@ class _Slot:
 
         A process may be stopped at any moment before, and its host be another worker's when it goes on.
         """
-        self.belated = self.clock.monotonic() > self.before
-        return int(pycurl.PREREQFUNC_ABORT if self.belated else pycurl.PREREQFUNC_OK)
+        return int(pycurl.PREREQFUNC_OK if self.clock.monotonic() <= self.before else pycurl.PREREQFUNC_ABORT)
 
     def _on_header(self, line: bytes) -> int | None:
         self.header_size += len(line)
@@ -261,7 +261,7 @@ class _Slot:
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
             else:
                 cause = self._cause_of(code)
-                detail = "not sent in time" if self.belated else detail or "the header ended early"
+                detail = "not sent in time" if code == pycurl.E_ABORTED_BY_CALLBACK else detail or "the header ended early"
         easy = self.easy
         sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
         took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - sent)
@@ -277,7 +277,7 @@ class _Slot:
             return Cause.PRIVATE
         if self.wire.identity.proxy and self.easy.getinfo(pycurl.HTTP_CONNECTCODE) >= 300:
             return Cause.PROXY
-        return Cause.TIMEOUT if self.belated else _CAUSES.get(code, Cause.RESET)
+        return _CAUSES.get(code, Cause.RESET)
 
 
 class CurlTransport:
