@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from periplus.errors import UsageError
 from periplus.model.crawl_home import CrawlHome
+from periplus.store.postgres.address import SCHEMES, address_of
 from periplus.store.sqlite.home import FolderHome
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
@@ -17,12 +18,10 @@ if TYPE_CHECKING:  # arrays: only when they are asked for
     from periplus.model.engine_results import ResultStore
     from periplus.model.graph import SiteReader
 
-ADDRESSES = ("postgresql://", "postgres://")
-
 
 def is_address(text: str) -> bool:
     """Whether a text names a collection in a database, and no folder."""
-    return text.startswith(ADDRESSES)
+    return text.startswith(SCHEMES)
 
 
 def home_of(place: Path | str) -> CrawlHome:
@@ -30,7 +29,6 @@ def home_of(place: Path | str) -> CrawlHome:
     if isinstance(place, Path):
         return FolderHome(place)
     with _extra():
-        from periplus.store.postgres.address import address_of
         from periplus.store.postgres.home import DatabaseHome
     return DatabaseHome(address_of(place))
 
@@ -39,8 +37,6 @@ def name_of(place: Path | str) -> str:
     """What a collection is called: its folder's name, or that of its schema."""
     if isinstance(place, Path):
         return place.resolve().name
-    with _extra():
-        from periplus.store.postgres.address import address_of
     return address_of(place).collection
 
 
@@ -52,7 +48,6 @@ def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:
         return dataset_rows.whole(place)
     with _extra():
         from periplus.store.postgres import dataset_rows as stored_rows
-        from periplus.store.postgres.address import address_of
     return stored_rows.whole(address_of(place))
 
 
@@ -64,14 +59,12 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
         return result_rows.results(place, now)
     with _extra():
         from periplus.store.postgres import result_rows as stored_results
-        from periplus.store.postgres.address import address_of
     return stored_results.results(address_of(place), now)
 
 
 def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
     """How sites of a collection in a database are read. Raises as `whole_of`."""
     with _extra():
-        from periplus.store.postgres.address import address_of
         from periplus.store.postgres.graph_rows import site_reader
     return site_reader(address_of(store))
 
@@ -79,7 +72,6 @@ def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
 def rows_of(store: str, table: str) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
     """The rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
     with _extra():
-        from periplus.store.postgres.address import address_of
         from periplus.store.postgres.table_rows import table_rows
     return table_rows(address_of(store), table)
 
