@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from urllib.parse import urlsplit
 
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, HostState
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, HostState
 from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request, Visit
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -41,13 +40,6 @@ def state(lease, wait_s=0.5, *, release=True, **more):
 
 def batch(*completions, hosts=(), **more):
     return Batch(tuple(completions), tuple(hosts), **more)
-
-
-def family(key, number):
-    """A record whose numbers are all `number`: what they mean is not the store's business."""
-    kinds = {item.name: item.type for item in fields(FamilyRecord)}
-    values = {"str": str(number), "int": int(number), "float": float(number)}
-    return FamilyRecord(**{name: key if name == "key" else values[kind] for name, kind in kinds.items()})
 
 
 def get(store, worker, now=0.0, horizon=1000.0):

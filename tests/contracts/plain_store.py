@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from periplus.model.frontier import LAYER_NONE, Lease, ReadyHost, RunCounts, Task
+from periplus.model.frontier import LAYER_NONE, Lease, ReadyHost, RunCounts, ShownLines, Task, TrapMemory
 from periplus.model.visit import Reason, Request, Skipped
 
 POLL_S = 0.2
@@ -69,6 +69,8 @@ class PlainStore:
     pids: dict[str, int] = field(default_factory=dict)
     robots_of: dict[str, object] = field(default_factory=dict)
     families_of: dict[tuple[int, str], object] = field(default_factory=dict)
+    lines_of: dict[int, list] = field(default_factory=dict)
+    doubts: dict[int, tuple[int, int]] = field(default_factory=dict)
     site_fetched: Counter = field(default_factory=Counter)
     fetched: int = 0
     wire_bytes: int = 0
@@ -181,13 +183,19 @@ class PlainStore:
 
     def _task(self, entry):
         request = replace(entry.request, layer=self.urls[entry.url_id].layer) if entry.url_id else entry.request
-        return Task(entry.host_id, entry.layer, entry.seq, entry.url_id, request)
+        return Task(entry.host_id, entry.layer, entry.seq, entry.url_id, request, doubt=self.doubts.get(entry.url_id, (0, 0))[1])
 
     def robots(self, origin):
         return self.robots_of.get(origin)
 
-    def families(self, lease):
-        return [record for (host_id, _), record in sorted(self.families_of.items()) if host_id == lease.host_id]
+    def trap_memory(self, lease):
+        families = tuple(record for (host_id, _), record in sorted(self.families_of.items()) if host_id == lease.host_id)
+        lines = self.lines_of.get(lease.host_id, [])
+        doubts = tuple(sorted((url, doubt) for url, (host_id, doubt) in self.doubts.items() if host_id == lease.host_id))
+        return TrapMemory(families, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts)
+
+    def known(self, lease, urls):
+        return frozenset(url for url in urls if url in self.urls)
 
     # changes
 
@@ -217,11 +225,13 @@ class PlainStore:
             known = self.urls[candidate.url_id] = Known(candidate.reason, candidate.layer, candidate.in_sitemap)
         else:
             known.in_sitemap |= candidate.in_sitemap
+            if candidate.vouched and not reopen:
+                self.doubts.pop(candidate.url_id, None)
             noted = known.reason in UNFOLLOWED
             if candidate.reason in UNFOLLOWED and not noted:
                 return False
             only_sitemap = known.reason is Reason.WAITING and known.layer is None and candidate.layer is not None
-            raised = waits and known.reason in (REOPENED if reopen else RAISED)
+            raised = waits and (known.reason in (REOPENED if reopen else RAISED) or (known.reason is Reason.TRAP and candidate.vouched))
             if (raised and noted) or known.layer is None or (candidate.layer is not None and candidate.layer < known.layer):
                 known.layer = candidate.layer
             if raised:
@@ -276,7 +286,7 @@ class PlainStore:
         host = self.hosts[state.lease.host_id - 1]
         host.next_at, host.delay_s, host.rate = now + state.wait_s, state.delay_s, state.rate
         host.strikes, host.answered = state.strikes, state.answered
-        self.families_of |= {(host.id, record.key): record for record in state.families}
+        self._keep_traps(host.id, state.traps)
         if state.down is not None:
             for entry in self._pending(host.id):
                 if entry.url_id and self.urls[entry.url_id].reason is Reason.WAITING:
@@ -284,6 +294,16 @@ class PlainStore:
             self.queue = [entry for entry in self.queue if entry.host_id != host.id]
         if state.release:
             host.lease_by = None
+
+    def _keep_traps(self, host_id, changes):
+        self.families_of |= {(host_id, record.key): record for record in changes.families}
+        if changes.lines.keys:
+            lines = [*self.lines_of.get(host_id, []), changes.lines]
+            self.lines_of[host_id] = [one for one in lines if one.first + len(one.keys) // 4 > changes.lines.needed_from]
+        for url, doubt in changes.doubts:
+            self.doubts.pop(url, None)
+            if doubt and url in self.urls:
+                self.doubts[url] = (host_id, doubt)
 
     def counts(self):
         by_reason = Counter(known.reason.value for known in self.urls.values())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, family, get, state, take, urls
+from contracts.crawl_values import batch, candidate, completion, errand, get, state, take, urls
 from contracts.crawl_worlds import KEEPING
-from periplus.model.frontier import StoredRobots
+from periplus.model.frontier import FamilyRecord, ShownLines, StoredRobots, TrapChanges
 from periplus.model.visit import Cause, Failed, Reason, Skipped
+from periplus.urls.canonical import url_id
 
 A, B, W = "http://a.test/", "http://b.test/", "http://www.a.test/"
 ME, OTHER = 100, 200  # process ids
@@ -259,19 +260,52 @@ def test_an_answer_that_comes_after_its_host_was_given_up_is_kept_but_nothing_is
 # what is remembered
 
 
-def test_robots_and_families_come_back_as_they_were(store):
+def test_robots_and_what_was_learned_of_traps_come_back_as_they_were(store):
     answer = StoredRobots("http://a.test:80", 200, "", b"User-agent: *\n\xff", 1.0, 2.0)
     store.offer([candidate(A), candidate(B)], (), 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
-    records = (family("/b/*", 3), family("/a/*", 9.5))
-    store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, families=records)], robots=[answer]), 0.0)
-    newer = (family("/a/*", 10.25),)
-    store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, families=newer)]), 0.0)
+    records = (FamilyRecord("/b/*", 3, 1, 2.0, ""), FamilyRecord("/a/*", 9, 0, 5.5, "/b/*"))
+    first = TrapChanges(records, ShownLines(0, b"\1\0\0\0\2\0\0\0"), ((url_id(A), 3), (12345, 1)))
+    store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=first)], robots=[answer]), 0.0)
+    newer = FamilyRecord("/a/*", 10, 0, 6.25, "")
+    second = TrapChanges((newer,), ShownLines(2, b"\3\0\0\0"), ((url_id(A), 1),))
+    store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=second)]), 0.0)
     assert store.robots("http://a.test:80") == answer
     assert store.robots("http://b.test:80") is None
-    assert store.families(leases["a.test"]) == [newer[0], records[0]]
-    assert store.families(leases["b.test"]) == []
+    memory = store.trap_memory(leases["a.test"])
+    assert memory.families == (newer, records[0])
+    assert memory.lines == ShownLines(0, b"\1\0\0\0\2\0\0\0\3\0\0\0")
+    assert memory.doubts == ((url_id(A), 1),)  # of a URL that is not stored nothing is kept
+    assert store.trap_memory(leases["b.test"]).families == ()
+
+
+def test_a_doubtful_url_is_given_out_with_its_doubt_until_something_vouches_for_it(store):
+    store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    doubts = TrapChanges(doubts=((url_id(A + "1"), 3),))
+    store.commit(worker, batch(completion(lease, take(store, lease)[0]), hosts=[state(lease, release=False, traps=doubts)]), 0.0)
+    (task,) = take(store, lease)
+    assert task.doubt == 3
+    refused = completion(lease, task, Reason.TRAP, Skipped(Reason.TRAP, "/*: 40 of 40"))
+    store.commit(worker, batch(refused), 0.0)
+    store.offer([candidate(A + "1", 1, vouched=False)], (), 0.0)
+    assert not take(store, lease)
+    assert store.known(lease, [url_id(A), 12345]) == {url_id(A)}
+    store.offer([candidate(A + "1", 1)], (), 0.0)
+    (task,) = take(store, lease)
+    assert (task.request.url, task.doubt) == (A + "1", 0)
+
+
+def test_keys_of_lines_that_are_needed_no_longer_go(store):
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    for first, needed in ((0, 0), (2, 2), (4, 3)):
+        changes = TrapChanges(lines=ShownLines(first, bytes(8), needed))
+        store.commit(worker, batch(hosts=[state(lease, release=False, traps=changes)]), 0.0)
+    assert store.trap_memory(lease).lines == ShownLines(2, bytes(16))
 
 
 def test_a_store_opened_again_goes_on_where_it_was(make):

@@ -1,18 +1,22 @@
-"""What TrapWatch and the families of URLs promise for any input."""
+"""What TrapDetector and the families of URLs promise for any input."""
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+import random
+
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from periplus.model.frontier import TrapMemory
 from periplus.model.web import Url
-from periplus.schedule.traps import MAX_FAMILIES, PATIENCE, TrapWatch
-from periplus.urls.families import ROOT, families, plain, with_wider
+from periplus.schedule.traps import GENERATION, MAX_FAMILIES, TrapDetector
+from periplus.urls.families import ROOT, families, plain, session_values, with_wider
+from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 
 SEGMENT = st.sampled_from(["a", "b", "c", "1", "22", "x7", "%D0%9F", "", "page.html", "0123456789abcdef01"])
 PARAMETER = st.sampled_from(["a=1", "b=2", "page=3", "sid=0123456789ab", "k=0123456789abcdef01", "bare", "=", ""])
 PATHS = st.builds(
-    lambda segments, parameters: Url("https://w.example/" + "/".join(segments) + ("?" + "&".join(parameters) if parameters else "")),
+    lambda segments, parameters: Url(HOST + "/" + "/".join(segments) + ("?" + "&".join(parameters) if parameters else "")),
     st.lists(SEGMENT, max_size=9),
     st.lists(PARAMETER, max_size=4),
 )
@@ -34,56 +38,81 @@ def test_plain_is_idempotent(url):
 
 
 @given(PATHS)
+def test_values_that_may_be_a_sessions_are_those_that_plain_takes_out(url):
+    assert bool(session_values(url)) == bool(plain(url).names)
+
+
+@given(PATHS)
 def test_wider_families_of_a_short_path_are_its_own(url):
     found = families(url)
     if len(found) < 7 and ")+" not in found[0] and "//" not in url[8:]:
         assert with_wider(found[0]) == found
 
 
+def site(seed: int) -> Web:
+    """A site of some 60 pages and an endless part of its own kind: links, texts and what vouches for what are drawn."""
+    chance = random.Random(seed)
+    folders = ["", "a/", "a/b/", "c/", "d/1/"]
+    pages = {f"/{chance.choice(folders)}{chance.choice('pqrs')}{number}": chance.random() for number in range(60)}
+    names = list(pages)
+    links = {name: chance.sample(names, chance.randint(1, 4)) for name in names}
+    form = chance.choice(["/t?n={}", "/t/{}/", "/t/x{}", "/a/t?n={}&view=2", "/t/{}/day"])
+    step = chance.randint(1, 4)
+
+    def part(path: str) -> tuple[str, list[str]] | None:
+        if path == "/":
+            return "welcome " * 20, [*names[:3], form.format(1)]
+        if path in pages:
+            text = " ".join(random.Random(path).choice(["lorem", "ipsum", "dolor", "amet"]) + path[-1] for _ in range(3))
+            words = "".join(random.Random(path).choice("abcdefghij") for _ in range(140))
+            return text + ("\n" + words if pages[path] < 0.6 else ""), links[path]
+        head, _, tail = form.partition("{}")
+        number = path.removeprefix(head).removesuffix(tail)
+        if path.startswith(head) and number.isdigit():
+            return "nothing here", [form.format(int(number) * step + child) for child in range(1, step + 1)]
+        return None
+
+    return Web(part)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3, 12]), st.lists(st.integers(1, 150), max_size=8))
+@example(0, 3, [1, 2, 3])
+def test_whenever_it_is_killed_a_crawl_reads_the_same_pages(seed, window, kills):
+    whole = crawl(site(seed), window, limit=400)
+    assert crawl(site(seed), window, limit=400, kills=kills) == whole
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(PAGES, max_size=60), st.sampled_from([1, 3, 40]))
-def test_same_calls_same_answers_and_debts_stay_in_bounds(pages, window):
-    twins = [TrapWatch(window), TrapWatch(window)]
+@given(st.lists(PAGES, max_size=60), st.sampled_from([1, 3, 40]), st.integers(0, 3))
+def test_same_calls_same_answers_and_nothing_vouched_for_is_refused(pages, window, doubt):
+    twins = [TrapDetector(window, TrapMemory(), Past(Host())) for _ in range(2)]
     for url, text, links in pages:
-        answers = {watch.admit(url) for watch in twins}
-        assert len(answers) == 1
-        if answers == {None}:
-            assert len({watch.learn(url, text, links) for watch in twins}) == 1
-    first, second = (watch.records() for watch in twins)
+        understood, candidates = document(url, text, links), tuple(map(candidate, dict.fromkeys(links)))
+        assert len({watch.admit(url, doubt) for watch in twins}) == 1
+        assert not plain(url).names or twins[0].admit(url, 0) is None or "under another" in twins[0].admit(url, 0)
+        assert plain(url).names or twins[0].admit(url, 0) is None
+        lessons = [watch.learn(url, doubt, understood, candidates) for watch in twins]
+        assert lessons[0] == lessons[1]
+    first, second = (watch.changes() for watch in twins)
     assert first == second
-    for record in first:
-        if record.key.startswith("/"):
-            assert 0 <= record.fresh <= record.fetched
-            assert record.debt <= window + record.fresh / PATIENCE + 1
-            assert record.shown_barren <= record.shown
+    assert all(0 <= record.fresh <= record.read and record.debt <= record.read for record in first.families)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(PAGES, max_size=40))
 def test_window_0_refuses_nothing_and_learns_nothing(pages):
-    watch = TrapWatch(0)
+    watch = TrapDetector(0, TrapMemory(), Past(Host()))
     for url, text, links in pages:
-        watch.learn(url, text, links)
-        assert watch.admit(url) is None
-    assert watch.records() == []
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(PAGES, max_size=40))
-def test_records_given_back_are_the_same_records(pages):
-    watch = TrapWatch(40)
-    for url, text, links in pages:
-        watch.learn(url, text, links)
-    records = watch.records()
-    again = TrapWatch(40, records)
-    for url, _, _ in pages:
-        if not plain(url).names:  # which pages were fetched under a token is not kept
-            assert watch.admit(url) == again.admit(url)
+        watch.learn(url, 3, document(url, text, links), tuple(map(candidate, links)))
+        assert watch.admit(url, 3) is None
+    assert not watch.changes()
 
 
 def test_memory_is_bounded():
-    watch = TrapWatch(40)
+    watch = TrapDetector(40, TrapMemory(), Past(Host()))
     for number in range(3 * MAX_FAMILIES):
         word = "".join(chr(97 + int(digit)) for digit in str(number))
-        watch.learn(Url(f"https://w.example/{word}/x"), f"page {word}", [])
+        watch.learn(Url(f"{HOST}/{word}/x"), 3, document(f"{HOST}/{word}/x", "\n".join(word + letter for letter in "abcdefghijklmnop")), ())
     assert len(watch._families) <= MAX_FAMILIES + 2
+    assert len(watch._shown._young) + len(watch._shown._old) <= 2 * GENERATION

@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from periplus.model.web import Url
-from periplus.urls.families import families, fold_cycles, is_paging, mask, path_family, plain, with_names, with_wider
+from periplus.urls.families import families, fold_cycles, folder_of, is_paging, mask, plain, session_values, with_wider
 
 
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/", ("/**",)),
-        ("/about", ("/**",)),
-        ("/wiki/Foo", ("/wiki/**", "/**")),
-        ("/wiki/%D0%9F%D1%83", ("/wiki/**", "/**")),
+        ("/", ("/*", "/**")),
+        ("/about", ("/*", "/**")),
+        ("/wiki/Foo", ("/wiki/*", "/wiki/**", "/**")),
+        ("/wiki/%D0%9F%D1%83", ("/wiki/*", "/wiki/**", "/**")),
         ("/page12.html", ("/page*.html", "/**")),
         ("/calendar?year=2026&month=3", ("/calendar?month=*&year=*", "/calendar?**", "/**")),
         ("/shop/?b=1&a=2&a=3", ("/shop?a=*&b=*", "/shop?**", "/**")),
         ("/p;jsessionid=AB12CD34?x=1", ("/p?x=*", "/p?**", "/**")),
-        ("/p?PHPSESSID=abcdef123", ("/**",)),
+        ("/p?PHPSESSID=abcdef123", ("/*", "/**")),
         ("/events/2026/11/3/", ("/events/(*/)+*", "/events/(*/)+**", "/events/**", "/**")),
-        ("/x/a/b/a/b/a/q", ("/x/(a/b/)+**", "/x/**", "/**")),
+        ("/x/a/b/a/b/a/q", ("/x/(a/b/)+*", "/x/(a/b/)+**", "/x/**", "/**")),
         ("/get/0123456789abcdef0123", ("/get/*", "/get/**", "/**")),
         ("/1/2/3/4/5/6", ("/(*/)+*", "/(*/)+**", "/**")),
     ],
@@ -32,7 +32,7 @@ def test_families_from_the_narrowest_to_the_host(path, expected):
 
 def test_long_paths_have_a_bounded_number_of_families():
     url = "https://a.example/" + "/".join(f"w{chr(97 + i % 26)}{'x' * i}" for i in range(60))
-    assert len(families(Url(url))) == 7
+    assert len(families(Url(url))) == 8
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,19 @@ def test_ours_what_may_be_a_session_token(path, bare, names):
     found = plain(Url("https://a.example" + path))
     assert (found.url, found.names) == ("https://a.example" + bare, names)
     assert not found.names or found.well_known == (found.names != "v")
+    assert bool(session_values(Url("https://a.example" + path))) == bool(names)
 
 
 def test_families_know_their_relations():
-    assert path_family("/shop?a=*&b=*") == "/shop?**"
-    assert path_family("/shop/**") == ""
-    assert with_names("/shop?a=*&b=*") == ["a=*", "b=*"]
     assert with_wider("/x/shop?a=*") == ("/x/shop?a=*", "/x/shop?**", "/x/**", "/**")
+    assert with_wider("/wiki/*") == ("/wiki/*", "/wiki/**", "/**")
     assert is_paging("/news?page=*")
+    assert is_paging("/news/page/*")
+    assert not is_paging("/news/*")
     assert not is_paging("/news?page=*&tag=*")
+
+
+def test_a_folder_is_what_families_lie_in():
+    assert folder_of(Url("https://a.example/events/2026/11/3/")) == "/events/(*/)+"
+    assert folder_of(Url("https://a.example/a/b?c=1")) == "/a/"
+    assert folder_of(Url("https://a.example/")) == "/"

@@ -24,7 +24,7 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.bandit.names import rule_named
 from periplus.schedule.bandit.policy import SiteRule
 from periplus.schedule.bandit.reward import Novelty
-from periplus.schedule.traps import TrapWatch
+from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
 from periplus.urls.hosts import host_name
 from periplus.urls.scope import site_scope
@@ -86,7 +86,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     store = PlainStore(settings.budget, settings.keeping, lambda pid: True)
     store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
     policy = SiteRule(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
-    crew = Crew(store, transport, clock, policy, lambda records: TrapWatch(0, records), scope, frozenset(), Aliases())
+    crew = Crew(store, transport, clock, policy, lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases())
     Worker(crew, settings).run(lambda: False)
     return [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE], policy, transport
 

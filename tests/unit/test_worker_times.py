@@ -22,7 +22,7 @@ from periplus.acquire.worker import TICK_S, Worker
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.order import SiteTurns
-from periplus.schedule.traps import TrapWatch
+from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
@@ -108,7 +108,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000) -> Wat
     scope = site_scope(STARTS, chosen.scope)
     store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
     transport = WatchedTransport(clock, answer, proof=proof, ages=[])
-    sense = lambda records: TrapWatch(0, records)  # noqa: E731
+    sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
     crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases())
     began, looks = clock.monotonic(), itertools.count()
 

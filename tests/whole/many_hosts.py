@@ -19,7 +19,7 @@ from periplus.acquire.worker import Worker
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.order import SiteTurns
-from periplus.schedule.traps import TrapWatch
+from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
@@ -61,7 +61,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     offered = time.process_time()
     transport = CountingTransport(clock, answer)
     transport.times = []
-    crew = Crew(store, transport, clock, SiteTurns(50), lambda records: TrapWatch(0, records), scope, frozenset(), Aliases())
+    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases())
     Worker(crew, settings).run(lambda: transport.started.clear() or False)
     counts = store.counts()
     idle = store.idle(clock.now())

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from periplus.acquire.aliases import Aliases
 from periplus.model.crawl_store import CrawlStore
-from periplus.model.frontier import FamilyRecord
-from periplus.model.ports import Clock, Policy, Territory, Transport, TrapSense
+from periplus.model.frontier import TrapMemory
+from periplus.model.ports import Clock, HostPast, Policy, Territory, Transport, TrapDetection
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Crew:
     transport: Transport
     clock: Clock
     policy: Policy
-    sense: Callable[[list[FamilyRecord]], TrapSense]
+    detector: Callable[[TrapMemory, HostPast], TrapDetection]
     scope: Territory
     mine: frozenset[str]  # hosts declared one's own: names, or names with ports
     aliases: Aliases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from periplus.acquire.aliases import Aliases
@@ -67,6 +68,10 @@ class Harvester:
     def _errand(self, url: Url, request: Request) -> Errand:
         onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
         return Errand(host_key(url), self._scope.site_of(url), onward, LAYER_SITEMAP)
+
+    def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
+        """Offers again what was held back, as long as nothing vouched for it."""
+        return tuple(self._discovery.candidate(url, None) for url in urls)
 
     def forget(self) -> None:
         """What was given out was lost on its way to the store: it must be offered again."""

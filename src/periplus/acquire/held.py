@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from periplus.acquire.politeness import Pace
 from periplus.document.robots import Access, Rules
 from periplus.model.frontier import LAYER_DOUBT, HostState, Lease, Task
-from periplus.model.ports import TrapSense
+from periplus.model.ports import TrapDetection
 from periplus.model.visit import Reason, Request
 from periplus.model.web import Origin
 
@@ -33,7 +33,7 @@ class HeldHost:
     lease: Lease
     pace: Pace  # not_before on the monotonic clock
     mine: bool
-    watch: TrapSense
+    traps: TrapDetection
     tasks: deque[Task] = field(default_factory=deque)
     in_hand: set[tuple[int, int]] = field(default_factory=set)
     side: deque[Request] = field(default_factory=deque)  # robots.txt asked for on the way
@@ -80,6 +80,4 @@ class HeldHost:
         """For the store. now: monotonic."""
         pace = self.pace
         wait = max(0.0, pace.not_before - now)
-        return HostState(
-            self.lease, wait, pace.delay_s, pace.rate, pace.strikes, pace.answered, pace.waits_for, self.down, release, tuple(self.watch.records())
-        )
+        return HostState(self.lease, wait, pace.delay_s, pace.rate, pace.strikes, pace.answered, pace.waits_for, self.down, release, self.traps.changes())

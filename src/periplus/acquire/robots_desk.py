@@ -59,7 +59,7 @@ class RobotsDesk:
         verdict = known.rules.decide(path_and_query(url))
         if not verdict.allowed:
             return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
-        trap = host.watch.admit(url) if task.request.purpose is Purpose.PAGE and task.layer != 0 and not task.recheck else None
+        trap = host.traps.admit(url, task.doubt) if task.request.purpose is Purpose.PAGE and task.layer != 0 and not task.recheck else None
         return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
 
     def rules_for(self, host: HeldHost, url: Url) -> OriginRules | None:

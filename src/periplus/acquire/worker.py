@@ -14,7 +14,7 @@ import logging
 import math
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from periplus.acquire.checking import check_of
 from periplus.acquire.crew import Crew
@@ -25,11 +25,13 @@ from periplus.acquire.politeness import Pace, delay_for, finished, given_up, sta
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.acquire.settle import bug, completion_of, recognised
 from periplus.acquire.turns import preferred, surplus_hosts
+from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
 from periplus.model.ports import Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
-from periplus.model.web import UrlId
+from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
+from periplus.urls.hosts import host_key
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
@@ -40,7 +42,21 @@ MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it c
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
 FEW_HELD = 32  # up to so many, at every tick: counting them costs nothing, and a worker that came or ran dry waits 0.3 s for hosts instead of 1.2
+TEXTS = 1_000_000  # pages of a site whose texts are compared when it gives out session ids: some 200 MB while they are read
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
+
+
+class _Past:
+    """What the store can be asked about a leased host."""
+
+    def __init__(self, store: CrawlStore, lease: Lease) -> None:
+        self._store, self._lease = store, lease
+
+    def texts(self) -> Iterable[tuple[Url, bytes]]:
+        return ((url, digest) for url, digest in self._store.texts(self._lease.site, TEXTS) if host_key(url) == self._lease.host)
+
+    def known(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        return self._store.known(self._lease, urls)
 
 
 class Worker:
@@ -128,7 +144,7 @@ class Worker:
         mine = not self._crew.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
         delay = delay_for(self._manners, mine, None)  # a Crawl-delay follows when the rules are known, before they let anything pass
         pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
-        host = HeldHost(lease, pace, mine, self._crew.sense(list(self._store.families(lease))))
+        host = HeldHost(lease, pace, mine, self._crew.detector(self._store.trap_memory(lease), _Past(self._store, lease)))
         self._held[lease.host_id] = host
         self._schedule(host)
 
@@ -340,15 +356,17 @@ class Worker:
             self._finish(host, checked.completion)
             return
         harvest = self._harvester.of(request, visit)
+        candidates = harvest.candidates
         if request.purpose is Purpose.PAGE and not isinstance(visit.outcome, Skipped):
             self._crew.policy.told(host.lease.site, harvest.document, visit.took_s)
         if harvest.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._crew.aliases.learn(request.url, harvest.document)
-            near = [found.url for found in harvest.candidates if found.host == host.lease.host and found.page is None]
-            if host.watch.learn(request.url, harvest.document.text, near):
+            lesson = host.traps.learn(request.url, task.doubt, harvest.document, candidates)
+            candidates = (*lesson.candidates, *self._harvester.vouched(lesson.vouched_for))
+            if lesson.fresh:
                 host.fresh = (True, host.fresh[1])
         self._errands.extend(harvest.errands)
-        self._finish(host, completion_of(host.lease, task, visit, self._manners, harvest.document, harvest.candidates))
+        self._finish(host, completion_of(host.lease, task, visit, self._manners, harvest.document, candidates))
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
         host.uncommitted += 1

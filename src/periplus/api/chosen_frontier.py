@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory
 from periplus.model.visit import Purpose, Skipped
-from periplus.model.web import HostKey, Origin, Url
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.standing import BARRIER_POLL_S
 from periplus.urls.canonical import url_id
@@ -50,8 +50,14 @@ class OwnFrontier:
     def robots(self, origin: Origin) -> StoredRobots | None:
         return self.store.robots(origin)
 
-    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
-        return self.store.families(lease)
+    def trap_memory(self, lease: Lease) -> TrapMemory:
+        return self.store.trap_memory(lease)
+
+    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        return self.store.known(lease, urls)
+
+    def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
+        return self.store.texts(site, most)
 
     def idle(self, now: float) -> bool:
         return self.store.idle(now)

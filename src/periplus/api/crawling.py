@@ -36,7 +36,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.learning import PAGES, TwinLearner
 from periplus.schedule.order import SiteTurns
-from periplus.schedule.traps import TrapWatch
+from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, as_values, settings_from
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply
@@ -210,7 +210,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], ref
         transport=transport,
         clock=clock,
         policy=SiteTurns(settings.budget.quantum),
-        sense=lambda records: TrapWatch(settings.scope.trap_window, records),
+        detector=lambda memory, past: TrapDetector(settings.scope.trap_window, memory, past),
         scope=site_scope(order.starts, settings.scope),
         mine=frozenset(settings.manners.mine),
         aliases=Aliases(rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -18,12 +19,14 @@ from periplus.document.language import page_language
 from periplus.document.links import Setting, links_of_headers
 from periplus.document.media_types import media_type_of
 from periplus.document.metadata import metadata_of_headers
-from periplus.model.page import Charset, Document, LinkKind
+from periplus.model.page import Charset, Document, Link, LinkKind
 from periplus.model.visit import Fetched
 from periplus.model.web import Url
 from periplus.urls import hosts
+from periplus.urls.families import session_values
 
 _CANONICAL = LinkKind.CANONICAL  # an enum's own look-up takes 0.2 us
+MOST_SESSION_VALUES = 32  # of one page: a site that gives out session ids gives one with each answer
 TEXT_CHARS = 5_000_000  # of one page that are kept; the King James Bible has 4.3 million
 
 
@@ -78,6 +81,7 @@ def understand(url: Url, fetched: Fetched) -> Document:
     text = text_of(blocks)
     language = page_language(said.language, text)
     words = words_of(blocks, text)
+    words = without_session_values(words, url, content.links)
     if markup.charset.name == "windows-1258":  # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
         words = normalize("NFC", words)
     return Document(
@@ -103,6 +107,15 @@ def understand(url: Url, fetched: Fetched) -> Document:
         language_found=language,
         fault=markup.fault,
     )
+
+
+def without_session_values(text: str, url: Url, links: Iterable[Link]) -> str:
+    """The text without the session ids of its page's own address and links, which some pages show: they are other ones on each visit."""
+    addresses = [url, *(link[0] for link in links)]
+    values = {value for address in addresses if "?" in address or ";" in address or "/(" in address for value in session_values(address)}
+    for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
+        text = text.replace(value, "")
+    return text
 
 
 def _unread(url: Url, fetched: Fetched) -> Content:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, Lease, ReadyHost, RunCounts, StoredRobots, Task
-from periplus.model.web import Origin
+from periplus.model.frontier import Batch, Candidate, Errand, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory
+from periplus.model.web import Origin, SiteKey, Url, UrlId
 
 
 class CrawlStore(Protocol):
@@ -51,7 +51,13 @@ class CrawlStore(Protocol):
 
     def robots(self, origin: Origin) -> StoredRobots | None: ...
 
-    def families(self, lease: Lease) -> Sequence[FamilyRecord]: ...
+    def trap_memory(self, lease: Lease) -> TrapMemory: ...
+
+    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        """Those of these URLs of the leased host that are stored."""
+
+    def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
+        """(URL, digest of its text) of the site's pages that were read, the latest `most`, oldest first."""
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         """Stores a batch in one transaction and renews the worker's leases. Returns the leases that were lost meanwhile."""

@@ -54,6 +54,7 @@ class Task:
     request: Request
     recheck: bool = False  # a refresh asks: the URL keeps its reason until it is answered
     held: bytes = b""  # digest of the body that we hold, and that need not be understood again; empty: none
+    doubt: int = 0  # how little vouches for the URL, see `schedule.traps`; 0: it is no part of an endless series
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Candidate:
     in_sitemap: bool = False
     page: UrlId | None = None  # Reason.ALIAS: the page that it is another address of
     learned: bool = False  # and whether that was learned, not ruled
+    vouched: bool = True  # False: by this link alone it may be part of an endless series
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +100,43 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRecord:
-    """What is known of one family of one host, for the store. Key ROOT: the whole host; key `&names`: a session rule."""
+    """What is known of the doubtful URLs of one family of one host, for the store. Key ROOT: the whole host. See `schedule.traps`."""
 
     key: str
-    fetched: int  # pages
-    fresh: int  # of them, those that brought something new (session rule: that differed under another token)
-    cost: float  # of the others, in pages (session rule: those that were alike)
-    debt: float  # the cost since the last fresh page
-    shown: int  # its URLs as pages were the first to show them
-    shown_barren: int  # of them, by barren pages of other families
-    barren_kinds: int  # families below it whose first page was barren
-    made_by: str  # the family whose barren page showed the latest of them; empty when none did, or when it was refunded since
+    read: int  # pages
+    fresh: int  # of them, those that showed something new
+    debt: float  # pages since the last fresh one, each by what it cost
+    led_from: str  # the family of the latest doubtful page that led to one of these; empty: none did
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLines:
+    """Keys of texts that a host has shown, in order: a part of the sequence that begins with number `first`."""
+
+    first: int = 0
+    keys: bytes = b""  # uint32, little-endian
+    needed_from: int = 0  # those of smaller number are needed no longer
+
+
+@dataclass(frozen=True, slots=True)
+class TrapMemory:
+    """What the store keeps of one host for its trap detector."""
+
+    families: tuple[FamilyRecord, ...] = ()
+    lines: ShownLines = ShownLines()
+    doubts: tuple[tuple[UrlId, int], ...] = ()  # URLs that nothing vouches for
+
+
+@dataclass(frozen=True, slots=True)
+class TrapChanges:
+    """What changed of it since the last commit. A doubt of 0: something vouches for the URL now."""
+
+    families: tuple[FamilyRecord, ...] = ()
+    lines: ShownLines = ShownLines()
+    doubts: tuple[tuple[UrlId, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.families or self.lines.keys or self.doubts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +179,7 @@ class HostState:
     waits_for: str
     down: Reason | None = None  # given up for this run: what waits for it is dropped with this reason
     release: bool = False
-    families: tuple[FamilyRecord, ...] = ()
+    traps: TrapChanges = TrapChanges()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from periplus.model.frontier import FamilyRecord, ReadyHost
+from periplus.model.frontier import Candidate, ReadyHost, TrapChanges
 from periplus.model.page import Document
 from periplus.model.visit import Cause, Cut, Headers, Reason, Request
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import SiteKey, Url, UrlId
 
 
 class Clock(Protocol):
@@ -57,16 +57,42 @@ class Territory(Protocol):
     def site_of(self, url: Url) -> SiteKey: ...
 
 
-class TrapSense(Protocol):
-    """Knows the families of one host's URLs that yield nothing new. See `schedule.traps`."""
+class HostPast(Protocol):
+    """What the store can be asked about one host."""
 
-    def admit(self, url: Url) -> str | None:
-        """None: may be fetched. Else what is shown to the user: the family, and why it is capped."""
+    def texts(self) -> Iterable[tuple[Url, bytes]]:
+        """(URL, digest of its text) of the pages that were read, oldest first."""
 
-    def learn(self, url: Url, text: str, new_links: Sequence[Url]) -> bool:
-        """Books a fetched page; True when it brought something new. new_links: targets on this host that were not met before."""
+    def known(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        """Those of the URLs that are stored."""
 
-    def records(self) -> Sequence[FamilyRecord]:
+
+class TrapLesson(Protocol):
+    """What one page taught the detector of endless series."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it brought something new."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The page's own, with the word on each whether the page vouches for it."""
+
+    @property
+    def vouched_for(self) -> tuple[Url, ...]:
+        """URLs known before, as doubtful, that something vouches for now."""
+
+
+class TrapDetection(Protocol):
+    """Knows which URLs of one host belong to endless series. See `schedule.traps`."""
+
+    def admit(self, url: Url, doubt: int) -> str | None:
+        """None: may be fetched. Else what is shown to the user: the family, and why it is refused."""
+
+    def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> TrapLesson:
+        """Books a page that was read."""
+
+    def changes(self) -> TrapChanges:
         """What changed since last asked, for the store."""
 
 

@@ -39,7 +39,7 @@ def met_again(known: Known, candidate: Candidate, *, reopen: bool) -> tuple[Know
     now_layer = candidate.layer if nearer else layer
     if candidate.reason is not Reason.WAITING:
         return Known(reason, now_layer, in_sitemap), False
-    if reason in (REOPENED if reopen else RAISED):
+    if reason in (REOPENED if reopen else RAISED) or (reason == Reason.TRAP and candidate.vouched):
         return Known(Reason.WAITING.value, candidate.layer if unfollowed else now_layer, in_sitemap), True
     return Known(reason, now_layer, in_sitemap), nearer and reason == Reason.WAITING and layer is None
 
@@ -58,6 +58,7 @@ class Entry(NamedTuple):
     not_before: float
     clicks: int | None
     reason: str | None
+    doubt: int
 
 
 class Choice(NamedTuple):
@@ -105,7 +106,7 @@ def chosen(wish: Wish, entries: Iterable[Entry], held: Callable[[int, str], Held
             known, etag, modified = held(entry.url_id, entry.reason or "") if recheck else (b"", "", "")
             purpose = Purpose.PAGE if recheck else Purpose(entry.purpose)
             request = Request(Url(entry.text), purpose, entry.clicks, entry.hops, entry.attempt, entry.about, etag, modified)
-            choice.tasks.append(Task(wish.host_id, entry.layer, entry.seq, UrlId(entry.url_id), request, recheck, known))
+            choice.tasks.append(Task(wish.host_id, entry.layer, entry.seq, UrlId(entry.url_id), request, recheck, known, entry.doubt))
             if entry.layer >= LAYER_NONE and entry.url_id:
                 twins.add(entry.url_id)
     return choice._replace(soonest=soonest)

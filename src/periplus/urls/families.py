@@ -107,6 +107,18 @@ def plain(url: Url) -> Plain:
     return Plain(Url(head + ("?" + "&".join(kept) if kept else "")), "&".join(sorted(set(names))), well_known)
 
 
+def session_values(url: Url) -> list[str]:
+    """The values in a URL that may be a session's: those that `plain` takes out."""
+    head, _, query = url.partition("?")
+    values = [match[0].partition("=")[2] for match in _PATH_SESSION.finditer(head)] if ";" in head else []
+    values += [match[0][1:] for match in _COOKIELESS.finditer(head)] if "/(" in head else []
+    for pair in query.split("&") if query else ():
+        name, _, value = pair.partition("=")
+        if (len(value) >= 16 and _TOKEN.match(value)) or (_is_session_name(name) and _SESSION_TOKEN.match(value)):
+            values.append(value)
+    return values
+
+
 def _is_session_name(name: str) -> bool:
     name = name.lower()
     return name in SESSION_NAMES or name.startswith("aspsessionid")
@@ -122,26 +134,34 @@ def _without_path_session(head: str) -> tuple[str, list[str]]:
 def families(url: Url) -> tuple[str, ...]:
     """The families of a URL, the narrowest first, ROOT last: parameters, path, then the directories upwards.
 
-    A path whose last segment is a plain word is no family of its own (it would hold one page): its directory is.
+    A path whose last segment is a plain word is no family of its own (it would hold one page): all such of its directory are one.
     """
     head, _, query = url.partition("?")
+    (directory, directories), leaf = _placed(head)
+    masked = mask(leaf)
+    names = _names(query)
+    if names:
+        own: tuple[str, ...] = (f"{directory}{masked}?{names}", f"{directory}{masked}?**")
+    else:
+        own = (directory + (masked if masked != leaf else "*"),)
+    return own + directories
+
+
+def folder_of(url: Url) -> str:
+    """The directory that the URL's families lie in, numbers and tokens masked, cycles folded: `/events/(*/)+`."""
+    return _placed(url.partition("?")[0])[0][0]
+
+
+def _placed(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
+    """Of a URL without its query: the directory, masked, with the families above; and the last segment."""
     start = head.find("/", head.find("://") + 3)
     if start < 0:
-        return (ROOT,)
+        return ("/", (ROOT,)), ""
     if ";" in head or "/(" in head:
         head = _without_path_session(head)[0]
     head = head.rstrip("/") if head.endswith("/") and len(head) > start + 1 else head
     cut = max(head.rfind("/"), start) + 1
-    directory, directories = _directories(head[start:cut])
-    leaf = head[cut:]
-    masked = mask(leaf)
-    names = _names(query)
-    own: tuple[str, ...] = ()
-    if names:
-        own = (f"{directory}{masked}?{names}", f"{directory}{masked}?**")
-    elif masked != leaf:
-        own = (directory + masked,)
-    return own + directories
+    return _directories(head[start:cut]), head[cut:]
 
 
 def _names(query: str) -> str:
@@ -152,17 +172,12 @@ def _names(query: str) -> str:
     return "&".join(f"{name}=*" for name in sorted(names) if not _is_session_name(name))
 
 
-def path_family(family: str) -> str:
-    """The family of a path with any parameters, for one with certain parameters; empty for others: `/shop?size=*` has `/shop?**`."""
-    return family.partition("?")[0] + "?**" if family.endswith("=*") else ""
-
-
 def with_wider(family: str) -> tuple[str, ...]:
     """A family and those above it, from its own text: as `families` gives them for its URLs, but for long paths and tokens."""
     wider = [family]
-    if path_family(family):
-        wider.append(path_family(family))
     path = family.partition("?")[0]
+    if path != family and not family.endswith("?**"):
+        wider.append(path + "?**")
     if path.endswith("/**"):
         path = path[:-3]
     while "/" in path:
@@ -171,14 +186,11 @@ def with_wider(family: str) -> tuple[str, ...]:
     return tuple(wider)
 
 
-def with_names(family: str) -> list[str]:
-    """The names of a family's parameters, as it shows them: `size=*`."""
-    return family.partition("?")[2].split("&") if family.endswith("=*") else []
-
-
 def is_paging(family: str) -> bool:
-    """Whether the family's only parameter is a page's number."""
-    return family.endswith("=*") and family.partition("?")[2][:-2].lower() in PAGING_NAMES
+    """Whether the family is a numbered list: its only parameter is a page's number, or that follows a folder of such a name."""
+    if family.endswith("=*"):
+        return family.partition("?")[2][:-2].lower() in PAGING_NAMES
+    return family.endswith("/*") and family[:-2].rpartition("/")[2].lower() in PAGING_NAMES
 
 
 def mask(segment: str) -> str:

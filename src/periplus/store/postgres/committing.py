@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 
 from periplus.model.freshness import FIRST_INTERVAL_S, READ, Finding, finding_of, next_interval_s
-from periplus.model.frontier import Batch, Completion, HostState, Lease
+from periplus.model.frontier import Batch, Completion, HostState, Lease, TrapChanges
 from periplus.model.visit import Reason, Redirected, Skipped, Unchanged
 from periplus.settings import Keeping
 from periplus.store.postgres import hosts
@@ -84,7 +84,7 @@ class Commit:
     def _is_news(self, state: HostState, now: float) -> bool:
         """Whether a host's pace must be written. While it is held nobody reads when it may be asked next; should its holder die, it is
         asked a delay later at the soonest: so a time within the delay is no news."""
-        if state.release or state.down is not None or state.families:
+        if state.release or state.down is not None or state.traps:
             return True
         written = self._written.get((state.lease.host_id, state.lease.epoch))
         if written is None or written[:4] != (state.delay_s, state.rate, state.strikes, state.answered):
@@ -151,7 +151,7 @@ class Commit:
         for ref in ledger.hosts.values():
             key, state = (ref.shard, ref.id), states.get(ref.id)
             if state is not None:
-                _store_families(connection, ref, state)
+                _keep_traps(connection, ref, state.traps)
             changes.append(Change(ref.shard, ref.id, ledger.pending[key], ledger.fetched[key], state))
         hosts.change(connection, changes, ledger.now)
         for state in states.values():
@@ -210,8 +210,23 @@ def _note(connection: Connection, ledger: Ledger, notes: Sequence[tuple[int, int
         connection.execute(upsert, (shard, url_id, ledger.now, next_interval_s(interval_s, finding), gone))
 
 
-def _store_families(connection: Connection, host: HostRef, state: HostState) -> None:
-    rows = [(host.shard, host.id, record.key, json.dumps(astuple(record))) for record in state.families]
-    if rows:
+def _keep_traps(connection: Connection, host: HostRef, changes: TrapChanges) -> None:
+    """What a host's trap detector learned."""
+    run, lines, place = connection.execute, changes.lines, (host.shard, host.id)
+    if changes.families:
         upsert = "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE SET record = excluded.record"
-        connection.cursor().executemany(upsert, rows)
+        connection.cursor().executemany(upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.families])
+    if changes.doubts:
+        rows = columns_of(sorted(changes.doubts), 2)
+        doubtful = (
+            "INSERT INTO doubtful SELECT u.shard, u.id, u.host_id, k.doubt FROM unnest(%s::bigint[], %s::smallint[]) k(id, doubt)"
+            " JOIN url u ON u.shard = %s AND u.id = k.id WHERE k.doubt > 0 ON CONFLICT (shard, url_id) DO UPDATE SET doubt = excluded.doubt"
+        )
+        run(doubtful, (*rows, host.shard))
+        run("DELETE FROM doubtful WHERE shard = %s AND url_id = ANY(%s)", (host.shard, [url_id for url_id, doubt in changes.doubts if not doubt]))
+    if lines.keys:
+        run(
+            "INSERT INTO shown VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, first) DO UPDATE SET keys = excluded.keys",
+            (*place, lines.first, lines.keys),
+        )
+        run("DELETE FROM shown WHERE shard = %s AND host_id = %s AND first + length(keys) / 4 <= %s", (*place, lines.needed_from))

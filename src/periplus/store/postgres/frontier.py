@@ -6,7 +6,6 @@ Reasons and figures: docs/decisions/0040.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from functools import partial
 import psycopg
 from psycopg.rows import TupleRow
 
-from periplus.model.frontier import Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.frontier import Batch, Candidate, Errand, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory
 from periplus.model.visit import Reason
-from periplus.model.web import HostKey, Origin, SiteKey, Url
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
 from periplus.store.postgres import hosts, inbox, moved, pausing, reading, tasks
 from periplus.store.postgres.address import Address
@@ -152,10 +151,11 @@ class PostgresCrawlStore:
     def robots(self, origin: Origin) -> StoredRobots | None:
         return self._session.read(lambda connection: reading.robots(connection, origin))
 
-    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
-        find = "SELECT record FROM family WHERE shard = %s AND host_id = %s ORDER BY key"
-        rows = self._session.read(lambda connection: connection.execute(find, (shard_of(lease.site), lease.host_id)).fetchall())
-        return [FamilyRecord(*json.loads(record)) for (record,) in rows]
+    def trap_memory(self, lease: Lease) -> TrapMemory:
+        return self._session.read(lambda connection: reading.trap_memory(connection, lease))
+
+    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        return self._session.read(lambda connection: reading.known(connection, lease, urls))
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""

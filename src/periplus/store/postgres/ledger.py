@@ -83,6 +83,7 @@ class Ledger:
         self.tallies: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()  # of the run
         self._aliases: list[tuple[object, ...]] = []
+        self._vouched: list[tuple[int, int]] = []  # known URLs, (shard, id), that are doubtful no longer
         self._entries: list[tuple[object, ...]] = []
         self._listed: set[tuple[object, ...]] = set()  # errands that stand in a list
         self._visits: list[tuple[object, ...]] = []
@@ -139,6 +140,8 @@ class Ledger:
             now, enters = met_again(Known(known.reason, known.layer, bool(known.in_sitemap)), candidate, reopen=reopen)
             if now.reason != known.reason:
                 self.restate(known, now.reason, "")
+            if candidate.vouched and not reopen:
+                self._vouched.append((known.shard, known.id))
             known.touched |= now != (known.reason, known.layer, bool(known.in_sitemap))
             known.layer, known.in_sitemap = now.layer, int(now.in_sitemap)
         if is_alias and known.reason == reason.value:
@@ -221,6 +224,9 @@ class Ledger:
         if self._aliases:
             upsert = "INSERT INTO alias (shard, url_id, page_id, rule, learned, was) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
             connection.cursor().executemany(upsert, self._aliases)
+        if self._vouched:
+            clear = "DELETE FROM doubtful d USING unnest(%s::smallint[], %s::bigint[]) k(shard, id) WHERE d.shard = k.shard AND d.url_id = k.id"
+            connection.execute(clear, columns_of(sorted(set(self._vouched)), 2))
         copy_rows(connection, "queue", _QUEUE, self._entries)
         copy_rows(connection, "visit", _VISIT, self._visits)
         copy_rows(connection, "inbox", INBOX, self._inbox)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from periplus.model.archive import RunNote
-from periplus.model.frontier import Lease, RunCounts, StoredRobots
+from periplus.model.frontier import FamilyRecord, Lease, RunCounts, ShownLines, StoredRobots, TrapMemory
 from periplus.model.visit import Reason
-from periplus.model.web import Origin, SiteKey, Url
+from periplus.model.web import Origin, SiteKey, Url, UrlId
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW
 from periplus.store.postgres.ledger import Run
@@ -59,6 +59,20 @@ def is_held(connection: Connection, lease: Lease) -> bool:
 
 def shard_of_origin(origin: Origin) -> int:
     return shard_of(site_key(Url(f"{origin}/")))
+
+
+def trap_memory(connection: Connection, lease: Lease) -> TrapMemory:
+    run, place = connection.execute, (shard_of(lease.site), lease.host_id)
+    families = run("SELECT record FROM family WHERE shard = %s AND host_id = %s ORDER BY key", place).fetchall()
+    shown = run("SELECT first, keys FROM shown WHERE shard = %s AND host_id = %s ORDER BY first", place).fetchall()
+    doubts = run("SELECT url_id, doubt FROM doubtful WHERE shard = %s AND host_id = %s ORDER BY url_id", place).fetchall()
+    lines = ShownLines(shown[0][0], b"".join(bytes(keys) for _, keys in shown)) if shown else ShownLines()
+    return TrapMemory(tuple(FamilyRecord(*json.loads(record)) for (record,) in families), lines, tuple((UrlId(url), doubt) for url, doubt in doubts))
+
+
+def known(connection: Connection, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+    find = "SELECT id FROM url WHERE shard = %s AND id = ANY(%s)"
+    return frozenset(UrlId(url) for (url,) in connection.execute(find, (shard_of(lease.site), list(urls))))
 
 
 def robots(connection: Connection, origin: Origin) -> StoredRobots | None:

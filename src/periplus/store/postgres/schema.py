@@ -140,7 +140,13 @@ CREATE TABLE schedule (
     period_s float8 NOT NULL, next_at float8 NOT NULL, paused smallint NOT NULL DEFAULT 0, next text NOT NULL DEFAULT '[]');
 CREATE UNIQUE INDEX schedule_command ON schedule (md5(command));
 """
-MIGRATIONS: Final = (("1-tables", TABLES),)  # in order; a change of a released table is another entry, never an edit
+TRAPS: Final = """
+DELETE FROM family;
+CREATE TABLE doubtful (shard smallint NOT NULL, url_id bigint NOT NULL, host_id bigint NOT NULL, doubt smallint NOT NULL, PRIMARY KEY (shard, url_id));
+CREATE INDEX doubtful_host ON doubtful (shard, host_id);
+CREATE TABLE shown (shard smallint NOT NULL, host_id bigint NOT NULL, first bigint NOT NULL, keys bytea NOT NULL, PRIMARY KEY (shard, host_id, first));
+"""
+MIGRATIONS: Final = (("1-tables", TABLES), ("2-traps", TRAPS))  # in order; a change of a released table is another entry, never an edit
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})  # without shard: small
 
 

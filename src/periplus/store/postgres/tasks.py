@@ -27,8 +27,9 @@ site_ AS (
 SELECT t.now, own.layer, coalesce(site_.layer, 0), e.*
 FROM t, own, site_ LEFT JOIN LATERAL (
     SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason,
-        p.body_md5, p.etag, p.last_modified_field, p.cut
+        coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
     FROM queue q LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id
+        LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
         LEFT JOIN page p ON q.purpose = 'recheck' AND p.shard = q.shard AND p.url_id = q.url_id
     WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.layer = (SELECT layer FROM own) ORDER BY q.seq LIMIT %(most)s) e ON true
 """
@@ -52,13 +53,13 @@ def take(connection: Connection, lease: Lease, most: int, in_hand: frozenset[tup
     moment, own, of_site = rows[0][:3]
     if own >= 0 and of_site < own:
         return Taken((), BARRIER_POLL_S)
-    pages = {row[5]: row[14:] for row in rows if row[14] is not None}
+    pages = {row[5]: row[15:] for row in rows if row[15] is not None}
 
     def held(url_id: int, reason: str) -> Held:
         return held_body(reason, pages.get(url_id))
 
     wish = Wish(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(wish, (Entry(*row[3:14]) for row in rows if row[3] is not None), held)
+    choice = chosen(wish, (Entry(*row[3:15]) for row in rows if row[3] is not None), held)
     return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
 
 

@@ -23,7 +23,8 @@ _OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
 _WAY = {  # from a table's rows to the site whose shard they belong to
     "site": "LEFT JOIN site s ON s.id = t.id", "host": "LEFT JOIN site s ON s.id = t.site_id",
     "dictionary": "LEFT JOIN site s ON s.dictionary_id = t.id",
-    "family": _OF_HOST.format("t.host_id"), "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
+    "family": _OF_HOST.format("t.host_id"), "doubtful": _OF_HOST.format("t.host_id"), "shown": _OF_HOST.format("t.host_id"),
+    "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
     "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"), "visit": _OF_URL.format("t.url_id"),
 } | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
     ("start", "alias", "page", "url_history", "page_history", "freshness"), _OF_URL.format("t.url_id"))  # fmt: skip

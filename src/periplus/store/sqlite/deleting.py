@@ -186,7 +186,9 @@ def _end(connection: sqlite3.Connection, wish: Deletion) -> None:
     for (origin,) in run("SELECT origin FROM robots").fetchall() if gone else ():
         if host_key(Url(f"{origin}/")) in gone:
             run("DELETE FROM robots WHERE origin = ?", (origin,))
-    run("DELETE FROM family WHERE host_id IN (SELECT id FROM gone_host)")
+    for table in ("family", "shown"):
+        run(f"DELETE FROM {table} WHERE host_id IN (SELECT id FROM gone_host)")
+    run("DELETE FROM doubtful WHERE url_id NOT IN (SELECT id FROM url)")
     sites = "SELECT site_id FROM host WHERE id IN (SELECT id FROM gone_host)"
     emptied = run(f"SELECT DISTINCT site_id FROM ({sites})").fetchall()
     run("DELETE FROM host WHERE id IN (SELECT id FROM gone_host)")

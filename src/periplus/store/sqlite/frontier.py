@@ -12,7 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from periplus.model.freshness import READ
-from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Errand, FamilyRecord, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task
+from periplus.model.frontier import (
+    LAYER_NONE,
+    Batch,
+    Candidate,
+    Errand,
+    FamilyRecord,
+    HostRow,
+    Lease,
+    ReadyHost,
+    RunCounts,
+    ShownLines,
+    StoredRobots,
+    Task,
+    TrapMemory,
+)
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
@@ -152,14 +166,15 @@ class SqliteCrawlStore:
     def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
         """The entry of one page of a leased host, whatever its layer; None where it does not wait, or not yet."""
         find = (
-            "SELECT q.layer, q.seq, u.text, q.hops, q.attempt, u.layer FROM queue q JOIN url u ON u.id = q.url_id"
+            "SELECT q.layer, q.seq, u.text, q.hops, q.attempt, u.layer, coalesce(d.doubt, 0) FROM queue q JOIN url u ON u.id = q.url_id"
+            " LEFT JOIN doubtful d ON d.url_id = q.url_id"
             " WHERE q.host_id = ? AND q.url_id = ? AND q.purpose = 'page' AND q.not_before <= ? AND u.reason = 'waiting' ORDER BY q.layer, q.seq LIMIT 1"
         )
         row = self._connection.execute(find, (lease.host_id, page, now)).fetchone() if self._holds(lease) else None
         if row is None:
             return None
-        layer, seq, text, hops, attempt, clicks = row
-        return Task(lease.host_id, layer, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt))
+        layer, seq, text, hops, attempt, clicks, doubt = row
+        return Task(lease.host_id, layer, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt), doubt=doubt)
 
     def _holds(self, lease: Lease) -> bool:
         find = "SELECT 1 FROM host WHERE id = ? AND epoch = ? AND lease_by IS NOT NULL"
@@ -188,8 +203,9 @@ class SqliteCrawlStore:
         if own >= 0 and self._layer_of_site(lease.host_id) < own:
             return (), BARRIER_POLL_S
         find = (
-            "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason"
-            " FROM queue q LEFT JOIN url u ON u.id = q.url_id WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
+            "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason,"
+            " coalesce(d.doubt, 0) FROM queue q LEFT JOIN url u ON u.id = q.url_id LEFT JOIN doubtful d ON d.url_id = q.url_id"
+            " WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
         )
         wish = Wish(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
         entries = map(Entry._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
@@ -231,9 +247,17 @@ class SqliteCrawlStore:
         row = self._connection.execute("SELECT origin, status, cause, body, fetched, expires FROM robots WHERE origin = ?", (origin,)).fetchone()
         return StoredRobots(*row) if row else None
 
-    def families(self, lease: Lease) -> Sequence[FamilyRecord]:
-        rows = self._connection.execute("SELECT record FROM family WHERE host_id = ? ORDER BY key", (lease.host_id,))
-        return [FamilyRecord(*json.loads(record)) for (record,) in rows]
+    def trap_memory(self, lease: Lease) -> TrapMemory:
+        run, host = self._connection.execute, (lease.host_id,)
+        families = tuple(FamilyRecord(*json.loads(record)) for (record,) in run("SELECT record FROM family WHERE host_id = ? ORDER BY key", host))
+        shown = run("SELECT first, keys FROM shown WHERE host_id = ? ORDER BY first", host).fetchall()
+        lines = ShownLines(shown[0][0], b"".join(keys for _, keys in shown)) if shown else ShownLines()
+        doubts = tuple((UrlId(url), doubt) for url, doubt in run("SELECT url_id, doubt FROM doubtful WHERE host_id = ? ORDER BY url_id", host))
+        return TrapMemory(families, lines, doubts)
+
+    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        find = "SELECT 1 FROM url WHERE id = ?"
+        return frozenset(url for url in urls if self._connection.execute(find, (url,)).fetchone() is not None)
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""

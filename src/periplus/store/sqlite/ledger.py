@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import astuple, replace
 
 from periplus.model.freshness import READ, Finding, finding_of
-from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState
+from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState, TrapChanges
 from periplus.model.page import LinkKind
 from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.model.web import HostKey, SiteKey, Url
@@ -201,6 +201,8 @@ class Ledger:
     def _raise(self, host_id: int, candidate: Candidate, reopen: bool) -> bool:
         """A known URL seen again: notes the shorter way or the sitemap. True: it was entered into the to-do list."""
         run, url_id = self._connection.execute, candidate.url_id
+        if candidate.vouched and not reopen:
+            run("DELETE FROM doubtful WHERE url_id = ?", (url_id,))
         known = Known(*run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone())
         now, enters = met_again(known, candidate, reopen=reopen)
         if now.reason != known.reason:
@@ -242,12 +244,23 @@ class Ledger:
         run, host_id = self._connection.execute, state.lease.host_id
         update = "UPDATE host SET next_at = ?, delay_s = ?, rate = ?, strikes = ?, answered = ?, waits_for = ? WHERE id = ?"
         run(update, (now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered, state.waits_for, host_id))
-        rows = [(host_id, record.key, json.dumps(astuple(record))) for record in state.families]
-        self._connection.executemany("INSERT OR REPLACE INTO family VALUES (?, ?, ?)", rows)
+        if state.traps:
+            self._keep_traps(host_id, state.traps)
         if state.down is not None:
             self._drop_all(host_id, Skipped(state.down, state.waits_for), now)
         if state.release:
             run("UPDATE host SET lease_by = NULL WHERE id = ?", (host_id,))
+
+    def _keep_traps(self, host_id: int, changes: TrapChanges) -> None:
+        """What a host's trap detector learned."""
+        run, many, lines = self._connection.execute, self._connection.executemany, changes.lines
+        many("INSERT OR REPLACE INTO family VALUES (?, ?, ?)", [(host_id, record.key, json.dumps(astuple(record))) for record in changes.families])
+        doubtful = "INSERT OR REPLACE INTO doubtful SELECT id, host_id, ? FROM url WHERE id = ?"  # one that was an alias is not there
+        many(doubtful, [(doubt, url_id) for url_id, doubt in changes.doubts if doubt])
+        many("DELETE FROM doubtful WHERE url_id = ?", [(url_id,) for url_id, doubt in changes.doubts if not doubt])
+        if lines.keys:
+            run("INSERT OR REPLACE INTO shown VALUES (?, ?, ?)", (host_id, lines.first, lines.keys))
+            run("DELETE FROM shown WHERE host_id = ? AND first + length(keys) / 4 <= ?", (host_id, lines.needed_from))
 
     def _drop_all(self, host_id: int, outcome: Skipped, now: float) -> None:
         """What still waits for a host that is given up is dropped, until a new run."""

@@ -17,7 +17,7 @@ from periplus.store.sqlite.history import HISTORY
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 
 DATABASE = "collection.db"
-SCHEMA_VERSION = 3  # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow
+SCHEMA_VERSION = 4  # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow; 3: other lessons on traps
 OLDEST_READ = 2
 MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -25,6 +25,11 @@ _OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FU
 _ASK_THE_DISK = "Is the disk full, or the folder read-only?"
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"})
 
+_TRAP_TABLES = """
+CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, doubt INTEGER NOT NULL);
+CREATE INDEX doubtful_host ON doubtful (host_id);
+CREATE TABLE shown (host_id INTEGER NOT NULL, first INTEGER NOT NULL, keys BLOB NOT NULL, PRIMARY KEY (host_id, first)) WITHOUT ROWID;
+"""
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE run (
@@ -84,14 +89,16 @@ CREATE TABLE bad_link (
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
-# From schema 2 to 3. What readers of an older file meet in place of what it lacks, under the same names, is in memory only.
-_UPGRADE = f"""
+# From each schema to the next. What readers of an older file meet in place of what it lacks, under the same names, is in memory only.
+_FROM_2 = f"""
 ALTER TABLE page ADD COLUMN language_found TEXT NOT NULL DEFAULT '';
 ALTER TABLE page ADD COLUMN parts BLOB;
 ALTER TABLE body ADD COLUMN blocks BLOB;
 CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 {changes.TABLES}
 """
+_FROM_3 = f"DELETE FROM family; {_TRAP_TABLES}"  # what was learned of traps is learned anew
+_UPGRADES = {2: _FROM_2 + _FROM_3, 3: _FROM_3}
 _IN_PLACE = """
 CREATE TEMP VIEW page AS SELECT *, '' AS language_found, NULL AS parts FROM main.page;
 CREATE TEMP VIEW body AS SELECT *, NULL AS blocks FROM main.body;
@@ -186,7 +193,7 @@ def _reveal(draft: Path, path: Path) -> None:
 def build(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript("BEGIN;" + TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
+    connection.executescript("BEGIN;" + TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
     connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
     connection.execute("COMMIT")
@@ -216,9 +223,9 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
         if version < OLDEST_READ:
             raise StoreError(f"{path} was made by a development version (schema {version}), which none reads any longer. Crawl again into another folder.")
-        if version < SCHEMA_VERSION and read_only:
+        if version == OLDEST_READ and read_only:
             connection.executescript(_IN_PLACE)
-        elif version < SCHEMA_VERSION:
+        elif version < SCHEMA_VERSION and not read_only:
             _upgrade(folder, connection)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -249,7 +256,7 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
     with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
         if _version(connection) == SCHEMA_VERSION:  # another process was first
             return
-        for statement in _statements(_UPGRADE + DROP_VIEWS + CREATE_VIEWS):
+        for statement in _statements(_UPGRADES[_version(connection)] + DROP_VIEWS + CREATE_VIEWS):
             connection.execute(statement)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
 
