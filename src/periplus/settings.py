@@ -88,7 +88,11 @@ class Scope:
     url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
     learn_parameters: bool = _row(False, "Learn while crawling which addresses lead to one page (session ids, orders, www, slashes), and fetch it once.")
     trap_window: int = _row(
-        40, "Pages of one family of URLs that must bring something new before more of it is fetched; 0: no limit.", unit="pages", low=0, high=1_000_000
+        40,
+        "Pages of one family of URLs that may say nothing new and still lead on to more of it, before the rest is left as an endless series; 0: no limit.",
+        unit="pages",
+        low=0,
+        high=1_000_000,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from periplus.acquire.clock import SystemClock
 from periplus.errors import UsageError
 from periplus.model.crawl_home import RunRecord
-from periplus.model.frontier import HostRow
+from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.results import StateTally
 from periplus.model.template import PUBLISHED, TemplateRules
 from periplus.model.web import Url
@@ -58,6 +58,7 @@ class Status:
     hosts_waiting: int
     entries_waiting: int  # pages, sitemaps and robots.txt on to-do lists
     busiest: tuple[HostRow, ...]  # with most waiting first
+    traps: tuple[TrapTally, ...] = ()  # families of URLs that were left out as endless series, the largest first
     store: str = ""  # a collection in a database: its address without password, in place of the folder
     workers: int = 0  # the same: how many are at work, on whatever machine
 
@@ -120,6 +121,7 @@ class Collection:
                 hosts_waiting=waiting,
                 entries_waiting=entries,
                 busiest=tuple(reading.hosts_at_work(self._connection, most_hosts, now)),
+                traps=tuple(reading.traps(self._connection)),
             )
 
     def pages(self, **filters: str | int) -> Iterator[PageRow]:

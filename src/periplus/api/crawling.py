@@ -30,7 +30,7 @@ from periplus.api.rules import rules_text
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.crawl_home import CrawlHome, RunStore
-from periplus.model.frontier import HostRow, RunCounts
+from periplus.model.frontier import HostRow, RunCounts, TrapTally
 from periplus.model.ports import Territory
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
@@ -95,6 +95,7 @@ class CrawlEnd:
     counts: RunCounts
     elapsed_s: float
     went_on: bool  # the collection held an unfinished crawl before
+    traps: tuple[TrapTally, ...] = ()  # families of URLs that were left out as endless series
 
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
@@ -155,10 +156,11 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
         stop_note, elapsed_s = labour(store, order, run_id, watch)
         counts = store.counts()
         state, note = verdict(store, order, stop_note)
+        traps = tuple(store.traps())
     finally:
         store.close()
     home.end_run(run_id, state, note, clock.now())
-    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on)
+    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps)
 
 
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:

@@ -33,6 +33,7 @@ def store_status(store: str) -> Status:
                 hosts_waiting=waiting,
                 entries_waiting=entries,
                 busiest=tuple(status.hosts_at_work(connection, BUSIEST)),
+                traps=tuple(status.traps(connection)),
                 store=str(address),
                 workers=workers,
             )

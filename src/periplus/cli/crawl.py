@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +19,7 @@ from periplus.cli.options import SUFFIX, setting_options, settings_of
 from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.cli.runner_link import runner_has_died
 from periplus.errors import InvalidUrl, UsageError
+from periplus.model.frontier import TrapTally
 from periplus.model.web import Url
 from periplus.settings import DELAY_FLOOR_S, Settings
 from periplus.urls.canonical import canonical
@@ -26,6 +27,7 @@ from periplus.urls.scope import site_key
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
 INTERRUPTED = 130
+TRAPS_NAMED = 3  # families of what was left out, at the end of a crawl
 _PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a database's address
 
 
@@ -158,6 +160,18 @@ class StopOnSignal:
         say("Stopping: storing what is under way. Once more to stop at once.", "yellow")
 
 
+def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
+    """What was left out as endless series, and how it is read all the same."""
+    if traps:
+        from periplus.present.lines import visible
+        from periplus.present.wording import count_of
+
+        named = ", ".join(f"{visible(tally.family)} ({tally.urls:,})" for tally in traps[:TRAPS_NAMED])
+        others = f" and {len(traps) - TRAPS_NAMED:,} more" if len(traps) > TRAPS_NAMED else ""
+        left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
+        yield f"{left} left out as endless series: {named}{others}. More of them with a larger --trap-window, all with --trap-window 0."
+
+
 def summary(end: Any, place: str, following: str) -> None:
     """How a crawl ended. place: where it is kept; following: the command to go on with."""
     counts = end.counts
@@ -165,6 +179,8 @@ def summary(end: Any, place: str, following: str) -> None:
     say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
     read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
     say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, {counts.known:,} known, {counts.waiting:,} waiting.")
+    for line in traps_left(end.traps):
+        say(line)
     if end.went_on and not counts.fetched and not counts.waiting:
         say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:

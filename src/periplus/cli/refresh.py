@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, checked_store, configure_logs, notice
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, checked_store, configure_logs, notice, traps_left
 from periplus.cli.options import collection_option, found_collection, setting_options
 from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.errors import PeriplusError, UsageError
@@ -121,6 +121,8 @@ def _summary(done: Any, place: str, *, in_database: bool) -> None:
     say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
     say(", ".join(f"{count:,} {finding.value}" for finding, count in done.found.items() if count or finding.value in ("unchanged", "changed")) + ".")
     say(f"{counts.fetched:,} asked for in this run ({amount(counts.wire_bytes)}).")
+    for line in traps_left(end.traps):
+        say(line)
     if counts.waiting:
         say(f"{counts.waiting:,} are left. To go on: periplus refresh {place}")
     if not in_database:

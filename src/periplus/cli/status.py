@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.cli.crawl import checked_store
+from periplus.cli.crawl import checked_store, traps_left
 from periplus.cli.options import collection_option, found_collection, opened, output_option
 from periplus.present.lines import visible
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, why_waits
@@ -57,6 +57,7 @@ def lines(found: Status) -> Iterator[str]:
     known = sum(tally.urls for tally in found.counts)
     yield f"{found.store or found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, {size(found.size_bytes)} on disk"
     yield from _counts(found)
+    yield from (f"\n{line}" for line in traps_left(found.traps))
     yield from _runs(found)
     yield from _waiting(found)
 
@@ -116,6 +117,7 @@ def as_json(found: Status) -> dict[str, object]:
         "running": found.running,
         "paused": found.state == "paused",
         "known": sum(tally.urls for tally in found.counts),
+        "traps": [{"family": tally.family, "urls": tally.urls} for tally in found.traps],
         "counts": [{"state": tally.state.value, "reason": tally.reason.value, "urls": tally.urls} for tally in found.counts],
         "runs": [
             {

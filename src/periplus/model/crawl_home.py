@@ -9,7 +9,7 @@ from typing import Protocol
 
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.freshness import Finding
-from periplus.model.frontier import HostRow
+from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings
@@ -43,6 +43,9 @@ class RunStore(CrawlStore, Protocol):
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
+
+    def traps(self) -> Sequence[TrapTally]:
+        """The families that were left out as endless series, the largest first."""
 
     def is_paused(self) -> bool: ...
 

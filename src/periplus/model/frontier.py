@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.page import Document
@@ -137,6 +138,13 @@ class TrapChanges:
 
     def __bool__(self) -> bool:
         return bool(self.families or self.lines.keys or self.doubts)
+
+
+class TrapTally(NamedTuple):
+    """How many URLs were left out because their family looks like an endless series, or (`sid=*`) was read under another session id."""
+
+    family: str
+    urls: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from functools import partial
 import psycopg
 from psycopg.rows import TupleRow
 
-from periplus.model.frontier import Batch, Candidate, Errand, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory
+from periplus.model.frontier import Batch, Candidate, Errand, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory, TrapTally
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
-from periplus.store.postgres import hosts, inbox, moved, pausing, reading, tasks
+from periplus.store.postgres import hosts, inbox, moved, pausing, reading, status, tasks
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.bulk import cleaned
 from periplus.store.postgres.committing import Commit
@@ -212,6 +212,9 @@ class PostgresCrawlStore:
         """Whether nobody has ended the run."""
         find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
         return self._session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
+
+    def traps(self) -> Sequence[TrapTally]:
+        return self._session.read(status.traps)
 
     def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from periplus.model.frontier import HostRow
+from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.results import StateTally
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey
@@ -25,6 +25,14 @@ def tallies(connection: Connection) -> list[StateTally]:
     found = [StateTally(STATE_OF[Reason(name)], Reason(name), int(urls)) for name, urls in connection.execute(find).fetchall()]
     states = list(State)
     return sorted(found, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
+
+
+def traps(connection: Connection) -> list[TrapTally]:
+    """The families that were left out as endless series, the largest first; looks at every URL where there are any."""
+    if not connection.execute("SELECT 1 FROM tally WHERE name = 'reason:trap' GROUP BY name HAVING sum(value) > 0").fetchone():
+        return []
+    find = "SELECT split_part(rule, ': ', 1) AS family, count(*) FROM url WHERE reason = 'trap' GROUP BY 1 ORDER BY 2 DESC, 1"
+    return [TrapTally(family, urls) for family, urls in connection.execute(find).fetchall()]
 
 
 def hosts_at_work(connection: Connection, most: int) -> list[HostRow]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
-from periplus.model.frontier import HostRow
+from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.results import StateTally
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey, SiteKey
@@ -121,6 +121,14 @@ def counts(connection: sqlite3.Connection, site: SiteKey | None = None) -> list[
     tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), urls) for name, urls in found]
     states = list(State)
     return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
+
+
+def traps(connection: sqlite3.Connection) -> list[TrapTally]:
+    """The families that were left out as endless series, the largest first; looks at every URL where there are any."""
+    if not connection.execute("SELECT 1 FROM tally WHERE name = 'reason:trap' AND value > 0").fetchone():
+        return []
+    find = "SELECT substr(rule, 1, instr(rule, ': ') - 1), count(*) FROM url WHERE reason = 'trap' GROUP BY 1 ORDER BY 2 DESC, 1"
+    return [TrapTally(family, urls) for family, urls in connection.execute(find)]
 
 
 def sums(connection: sqlite3.Connection) -> tuple[int, int, int]:
