@@ -7,7 +7,6 @@ opened, after name resolution, so a name that changes its address between check 
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import selectors
 import socket
@@ -23,6 +22,7 @@ from periplus.model.ports import Clock, Response
 from periplus.model.visit import Cause, Cut, Headers, Purpose, Request
 from periplus.model.web import HostKey
 from periplus.settings import VERSION, FetchLimits, Identity
+from periplus.urls.addresses import special_network
 from periplus.urls.hosts import host_key
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.5"
@@ -54,20 +54,6 @@ _CAUSES: dict[int, Cause] = {
     97: Cause.PROXY,  # CURLE_PROXY
     pycurl.E_ABORTED_BY_CALLBACK: Cause.TIMEOUT,  # only `_on_sending` does that
 }
-
-
-def is_private(address: str) -> bool:
-    """Whether an IP address is not one of the public internet: loopback, private, link-local, reserved, multicast.
-
-    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are judged as what they lead to.
-    """
-    ip: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour
-        if inner is None and ip in ipaddress.ip_network("64:ff9b::/96"):
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        ip = inner or ip
-    return not ip.is_global or ip.is_multicast
 
 
 def user_agent(identity: Identity) -> str:
@@ -164,7 +150,7 @@ class _Slot:
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted, self.header_whole, self.refused = True, False, False
+        self.wanted, self.header_whole, self.refused = True, False, ""
         self.easy.setopt(pycurl.URL, request.url)
         method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
         if method != self.method:
@@ -191,8 +177,9 @@ class _Slot:
 
     def _on_socket(self, purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
         family, kind, protocol, place = address
-        if is_private(place[0]):
-            self.refused = True  # of a name with several addresses another may do
+        network = special_network(place[0])
+        if network:
+            self.refused = f"{place[0]}: {network}"  # of a name with several addresses another may do
             return int(pycurl.SOCKET_BAD)
         return _Handed(family, kind, protocol)
 
@@ -261,7 +248,8 @@ class _Slot:
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
             else:
                 cause = self._cause_of(code)
-                detail = "not sent in time" if code == pycurl.E_ABORTED_BY_CALLBACK else detail or "the header ended early"
+                ours = self.refused if cause is Cause.PRIVATE else "not sent in time" if code == pycurl.E_ABORTED_BY_CALLBACK else ""
+                detail = ours or detail or "the header ended early"
         easy = self.easy
         sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
         took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - sent)
