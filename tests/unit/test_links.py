@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import pytest
 
 from periplus.document import css
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.html import read
+from periplus.document.understand import understand
 from periplus.model.page import BadLink, Link, LinkKind, Position
-from periplus.model.visit import Headers
+from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical
 
 PAGE = canonical("http://a.example/dir/page.html?q=1")
 
 
-def content(html: str, *fields: tuple[str, str]) -> Content:
-    return read(Source(PAGE, Headers(fields), html))
+def content(html: str, *fields: tuple[str, str], charset: str = "utf-8") -> Content:
+    return read(Source(PAGE, Headers(fields), html, charset))
 
 
 def links(html: str, *fields: tuple[str, str]) -> tuple[Link, ...]:
@@ -106,6 +109,51 @@ def test_base_is_obeyed(base, expected):
 
 def test_only_the_first_base_with_href_counts():
     assert targets('<base target="_top"><base href="/one/"><base href="/two/"><a href="x">x</a>') == ["/one/x"]
+
+
+@pytest.mark.parametrize(
+    ("charset", "query", "expected"),
+    [
+        ("windows-1250", "q=č", "q=%E8"),
+        ("windows-1251", "q=я&a=%ff", "q=%FF&a=%ff"),
+        ("windows-1252", "price=£2&µ=unit", "price=%A32&%B5=unit"),
+        ("windows-1252", "\u2020", "%86"),
+        ("windows-1250", "q=日", "q=%26%2326085%3B"),
+        ("windows-1250", "a b\"<>'č", "a%20b%22%3C%3E%27%E8"),
+        ("big5", "\u2020", "%26%238224%3B"),
+        ("big5", "Ê一", "%26%23202%3B%A4@"),  # Ê is of the Hong Kong part, which is read and not written
+        ("big5", "\x0eA", "%0EA"),
+        ("euc-kr", "\u2020", "%A2%D3"),
+        ("euc-jp", "Ê日", "%26%23202%3B%C6%FC"),
+        ("shift_jis", "\u2212", "%81|"),
+        ("iso-2022-jp", "\x0eA", "%26%2365533%3BA"),
+        ("iso-2022-jp", "\u203e\\", "%1B(J~%1B(B\\"),
+        ("iso-2022-jp", "a=か&b", "a=%1B$B$+%1B(B&b"),
+        ("gbk", "€𠀀", "%80%26%23131072%3B"),
+        ("gb18030", "\ue5e5", "%26%2358853%3B"),
+        ("gb18030", "€𠀀", "%A2%E3%952%826"),
+        ("kamenicky", "č日", "%87%26%2326085%3B"),
+        ("utf-8", "q=č", "q=%C4%8D"),
+        ("utf-16le", "q=č", "q=%C4%8D"),
+        ("utf-8", "á|", "%C3%A1|"),
+        ("no-such", "q=č", "q=%C4%8D"),
+    ],
+)
+def test_url_standard_4_4_a_query_is_sent_in_the_charset_of_its_page(charset, query, expected):
+    markup = f'<a href="/č{escape(query)}">p</a><a href="/s?{escape(query)}#č">q</a><form action="/s?{escape(query)}"></form>'
+    found = content(f"{markup}<link rel=alternate hreflang=cs href='/s?{escape(query)}#č'>", charset=charset)
+    path, anchor, alternate, form = found.links
+    assert path.target.startswith("http://a.example/%C4%8D")  # a path is UTF-8 whatever the page is
+    assert {link.target for link in (anchor, alternate, form)} == {"http://a.example/s?" + expected}
+    assert (anchor.fragments, found.translations) == (("%C4%8D",), (("cs", Url("http://a.example/s?" + expected)),))
+
+
+def test_a_page_of_bytes_asks_with_its_own_and_a_text_file_with_utf_8():
+    header = (("content-type", "text/html; charset=windows-1250"),)
+    asked = understand(PAGE, Fetched(200, Headers(header), b'<a href="?q=\xe8">x</a><a href="http://b.example/?q=&#x10d;">y</a>')).links
+    assert [link.target for link in asked] == ["http://a.example/dir/page.html?q=%E8", "http://b.example/?q=%E8"]
+    markdown = (("content-type", "text/markdown; charset=windows-1250"),)
+    assert [link.target for link in understand(PAGE, Fetched(200, Headers(markdown), b"[x](?q=\xe8)")).links] == ["http://a.example/dir/page.html?q=%C4%8D"]
 
 
 def test_headers_are_resolved_against_the_page_not_its_base():

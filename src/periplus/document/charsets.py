@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
+from urllib.parse import quote_from_bytes
+
+_KEPT_IN_QUERY = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "\"#<>'")))  # URL Standard, 1.3: special-query percent-encode set
+_ISO_2022_SHIFTS = "\x0e\x0f\x1b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,36 @@ class Encoding:
         if self.codec == "-":
             return codecs.charmap_decode(body, "replace", _KAMENICKY)[0]
         return body.decode(self.codec, "replace")
+
+    def url_query(self, query: str) -> str:
+        """The query of a link on a page in this encoding, as a browser sends it: its bytes in the encoding, percent-encoded.
+
+        A character that the encoding lacks is a numeric reference, percent-encoded. In an encoding of Unicode the query stays as it is:
+        there a parser of URLs writes UTF-8, as it does by itself.
+        Source: URL Living Standard, 1.3 (percent-encode after encoding) and 4.4 (query state); Encoding Living Standard, 4.3 (output encodings), 8 to 12.
+        """
+        if self.codec.startswith("utf-") or (query.isascii() and query.isprintable()):
+            return query
+        return quote_from_bytes(self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)), _KEPT_IN_QUERY)
+
+    def _in_query(self, char: str) -> str:
+        """The character when the codec writes it as the standard says, else what stands for it there, percent-encoded."""
+        if self.name == "iso-2022-jp" and char in _ISO_2022_SHIFTS:
+            return "%26%2365533%3B"
+        if self.name == "gbk" and char == "€":
+            return "%80"
+        try:
+            written = self._bytes(char)
+        except UnicodeEncodeError:
+            written = b""
+        # Python's codecs write more than those of the standard: four bytes in gbk, JIS X 0212 in euc-jp, the Hong Kong part of big5
+        lacking = (
+            not written or char == "\ue5e5" or (self.name in ("gbk", "euc-jp") and len(written) > 2) or (self.name == "big5" and b"\x7f" < written < b"\xa1")
+        )
+        return f"%26%23{ord(char)}%3B" if lacking else char
+
+    def _bytes(self, text: str) -> bytes:
+        return codecs.charmap_encode(text, "strict", _KAMENICKY_BYTES)[0] if self.codec == "-" else text.encode(self.codec)
 
 
 # name of the standard, Python's codec when it is not the same, `:`, labels (the name itself is one).
@@ -89,6 +123,7 @@ utf-32be utf-32-be :
 # What DOS programs of Bohemia wrote from 1985 on: the letters and, from 0xB0, the rest of code page 437.
 # Source: the table that RFC-less literature calls KEYBCS2, code page 895.
 _KAMENICKY = "".join(map(chr, range(128))) + "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ¼§«»" + bytes(range(0xB0, 0x100)).decode("cp437")
+_KAMENICKY_BYTES = codecs.charmap_build(_KAMENICKY)
 
 
 def _by_label() -> dict[str, Encoding]:

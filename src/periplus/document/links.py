@@ -12,8 +12,9 @@
     CITE       cite of blockquote, q, ins, del;           ICON     link rel=icon and its like
                link rel=profile, schema.*                 SITEMAP  link rel=sitemap
 The Link header counts as a link element. Contents of noscript and template count, comments and scripts do not. `base href`
-is obeyed, the first one only; HTTP headers are resolved against the page itself. Left out, because nothing is fetched for them:
-empty src, fragments of the page itself in a part of it (`<use href="#x">`), data: and about: where a part is embedded, preconnect and dns-prefetch.
+is obeyed, the first one only; HTTP headers are resolved against the page itself. A query is sent in the page's charset. Left out, because nothing
+is fetched for them: empty src, fragments of the page itself in a part of it (`<use href="#x">`), data: and about: where a part is embedded,
+preconnect and dns-prefetch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from itertools import repeat
 
 from periplus.document import css, headers, html
 from periplus.document.landmarks import Landmarks, landmarks, positions
-from periplus.document.rows import Row, Rows
+from periplus.document.rows import Row, Rows, with_query_in
 from periplus.errors import InvalidUrl
 from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.visit import Headers
@@ -83,11 +84,12 @@ class Setting:
     headers: Headers
     refreshes: tuple[str, ...] = ()  # targets of meta refresh, as written
     nofollow: bool = False  # of the whole page
+    charset: str = "utf-8"  # that the document is read in
 
 
 def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple[BadLink, ...]]:
     """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
-    rows = Rows(_base(tree, setting.url), setting.nofollow)
+    rows = Rows(_base(tree, setting.url), setting.nofollow, setting.charset)
     special = html.select(tree, _ATTRIBUTES_OF_ANY)[:ELEMENTS_MOST]
     marks = landmarks(tree, special)
     _add_anchors(rows, tree, marks)
@@ -103,14 +105,15 @@ def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple
     return rows.links(), rows.bad_links()
 
 
-def translations_of(tree: html.Tree, url: Url) -> tuple[tuple[str, Url], ...]:
+def translations_of(tree: html.Tree, setting: Setting) -> tuple[tuple[str, Url], ...]:
     """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
     elements = html.elements(tree, "link")[:ELEMENTS_MOST]
     found = []
     for element, language in zip(elements, html.attributes(elements, "hreflang"), strict=True):
         if language and "alternate" in html.attribute(element, "rel").lower().split():
             try:
-                found.append((language.strip()[:LANGUAGE_CHARS], canonical(html.attribute(element, "href"), _base(tree, url))))
+                href = with_query_in(setting.charset, html.attribute(element, "href"))
+                found.append((language.strip()[:LANGUAGE_CHARS], canonical(href, _base(tree, setting.url))))
             except InvalidUrl:
                 continue  # a bad link, and told there
     return tuple(dict.fromkeys(found))

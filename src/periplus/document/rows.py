@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
+from periplus.document.charsets import encoding_of
 from periplus.errors import InvalidUrl
 from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.web import Url
@@ -49,11 +50,12 @@ class Row:
 class Rows:
     """The rows of one page while they are gathered."""
 
-    def __init__(self, base: Url, nofollow: bool) -> None:
-        """base: what relative links are resolved against. nofollow: of the whole page."""
+    def __init__(self, base: Url, nofollow: bool, charset: str = "utf-8") -> None:
+        """base: what relative links are resolved against. nofollow: of the whole page. charset: of the links' queries."""
         self._base = base
         self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
         self._nofollow = nofollow
+        self._charset = charset
         self._rows: dict[tuple[Url, Place], Row] = {}
         self._bad: dict[tuple[str, Place, str], str] = {}
 
@@ -68,7 +70,7 @@ class Rows:
         try:
             if len(href) > HREF_CHARS:
                 raise InvalidUrl("longer than any server takes")
-            target = self._target(head)
+            target = self._target(head if head.isascii() and head.isprintable() else with_query_in(self._charset, head))
         except InvalidUrl:
             self._add_bad(href, place, anchor)
             return None
@@ -113,6 +115,14 @@ class Rows:
     def bad_links(self) -> tuple[BadLink, ...]:
         """Distinct texts that are no links, in order."""
         return tuple(BadLink(text, kind, position, anchor[:ANCHOR_CHARS], why) for (text, (kind, position, _), why), anchor in self._bad.items())
+
+
+def with_query_in(charset: str, href: str) -> str:
+    """A href, its query as a browser sends it from a page in that charset: `?q=č` of windows-1250 is `?q=%E8`."""
+    address, sharp, fragment = href.partition("#")
+    head, mark, query = address.partition("?")
+    encoding = encoding_of(charset) if query else None
+    return head + mark + encoding.url_query(query) + sharp + fragment if encoding else href
 
 
 def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from periplus.document import headers
 from periplus.document.block_languages import with_languages
 from periplus.document.blocks import first_blocks, text_of, words_of
 from periplus.document.canonical_xml import xml_of_html, xml_of_xml
+from periplus.document.charsets import UTF_8
 from periplus.document.decode import decode
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
@@ -75,7 +76,8 @@ def understand(url: Url, fetched: Fetched) -> Document:
     """
     markup = markup_of(url, fetched)
     reader = MARKUP.get(markup.kind)
-    content = reader(Source(url, fetched.headers, markup.text)) if reader else _unread(url, fetched)
+    charset = markup.charset.name if markup.kind == markup.media_type else ""
+    content = reader(Source(url, fetched.headers, markup.text, charset or UTF_8.name)) if reader else _unread(url, fetched)
     said = content.metadata
     blocks = first_blocks(content.blocks, TEXT_CHARS)
     text = text_of(blocks)

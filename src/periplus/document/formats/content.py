@@ -17,6 +17,7 @@ class Source:
     url: Url
     headers: Headers
     text: str
+    charset: str = "utf-8"  # of the Encoding Living Standard: the queries of its links are sent in it
 
 
 @dataclass(frozen=True, slots=True)
