@@ -55,12 +55,12 @@ def _static(request: Request) -> Response:
     return Response(content, media_type=_STATIC[name], headers={"cache-control": "no-cache"})
 
 
-def _login(request: Request) -> Response:
+async def _login(request: Request) -> Response:
     locks = house_of(request).locks
     if not locks.token:
         return RedirectResponse("/", 303)
     if request.method == "POST":
-        return log_in(request, locks) or rendering.answer(request, "login.html", {"title": "Log in", "wrong": True}, 403)
+        return await log_in(request, locks) or rendering.answer(request, "login.html", {"title": "Log in", "wrong": True}, 403)
     return rendering.answer(request, "login.html", {"title": "Log in", "wrong": False})
 
 

@@ -13,10 +13,11 @@ import hmac
 import ipaddress
 import secrets
 import time
-from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
+import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -28,8 +29,10 @@ STATIC = "/static/"
 FEEDS = "/feeds/"
 FORM_BYTES = 65_536  # of a form: a thousand start URLs
 FORM_FIELDS = 200
-TRIES = 10  # wrong tokens in TRIES_S, from all visitors together; then the door stays shut for as long
-TRIES_S = 60.0
+WRONG_FIRST_S = 0.5  # that an address waits for its next answer after one wrong token: nobody who mistypes minds; twice as long after each further one
+WRONG_MOST_S = 10.0  # who shares an address with a guesser (a proxy, an office) still gets in; a guesser tries 8,640 tokens a day on one connection
+WRONG_FORGOTTEN_S = 600.0  # after the last one
+WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
@@ -40,7 +43,9 @@ class Locks:
     token: str = ""
     names: tuple[str, ...] = ()
     seal: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    wrong: deque[float] = field(default_factory=deque)  # when a wrong token was tried
+    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)  # by address: how many wrong tokens lately, and when the last; oldest first
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
 
     @property
     def session(self) -> str:
@@ -53,14 +58,32 @@ class Locks:
         return hmac.new(self.token.encode(), b"periplus feeds", hashlib.sha256).hexdigest()[:32] if self.token else ""
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token. Raises nothing; too many wrong ones make it False for a time."""
-        now = time.monotonic()
-        while self.wrong and self.wrong[0] < now - TRIES_S:
-            self.wrong.popleft()
-        right = len(self.wrong) < TRIES and hmac.compare_digest(token.encode(), self.token.encode())
+        """Whether this is the token. Takes the same time whatever both are, and does not depend on what was tried before."""
+        given, right = (hashlib.sha256(text.encode()).digest() for text in (token, self.token))
+        return hmac.compare_digest(given, right)
+
+    def wait_s(self, address: str, right: bool) -> float:
+        """How many seconds the answer to a token waits; a wrong one is noted for those that follow it from this address.
+
+        A right one waits too, or whoever guesses would take silence for a no and go on. IPv6 addresses count by their /64, one visitor's.
+        """
+        who, now = _visitor(address), self.clock()
+        count, last = self.wrong.get(who, (0, now))
+        count = 0 if now - last > WRONG_FORGOTTEN_S else count
         if not right:
-            self.wrong.append(now)
-        return right
+            self.wrong.pop(who, None)
+            self.wrong[who] = (count + 1, now)
+            if len(self.wrong) > WRONG_ADDRESSES:
+                del self.wrong[next(iter(self.wrong))]
+        return min(WRONG_MOST_S, WRONG_FIRST_S * 2.0 ** min(count - 1, 16)) if count else 0.0
+
+
+def _visitor(address: str) -> str:
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:  # a name, or what a proxy says in place of one
+        return address
+    return str(ip) if ip.version == 4 or ip.ipv4_mapped else str(ipaddress.ip_network((ip, 64), strict=False))
 
 
 def needs_token(host: str) -> bool:
@@ -171,9 +194,11 @@ def form_of(request: Request) -> dict[str, str]:
     return form
 
 
-def log_in(request: Request, locks: Locks) -> Response | None:
-    """The answer to a login form: onward with the cookie; None: the token is wrong."""
-    if not locks.opens(form_of(request).get("token", "")):
+async def log_in(request: Request, locks: Locks) -> Response | None:
+    """The answer to a login form: onward with the cookie; None: the token is wrong. Waits where wrong ones came before."""
+    right = locks.opens(form_of(request).get("token", ""))
+    await locks.sleep(locks.wait_s(request.client.host if request.client else "", right))
+    if not right:
         return None
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, locks.session, httponly=True, samesite="strict", secure=request.url.scheme == "https", max_age=30 * 86_400)
