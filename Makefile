@@ -9,7 +9,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-browser test-spark test-faults fuzz quality bench bench-peers demo docs clean
+.PHONY: help setup check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -34,7 +34,7 @@ check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: 
 	$(PY) -m periplus.cli.reference --check
 	$(PY) -m pytest tests/architecture
 
-test: $(STAMP) ## Every test but those of minutes (faults, Spark): some six minutes on two cores.
+test: $(STAMP) ## Every test but those of minutes (faults, real sites, Spark): some six minutes on two cores.
 	$(PY) -m pytest -n $(WORKERS)
 
 test-browser: $(STAMP) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
@@ -48,6 +48,9 @@ test-spark: $(STAMP) ## Compute and crawl on a Spark cluster of this machine's o
 
 test-faults: $(STAMP) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
 	$(PY) -m pytest -m faults
+
+test-real: $(STAMP) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
+	$(PY) -m pytest -m real
 
 fuzz: $(STAMP) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
 	$(PY) quality/fuzz/run.py --seconds $(SECONDS_EACH)

@@ -1,0 +1,234 @@
+"""What should a crawl of a site find? Another reading of it, by other means: html.parser and http.client of the standard library.
+
+Nothing of Periplus is used, neither its parser nor its URLs. Each page that links from the home page lead to is asked for once, and
+each target of a link on the same host.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import http.client
+import re
+import string
+from collections import deque
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+TIMEOUT_S = 30.0
+NOT_DEAD = frozenset({401, 403})  # refused to us, which is no fault of the site
+PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+HREF_TAGS = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
+NO_PAGE_RELS = frozenset({
+    "stylesheet", "icon", "shortcut", "mask-icon", "apple-touch-icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload",
+    "manifest", "search", "pingback", "schema.dc", "schema.dcterms", "profile", "nofollow", "noopener", "noreferrer",
+})  # fmt: skip
+UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
+_XML_CHARSET = re.compile(rb"""<\?xml[^>]+encoding\s*=\s*["']([\w-]+)""")
+_REFRESH = re.compile(r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?["']?([^"']+)""", re.IGNORECASE)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_PLAIN = frozenset((string.ascii_letters + string.digits + "-._~").encode())
+
+
+@dataclass(slots=True)
+class PageRead:
+    """One answer. links: (absolute URL without fragment, fragment), in the page's order; names: what fragments may lead to."""
+
+    status: int
+    is_page: bool = False
+    moved_to: str = ""
+    links: list[tuple[str, str]] = field(default_factory=list)
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one reader of a site saw, all URLs in their `normal` form. Of the oracle, or of Periplus."""
+
+    layers: dict[str, int | None]  # of the pages that were read: clicks from the home page
+    edges: frozenset[tuple[str, str]]  # (page, URL of the same host that it links to)
+    dead: frozenset[tuple[str, str]]  # those of them whose target is dead
+    fragments: frozenset[tuple[str, str, str]]  # (page, page, place that the second lacks)
+
+
+def normal(url: str) -> str:
+    """One spelling for those that RFC 3986, 6.2.2, calls equivalent: so no difference in spelling is taken for one of pages."""
+
+    def one(match: re.Match[str]) -> str:
+        value = int(match[1], 16)
+        return chr(value) if value in _PLAIN else match[0].upper()
+
+    return _ESCAPE.sub(one, url)
+
+
+def read_site(root: str, start: str, port: int) -> Sight:
+    """root: http://host:port, whose host needs no name server: 127.0.0.1 is asked."""
+    pages = _fetched(root, root + start, port)
+    layers = _layers(pages, root + start)
+    read = {url for url in layers if pages[url].is_page}
+    edges = {(url, target) for url in read for target, _ in pages[url].links if target in pages and target != url}
+    dead = {(url, target) for url, target in edges if _is_dead(pages, target)}
+    lost = {
+        (url, target, unquote(place))
+        for url in read
+        for target, place in pages[url].links
+        if target in read and place and not _is_there(place, pages[target].names)
+    }
+    return Sight({url: layers[url] for url in read}, frozenset(edges), frozenset(dead), frozenset(lost))
+
+
+def _is_dead(pages: dict[str, PageRead], url: str) -> bool:
+    return pages[url].status >= 400 and pages[url].status not in NOT_DEAD
+
+
+def _is_there(place: str, names: frozenset[str]) -> bool:
+    """Source: HTML Living Standard, 7.4.6.4. Fragments that begin with / or ! are a script's, by a choice of Periplus."""
+    decoded = unquote(place)
+    return place in names or decoded in names or decoded.lower() == "top" or decoded[:1] in ("", "/", "!")
+
+
+def _fetched(root: str, start: str, port: int) -> dict[str, PageRead]:
+    """Everything of the host that links and redirects lead to."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    pages: dict[str, PageRead] = {}
+    queue = deque([start])
+    while queue:
+        url = queue.popleft()
+        if url in pages:
+            continue
+        page = pages[url] = _answer(connection, root, url)
+        onward = [page.moved_to] if page.moved_to else [target for target, _ in page.links]
+        queue.extend(target for target in dict.fromkeys(onward) if target not in pages and target.startswith(root + "/"))
+    connection.close()
+    return pages
+
+
+def _answer(connection: http.client.HTTPConnection, root: str, url: str) -> PageRead:
+    connection.request("GET", url.removeprefix(root), headers={"Host": urlsplit(root).netloc, "Connection": "keep-alive"})
+    answer = connection.getresponse()
+    media_type, _, parameters = (answer.getheader("Content-Type") or "").partition(";")
+    where = answer.getheader("Location")
+    is_page = answer.status == 200 and media_type.strip().lower() in PAGE_TYPES
+    body = answer.read()
+    if where and 300 <= answer.status < 400:
+        return PageRead(answer.status, moved_to=normal((absolute(where, url) or ("", ""))[0]))
+    return _read(body, parameters, url) if is_page else PageRead(answer.status)
+
+
+def _read(body: bytes, parameters: str, url: str) -> PageRead:
+    reader = Reader()
+    reader.feed(_text(body, parameters))
+    reader.close()
+    base = (absolute(reader.base, url) or (url, ""))[0] if reader.base else url
+    found = [where for href in reader.hrefs if (where := absolute(href, base))]
+    return PageRead(200, True, "", [(normal(target), place) for target, place in found], frozenset(reader.names))
+
+
+def _text(body: bytes, parameters: str) -> str:
+    said = re.search(r"charset=\"?([\w-]+)", parameters, re.IGNORECASE)
+    named = _META_CHARSET.search(body[:4096]) or _XML_CHARSET.match(body[:200])
+    for charset in (said[1] if said else "", named[1].decode() if named else "", "utf-8"):
+        with_other_name = {"iso-8859-1": "cp1252", "us-ascii": "cp1252", "latin1": "cp1252"}.get(charset.lower(), charset)
+        try:
+            if charset:
+                return body.decode(with_other_name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return body.decode("cp1252", "replace")
+
+
+def _layers(pages: dict[str, PageRead], start: str) -> dict[str, int]:
+    """Clicks from start; a redirect is none. Shortest ways where steps are 0 or 1 long."""
+    layers, done = {start: 0}, set()
+    queue = deque([start])
+    while queue:
+        url = queue.popleft()
+        if url in done:
+            continue
+        done.add(url)
+        page = pages[url]
+        step = 0 if page.moved_to else 1
+        for target in [page.moved_to] if page.moved_to else (target for target, _ in page.links):
+            if target in pages and layers[url] + step < layers.get(target, 1 << 30):
+                layers[target] = layers[url] + step
+                queue.append(target) if step else queue.appendleft(target)
+    return layers
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects hrefs of links that lead to pages, as written, and names of places."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.base = ""
+        self.hrefs: list[str] = []
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given: dict[str, str] = {}
+        for name, value in attrs:
+            given.setdefault(name, value or "")
+        self.names.update(filter(None, (given.get("id"), given.get("name") if tag == "a" else "")))
+        rel = set(given.get("rel", "").lower().split())
+        if tag in HREF_TAGS and HREF_TAGS[tag] in given:
+            if not (rel & UNFOLLOWED and tag in ("a", "area")):
+                self.hrefs.append(given[HREF_TAGS[tag]])
+        elif tag == "link" and "href" in given and rel and "stylesheet" not in rel and rel - NO_PAGE_RELS:
+            self.hrefs.append(given["href"])
+        elif tag == "base" and not self.base:
+            self.base = given.get("href", "")
+        elif tag == "meta" and given.get("http-equiv", "").lower() == "refresh" and (match := _REFRESH.match(given.get("content", ""))):
+            self.hrefs.append(match[1])
+
+
+def absolute(href: str, base: str) -> tuple[str, str] | None:
+    """(URL without fragment, fragment) of a reference on a page; None where it leads to no page of the web.
+
+    Source: RFC 3986, 5.2, with what browsers do beside it: blanks at the ends and line ends within are dropped, backslashes
+    are slashes. Not urllib.parse.urljoin, which takes `//` within a path for less than it is.
+    """
+    written = "".join(href.strip("".join(map(chr, range(33)))).split("\n")).replace("\t", "").replace("\r", "")
+    written, mark, place = written.partition("#")
+    written = written if mark or written else ""
+    scheme = _SCHEME.match(written)
+    if scheme and scheme[1].lower() not in ("http", "https"):
+        return None
+    head, query_mark, query = written.partition("?")
+    head = head.replace("\\", "/")
+    parts = urlsplit(base)
+    origin, folder = f"{parts.scheme}://{parts.netloc}", parts.path.rpartition("/")[0]
+    if scheme:
+        whole, rest = head.partition(":")[0].lower(), head.partition(":")[2].lstrip("/")
+        host, slash, path = rest.partition("/")
+        origin, path = f"{whole}://{host.lower()}", slash + path
+        origin = origin.removesuffix(":80") if whole == "http" else origin.removesuffix(":443")
+    elif head.startswith("//"):
+        host, slash, path = head[2:].partition("/")
+        origin, path = f"{parts.scheme}://{host.lower()}", slash + path
+    elif not head:
+        path, query_mark, query = parts.path, query_mark or ("?" if parts.query else ""), query if query_mark else parts.query
+    else:
+        path = head if head.startswith("/") else f"{folder}/{head}"
+    return origin + _quoted(_without_dots(path or "/"), ' "<>`{}^') + (query_mark + _quoted(query, " \"<>'") if query_mark else ""), place
+
+
+def _without_dots(path: str) -> str:
+    """Source: RFC 3986, 5.2.4. Also with dots written %2e, as browsers do."""
+    steps = path.split("/")[1:]
+    out: list[str] = []
+    for number, step in enumerate(steps):
+        plain = step.lower().replace("%2e", ".")
+        if plain in (".", ".."):
+            if plain == "..":
+                del out[-1:]
+            if number == len(steps) - 1:
+                out.append("")
+        else:
+            out.append(step)
+    return "/" + "/".join(out)
+
+
+def _quoted(text: str, special: str) -> str:
+    """Percent-encoding of what a URL cannot hold; what is encoded stays."""
+    return "".join(char if " " < char < "\x7f" and char not in special else "".join(f"%{byte:02X}" for byte in char.encode()) for char in text)
