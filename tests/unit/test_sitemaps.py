@@ -104,9 +104,72 @@ def test_ours_what_goes_wrong_in_the_wild_is_forgiven(text):
         assert urls(body) == ["https://example.org/a?b=1&c=2"]
 
 
-def test_no_entity_is_ever_resolved():
+@pytest.mark.parametrize(
+    ("loc", "expected"),
+    [
+        ("http://h.example/d<![CDATA[?a=1&b=2]]>", "http://h.example/d?a=1&b=2"),
+        ("<![CDATA[http://h.example/]]>d?a=1&amp;<![CDATA[b=2]]>", "http://h.example/d?a=1&b=2"),
+        ("<![CDATA[http://h.example/?f[]=1]]>", "http://h.example/?f[]=1"),
+        ("<![CDATA[http://h.example/?a]]]]><![CDATA[>b]]>", "http://h.example/?a]]%3Eb"),
+        ("<![CDATA[http://h.example/<!--p]]>", "http://h.example/%3C!--p"),
+        ("<![CDATA[http://h.example/?a=&amp;]]>", "http://h.example/?a=&amp;"),
+        ("http://h.example/<!-- <![CDATA[ -->d", "http://h.example/d"),
+    ],
+)
+def test_xml_character_data_in_any_mixture(loc, expected):
+    last = "<url><loc>http://h.example/last</loc></url>"
+    assert urls(f"<urlset><url><loc>{loc}</loc></url>{last}</urlset>") == [expected, "http://h.example/last"]
+    assert urls(f"<rss><item><link>{loc}</link></item><item><link>http://h.example/last</link></item></rss>") == [expected, "http://h.example/last"]
+
+
+def test_what_stands_in_character_data_is_no_element():
+    item = "<item><description><![CDATA[<link>http://no.example/</link><item>]]></description><link>http://h.example/</link></item>"
+    assert urls(f"<rss>{item}</rss>") == ["http://h.example/"]
+
+
+def test_no_entity_is_ever_resolved_and_one_that_is_not_makes_no_address():
     laughs = '<!DOCTYPE z [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY x SYSTEM "file:///etc/passwd">]>'
-    assert urls(laughs + "<urlset><url><loc>https://example.org/&b;&x;&copy;</loc></url></urlset>") == ["https://example.org/&b;&x;&copy;"]
+    found = read(laughs + "<urlset><url><loc>&x;</loc></url><url><loc>https://example.org/&b;/a</loc></url><url><loc>/c?d&e=f;g</loc></url></urlset>")
+    assert ([entry.url for entry in found.entries], found.bad) == (["https://example.org/c?d&e=f;g"], 2)
+
+
+def test_several_addresses_of_one_entry_count_all():
+    assert urls("<urlset><url><loc>/a</loc> <loc>/b</loc><lastmod>2020</lastmod><loc>/no</loc></url></urlset>") == [
+        "https://example.org/a",
+        "https://example.org/b",
+    ]
+    assert read("<sitemapindex><sitemap><loc>/1</loc><loc>/2</loc></sitemap></sitemapindex>").nested == ("https://example.org/1", "https://example.org/2")
+
+
+def test_rss_2_0_a_guid_is_a_permalink_unless_it_says_no():
+    items = "".join(
+        f"<item>{item}</item>"
+        for item in (
+            "<guid>http://h.example/1</guid>",
+            '<guid isPermaLink="true">http://h.example/2</guid><link/>',
+            '<guid isPermaLink="false">http://h.example/no</guid>',
+            "<guid>tag:no</guid>",
+            "<guid>http://h.example/no</guid><link>http://h.example/3</link>",
+        )
+    )
+    assert urls(f"<rss><channel>{items}</channel></rss>") == ["http://h.example/1", "http://h.example/2", "http://h.example/3"]
+
+
+@pytest.mark.parametrize(
+    ("feed", "expected"),
+    [
+        ("<rss><channel><link>http://h.example/n/</link><item><link>a</link></item></channel></rss>", "http://h.example/n/a"),
+        ("<rss xml:base='http://h.example/x/'><channel xml:base='y/'><link>http://no.example/</link><item><link>a</link></item></channel></rss>",
+         "http://h.example/x/y/a"),
+        ("<rss><channel><link>http://no.example/</link><item xml:base='http://h.example/i/'><link>a</link></item></channel></rss>", "http://h.example/i/a"),
+        ("<rss><channel><title>t</title><item><link>a</link></item></channel></rss>", "https://example.org/a"),
+        ("<feed><link rel='self' href='http://no.example/'/><link href='http://h.example/n/'/><entry><link href='a'/></entry></feed>", "http://h.example/n/a"),
+        ("<feed xml:base='http://h.example/x/'><link href='/n/'/><entry xml:base='e/'><link href='a'/></entry></feed>", "http://h.example/x/e/a"),
+        ("<feed xml:base='http://['><link href='/n/'/><entry><link href='a'/></entry></feed>", "https://example.org/a"),
+    ],
+)  # fmt: skip
+def test_relative_addresses_of_a_feed_are_resolved_against_its_base_else_its_page(feed, expected):
+    assert urls(feed) == [expected]
 
 
 def test_bad_addresses_are_counted():
@@ -164,7 +227,8 @@ def test_dates(date, seconds):
 
 
 def test_hostile_bodies_cost_no_more_than_their_length():
-    for piece in (b"<!--", b"<url", b"<url>", b"<url><loc", b"<loc>", b"<url><loc><![CDATA[", b"<link", b"<entry><link "):
+    first = (b"<!--", b"<url", b"<url>", b"<url><loc", b"<loc>", b"<url><loc><![CDATA[", b"<link", b"<entry><link ")
+    for piece in (*first, b"<loc><![CDATA[", b"<loc></loc>", b"<url xml:base", b"<item xml:base='"):
         for root in (b"<urlset>", b"<feed>"):
             read(root + piece * 100_000)
 

@@ -8,6 +8,7 @@ ever expanded and no address ever opened, none can be abused. Linear in the body
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 import zlib
 from collections.abc import Iterator
@@ -63,6 +64,10 @@ class _Dialect:
     dates: tuple[str, ...]
     prefixed: bool  # the root's namespace prefix holds for its children
 
+    @property
+    def is_feed(self) -> bool:
+        return self.kind in (SitemapKind.RSS, SitemapKind.ATOM)
+
 
 _DIALECTS = {
     "urlset": _Dialect(SitemapKind.URLS, "url", "loc", ("lastmod",), True),
@@ -73,31 +78,38 @@ _DIALECTS = {
 }
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,30}:)?(urlset|sitemapindex|rss|rdf|feed)(?=[\s>])", re.IGNORECASE)
 _LINE_BREAK = re.compile(rb"[\r\n]+")
-_ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
+# What is not closed goes on to the end: sought again from each beginning, it would take quadratic time.
+_UNMARKED = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
+_MASKED, _UNMASKED = bytes.maketrans(b"&<>", b"\0\1\2"), str.maketrans("\0\1\2", "&<>")  # marks in a section of character data, which are none there
+_NO_ADDRESS = "\ud800"  # for an entity that is not expanded: no URL holds it
+_ENTITY = re.compile(r"&(?:([A-Za-z_:][\w:.-]{0,99})|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ATOM_LINK = re.compile(rb"<(?:[\w.-]+:)?link(?=[\s/>])([^<>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""\b(href|rel)\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
+_XML_BASE = re.compile(rb"""<(?:[\w.-]+:)?(?:rss|rdf|feed|channel|item|entry)\s(?:[^<>]*\s)?xml:base\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
+_GUID = re.compile(rb"<guid(\s[^<>]*)?>([^<]*)", re.IGNORECASE)
+_NO_PERMALINK = re.compile(rb"""\sisPermaLink\s*=\s*["']?\s*false""", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
 
 
 def read_sitemap(body: bytes, url: Url) -> Sitemap:
     """The entries of a sitemap found at url, which relative addresses are resolved against. body: may be gzipped."""
     plain, cut = _inflated(body)
-    plain = _without_comments(_as_utf8(plain))
+    plain = _UNMARKED.sub(_unmarked, _as_utf8(plain))
     root = _ROOT.search(plain)
     if root is None:
-        found, kind = _text_addresses(plain), SitemapKind.TEXT
+        found, kind = _text_addresses(plain, url), SitemapKind.TEXT
     else:
         dialect = _DIALECTS[root.group(2).decode().lower()]
-        found, kind = _marked_addresses(plain, root, dialect), dialect.kind
+        found, kind = _marked_addresses(plain, root, dialect, url), dialect.kind
     entries: dict[Url, SitemapEntry] = {}
     bad = 0
-    for address, date in found:
+    for address, date, base in found:
         if len(entries) == MAX_ENTRIES:
             cut = True
             break
         try:
-            page = canonical(address, url)
+            page = canonical(address, base)
         except InvalidUrl:
             bad += 1
             continue
@@ -132,50 +144,88 @@ def _as_utf8(body: bytes) -> bytes:
     return body.removeprefix(codecs.BOM_UTF8)
 
 
-def _without_comments(body: bytes) -> bytes:
-    if b"<!--" not in body:
-        return body
-    first, *others = body.split(b"<!--")
-    return first + b"".join(part.partition(b"-->")[2] for part in others)
+def _unmarked(place: re.Match[bytes]) -> bytes:
+    """Nothing for a comment; for a section of character data its text, in which nothing is a mark any longer."""
+    return (place[1] or b"").translate(_MASKED)
 
 
-def _text_addresses(body: bytes) -> Iterator[tuple[str, str]]:
+def _text_addresses(body: bytes, url: Url) -> Iterator[tuple[str, str, Url]]:
     """One address a line, absolute; other lines are none."""
     for line in _LINE_BREAK.split(body):
         text = line.strip()
         if text[:8].lower().startswith((b"http://", b"https://")) and len(text) <= URL_CHARACTERS and not re.search(rb"[\s<>]", text):
-            yield text.decode("utf-8", "replace"), ""
+            yield text.decode("utf-8", "replace"), "", url
 
 
-def _marked_addresses(body: bytes, root: re.Match[bytes], dialect: _Dialect) -> Iterator[tuple[str, str]]:
-    """Address and date of each container. Elements of extensions (`image:loc`) have another prefix or come later."""
+def _marked_addresses(body: bytes, root: re.Match[bytes], dialect: _Dialect, url: Url) -> Iterator[tuple[str, str, Url]]:
+    """Address and date of each container, and what the address is resolved against. Elements of extensions (`image:loc`) have another prefix
+    or come later."""
     prefix = re.escape(root.group(1) or b"") if dialect.prefixed else b""
-    container = re.compile(rb"<%b%b(?=[\s>])" % (prefix, dialect.container.encode()), re.IGNORECASE)
+    container = re.compile(rb"<%b%b(?=[\s>])[^<>]*>?" % (prefix, dialect.container.encode()), re.IGNORECASE)
     address = _element(prefix, dialect.address)
     dates = [_element(b"" if ":" in name else prefix, name) for name in dialect.dates]
     starts = container.finditer(body, root.end())
     begin = next(starts, None)
+    home = _feed_base(body[root.start() : begin.start()], address, dialect, url) if begin and dialect.is_feed else url
     while begin is not None:
         following = next(starts, None)
         end = following.start() if following else len(body)
-        text = _atom_address(body, begin.end(), end) if dialect.kind is SitemapKind.ATOM else _content(address, body, begin.end(), end)
         date = next(filter(None, (_content(element, body, begin.end(), end) for element in dates)), "")
-        if text:
-            yield text, date
+        if dialect.is_feed:
+            text = _feed_address(body, begin.end(), end, address, dialect)
+            if text:
+                yield text, date, _xml_base(begin[0], home)
+        else:
+            yield from ((text, date, home) for text in _contents(address, body, begin.end(), end))
         begin = following
 
 
+def _feed_base(head: bytes, address: re.Pattern[bytes], dialect: _Dialect, url: Url) -> Url:
+    """What addresses in a feed are resolved against: its `xml:base`, else the page that it names as its own, else where it was found."""
+    if b"xml:base" in head and _XML_BASE.search(head):
+        return _xml_base(head, url)
+    try:
+        return canonical(_feed_address(head, 0, len(head), address, dialect), url)
+    except InvalidUrl:
+        return url
+
+
+def _xml_base(tags: bytes, base: Url) -> Url:
+    """What the `xml:base` of these tags, outer before inner, make of a base (XML Base, 3 and 4)."""
+    for first, second in _XML_BASE.findall(tags):
+        with contextlib.suppress(InvalidUrl):
+            base = canonical(_unescaped(first or second), base)
+    return base
+
+
+def _feed_address(body: bytes, start: int, end: int, address: re.Pattern[bytes], dialect: _Dialect) -> str:
+    """The page of an entry, or of the feed; of RSS also a guid that is a link."""
+    if dialect.kind is SitemapKind.ATOM:
+        return _atom_address(body, start, end)
+    if text := _content(address, body, start, end):
+        return text
+    found = _GUID.search(body, start, end)
+    text = _unescaped(found[2]) if found and not _NO_PERMALINK.search(found[1] or b"") else ""
+    return text if text[:8].lower().startswith(("http://", "https://")) else ""
+
+
 def _element(prefix: bytes, name: str) -> re.Pattern[bytes]:
-    """An element's content: a CDATA section or text."""
-    return re.compile(rb"<%b%b(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[([^\]]*)\]\]>|([^<]*))" % (prefix, name.encode()), re.IGNORECASE)
+    """An element's text, and its end with what is blank after it."""
+    return re.compile(rb"<%b%b(?:\s[^<>]*)?>([^<]*)(?:</[^<>]*>\s*)?" % (prefix, name.encode()), re.IGNORECASE)
 
 
 def _content(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> str:
     found = element.search(body, start, end)
-    if found is None:
-        return ""
-    section, text = found.groups()
-    return section[:URL_CHARACTERS].decode("utf-8", "replace").strip() if section is not None else _unescaped(text)
+    return _unescaped(found[1]) if found else ""
+
+
+def _contents(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> Iterator[str]:
+    """The first element's text, and those of others that follow it at once. Empty ones are left out."""
+    found = element.search(body, start, end)
+    while found:
+        if text := _unescaped(found[1]):
+            yield text
+        found = element.match(body, found.end(), end)
 
 
 def _atom_address(body: bytes, start: int, end: int) -> str:
@@ -188,14 +238,14 @@ def _atom_address(body: bytes, start: int, end: int) -> str:
 
 
 def _unescaped(text: bytes) -> str:
-    """With XML's own five entities and numbers resolved, and no others; a bare `&` stays."""
-    return _ENTITY.sub(_character, text[:URL_CHARACTERS].decode("utf-8", "replace")).strip()
+    """With XML's own five entities and numbers resolved; with any other it is no address. A bare `&` stays."""
+    return _ENTITY.sub(_character, text[:URL_CHARACTERS].decode("utf-8", "replace")).translate(_UNMASKED).strip()
 
 
 def _character(match: re.Match[str]) -> str:
     name, decimal, hexadecimal = match.groups()
     if name:
-        return _NAMED[name]
+        return _NAMED.get(name, _NO_ADDRESS)
     code = int(decimal) if decimal else int(hexadecimal, 16)
     return chr(code) if code <= 0x10FFFF else "\ufffd"
 
