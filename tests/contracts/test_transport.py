@@ -103,6 +103,17 @@ def test_a_header_is_read_to_its_limit(ask):
     assert ask("/headers", FetchLimits(header_bytes=4096)).status == 200
 
 
+def test_ours_the_header_limit_is_ours_and_not_libcurls(opened):
+    """libcurl gives up at some 100 kB by itself, with the same cause: a header between the two tells whose limit it was."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 90) for number in range(100)) + b"\r\nok"
+    with talker(head, "127.0.0.1") as served:
+        url = f"http://127.0.0.1:{served.port}/"
+        (over,) = carry(opened((), FetchLimits(header_bytes=len(head) - 3)), url)
+        (within,) = carry(opened((), FetchLimits(header_bytes=len(head) - 2)), url)
+    assert (over.cause, over.status, over.body) == (Cause.HEADER_LIMIT, 200, b"")
+    assert (within.cause, within.status, within.body) == (None, 200, b"ok")
+
+
 def test_a_body_is_read_to_its_limit_exactly(ask):
     whole = bytes(range(256)) * 400
     for size, cut in ((len(whole), Cut.NONE), (len(whole) - 1, Cut.BODY_LIMIT), (2000, Cut.BODY_LIMIT)):

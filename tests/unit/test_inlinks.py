@@ -84,6 +84,26 @@ def test_a_book_does_not_outlive_a_deletion(folder: Path) -> None:
     assert_as_the_tables_say(folder, read(folder))
 
 
+def test_a_book_is_used_no_longer_when_too_much_was_visited_since(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the visit: what is newer is read from the tables at each question, and that must stay little."""
+    make(folder)
+    monkeypatch.setattr(link_books, "SMALL_LINKS", 1)
+    new = {"https://new.org/": page("New", HOME, "/b"), "https://new.org/b": page("B", HOME)}
+    stored(folder, new, list(new))
+    with contextlib.closing(reading.connect(folder)) as connection:
+        kept = inlinks.opened(folder)
+        newer = inlinks.moment_of(connection).visit - kept.moment.visit
+        assert newer > 1
+        monkeypatch.setattr(inlinks, "NEWER_MOST", newer)
+        assert inlinks.still_holds(connection, kept.moment)
+        monkeypatch.setattr(inlinks, "NEWER_MOST", newer - 1)
+        assert not inlinks.still_holds(connection, kept.moment)
+        books = LinkBooks()
+        assert books.of(folder, connection) is None, "a new one is being made"
+        books.finish()
+        assert books.of(folder, connection).moment == inlinks.moment_of(connection)
+
+
 def test_links_of_menus_and_parts_are_marked(folder: Path) -> None:
     links = read(folder).links
     place = {int(identity): at for at, identity in enumerate(links.ids)}

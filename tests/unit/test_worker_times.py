@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -89,7 +89,7 @@ def settings() -> Settings:
     return settings_from({"lease_s": LEASE_S, "total_timeout_s": LIMIT_S, "sitemaps": False, "trap_window": 0, "delay_s": DELAY_S})
 
 
-def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000) -> WatchedTransport:
+def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script=answer) -> WatchedTransport:
     """A crawl of all pages by one worker, in as much time as it takes; meddle(place) is called at each turn of the store.
 
     turns: looks at whether to stop, after which it is told to.
@@ -107,7 +107,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000) -> Wat
 
     scope = site_scope(STARTS, chosen.scope)
     store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
-    transport = WatchedTransport(clock, answer, proof=proof, ages=[])
+    transport = WatchedTransport(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
     crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases())
     began, looks = clock.monotonic(), itertools.count()
@@ -151,6 +151,14 @@ def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over
     transport = crawled(tmp_path, clock, stop)
     assert max(transport.ages) <= LEASE_S - LIMIT_S
     assert min(gaps(transport)) >= DELAY_S - 1e-6
+
+
+@pytest.mark.parametrize("took_s", [0.7, 2.0])
+def test_a_host_of_others_is_never_asked_twice_at_once_however_long_it_takes(tmp_path: Path, took_s: float) -> None:
+    """Longer than the delay: the next request waits for the answer, and for the delay after its first byte."""
+    slow = crawled(tmp_path, FakeClock(), lambda place: None, script=lambda request: replace(answer(request), took_s=took_s))
+    assert min(gaps(slow)) >= took_s - 1e-6
+    assert len(slow.started) == HOSTS * (1 + PAGES)
 
 
 @pytest.mark.parametrize("held_up_s", [0.05, 0.1, 0.125, 0.2])
