@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, HostState
+from periplus.model.frontier import Batch, Candidate, Completion, Errand, GivenUp, HostState
 from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request, Visit
 from periplus.urls.canonical import url_id
-from periplus.urls.hosts import host_key
+from periplus.urls.hosts import host_key, origin_of
 
 PAGE = Fetched(200, Headers((("content-type", "text/html"),)), b"<p>")
 
@@ -36,6 +36,10 @@ def completion(lease, task, reason=Reason.OK, outcome=PAGE, **more):
 def state(lease, wait_s=0.5, *, release=True, **more):
     base = {"delay_s": 0.5, "rate": 1.0, "strikes": 0, "answered": True, "waits_for": "delay"}
     return HostState(lease, wait_s, **(base | more), release=release)
+
+
+def given_up(url, reason=Reason.HOST_DOWN, rule="connection-failed"):
+    return (GivenUp(origin_of(url), reason, rule),)
 
 
 def batch(*completions, hosts=(), **more):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from periplus.model.frontier import LAYER_NONE, Lease, ReadyHost, RunCounts, ShownLines, Task, TrapMemory
 from periplus.model.visit import Reason, Request, Skipped
+from periplus.urls.hosts import origin_of
 
 POLL_S = 0.2
 RIVAL_WAIT_S = 2.0  # a site that fails, or must wait longer, holds nobody up
@@ -287,11 +288,12 @@ class PlainStore:
         host.next_at, host.delay_s, host.rate = now + state.wait_s, state.delay_s, state.rate
         host.strikes, host.answered = state.strikes, state.answered
         self._keep_traps(host.id, state.traps)
-        if state.down is not None:
-            for entry in self._pending(host.id):
+        for given_up in state.given_up:
+            dropped = [entry for entry in self._pending(host.id) if origin_of(entry.request.url) == given_up.origin]
+            for entry in dropped:
                 if entry.url_id and self.urls[entry.url_id].reason is Reason.WAITING:
-                    self.urls[entry.url_id].reason = state.down
-            self.queue = [entry for entry in self.queue if entry.host_id != host.id]
+                    self.urls[entry.url_id].reason = given_up.reason
+            self.queue = [entry for entry in self.queue if entry not in dropped]
         if state.release:
             host.lease_by = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, get, state, take, urls
+from contracts.crawl_values import batch, candidate, completion, errand, get, given_up, state, take, urls
 from contracts.crawl_worlds import KEEPING
 from periplus.model.frontier import FamilyRecord, ShownLines, StoredRobots, TrapChanges
 from periplus.model.visit import Cause, Failed, Reason, Skipped
@@ -238,11 +238,22 @@ def test_a_host_given_up_drops_what_waits_for_it(store):
     store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], [errand(A + "sitemap.xml")], 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
-    store.commit(worker, batch(hosts=[state(leases["a.test"], down=Reason.HOST_DOWN)]), 0.0)
+    store.commit(worker, batch(hosts=[state(leases["a.test"], given_up=given_up(A))]), 0.0)
     assert store.counts().by_reason == {"waiting": 1, "host-down": 2}
     assert "a.test" not in get(store, worker)
     assert store.offer([candidate(A + "1", 1)], (), 0.0) == 0
     assert store.offer([candidate(A + "1", 1)], (), 0.0, reopen=True) == 1
+
+
+def test_an_origin_given_up_leaves_what_waits_for_the_others_of_its_host(store):
+    plain, secure = "http://a.test:8000/", "https://a.test:8000/"
+    store.offer([candidate(plain), candidate(secure), candidate(secure + "1", 1)], [errand(secure + "sitemap.xml")], 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    store.commit(worker, batch(hosts=[state(lease, given_up=given_up(secure, Reason.TLS), release=False)]), 0.0)
+    assert store.counts().by_reason == {"waiting": 1, "tls": 2}
+    assert urls(take(store, lease)) == [plain]
+    assert store.counts().waiting == 1
 
 
 @pytest.mark.parametrize("reason", [Reason.OK, None])
@@ -251,7 +262,7 @@ def test_an_answer_that_comes_after_its_host_was_given_up_is_kept_but_nothing_is
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     (task,) = take(store, lease)
-    store.commit(worker, batch(hosts=[state(lease, down=Reason.HOST_DOWN, release=False)]), 0.0)
+    store.commit(worker, batch(hosts=[state(lease, given_up=given_up(A), release=False)]), 0.0)
     store.commit(worker, batch(completion(lease, task, reason)), 1.0)
     assert store.counts().by_reason == ({"ok": 1} if reason else {"host-down": 1})
     assert store.idle(1.0)

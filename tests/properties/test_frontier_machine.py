@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from contracts.crawl_values import batch, candidate, completion, errand, state
+from contracts.crawl_values import batch, candidate, completion, errand, given_up, state
 from contracts.crawl_worlds import PlainWorld, PostgresWorld, SqliteWorld
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
@@ -24,8 +24,8 @@ from postgres_server import empty_collection
 
 LEASE_S = 20.0
 DELAY_S = 0.5
-HOSTS = ("a.test", "www.a.test", "b.test", "c.test")
-URLS = st.builds("http://{}/{}".format, st.sampled_from(HOSTS), st.integers(0, 3))
+ORIGINS = ("http://a.test", "http://www.a.test", "http://b.test", "http://c.test:8000", "https://c.test:8000")
+URLS = st.builds("{}/{}".format, st.sampled_from(ORIGINS), st.integers(0, 3))
 WEAK = (Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE, Reason.SCOPE)
 CANDIDATES = st.builds(
     lambda url, layer, reason: candidate(url, layer, reason, in_sitemap=layer is None),
@@ -34,8 +34,8 @@ CANDIDATES = st.builds(
     st.sampled_from((Reason.WAITING,) * 5 + WEAK),
 )
 ERRANDS = st.builds(
-    lambda host, first: errand(f"http://{host}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP),
-    st.sampled_from(HOSTS),
+    lambda origin, first: errand(f"{origin}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP),
+    st.sampled_from(ORIGINS),
     st.booleans(),
 )
 START = (
@@ -190,7 +190,13 @@ class Frontier(RuleBasedStateMachine):
         held.asked.append(held.tasks.pop(0))
 
     @precondition(lambda self: any(hand.held for hand in self.hands))
-    @rule(data=st.data(), links=st.lists(CANDIDATES, max_size=3), errands=st.lists(ERRANDS, max_size=1), release=st.booleans(), down=st.integers(0, 4))
+    @rule(
+        data=st.data(),
+        links=st.lists(CANDIDATES, max_size=3),
+        errands=st.lists(ERRANDS, max_size=1),
+        release=st.booleans(),
+        down=st.sampled_from(("http", "https", "", "", "", "")),
+    )
     def a_worker_commits(self, data, links, errands, release, down):
         hand, held = self._held(data)
         done = []
@@ -200,7 +206,7 @@ class Frontier(RuleBasedStateMachine):
             more = {"candidates": tuple(links), "retry_in_s": data.draw(st.sampled_from((0.0, 3.0)))} | ({} if outcome is None else {"outcome": outcome})
             done.append([completion(held.lease, task, fate, **more) for task in pair])
         wait_s = max(0.0, held.allowed_at - self.now)
-        host = state(held.lease, wait_s, release=release and not held.tasks, down=Reason.HOST_DOWN if down == 0 else None)
+        host = state(held.lease, wait_s, release=release and not held.tasks, given_up=given_up(f"{down}://{held.lease.host}/") if down else ())
         in_hand = sum(len(other.tasks) + len(other.asked) for other in hand.held.values() if other is not held) + len(held.tasks)
         works = [batch(*parts, hosts=[host], errands=tuple(errands), in_hand=in_hand) for parts in (zip(*done, strict=True) if done else ((), ()))]
         lost = self.both(lambda store, own: store.commit(own[0], own[1], self.now), list(zip(hand.names, works, strict=True)))

@@ -1,4 +1,4 @@
-"""May this URL be asked for, by its origin's robots.txt and what its family yielded, and what must be fetched to know it?
+"""May this URL be asked for, by its origin's robots.txt and failures and what its family yielded, and what must be fetched to know it?
 
 States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of robots.txt to another host is an
 errand on that host's to-do list, done by whoever holds it; until then the origin is asked, and its host waits.
@@ -6,14 +6,15 @@ errand on that host's to-do list, done by whoever holds it; until then the origi
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
-from periplus.acquire.held import HeldHost, OriginRules
+from periplus.acquire.held import HeldHost, OriginRules, Standing
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, struck, suspended
 from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.crawl_store import CrawlStore
-from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, StoredRobots, Task
+from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, GivenUp, StoredRobots, Task
 from periplus.model.ports import Clock, Territory
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
@@ -21,11 +22,14 @@ from periplus.settings import Manners
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key, origin_of, path_and_query
 
+log = logging.getLogger(__name__)
+
 LOST_ON_THE_WAY = (Cut.SHORT, Cut.TIME_LIMIT)  # a network error (RFC 9309, 2.3.1.4): the rule that forbids may be in what did not come
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
 PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
 PENDING_LIFE_S = 60.0  # then it is asked for anew
 POLL_S = 0.2  # how often a host that waits for such an answer looks
+MOST_GIVEN_UP = 4096  # origins that are remembered as given up; one that was forgotten is asked in vain once more
 
 
 class RobotsDesk:
@@ -37,6 +41,7 @@ class RobotsDesk:
         self._stored: list[StoredRobots] = []
         self._errands: list[Errand] = []
         self._sent: dict[Origin, float] = {}  # origins whose robots.txt is an errand of another host, and since when
+        self._given_up: dict[Origin, GivenUp] = {}  # in this run
 
     def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[Errand, ...]]:
         """What is to be stored since the last time."""
@@ -44,13 +49,26 @@ class RobotsDesk:
         self._stored, self._errands = [], []
         return found
 
+    def give_up(self, host: HeldHost, origin: Origin, reason: Reason, why: str) -> None:
+        """Leaves an origin for the rest of this run. The wait that its failure brought is over: the host may have another origin."""
+        given_up = self._given_up[origin] = GivenUp(origin, reason, why)
+        if len(self._given_up) > MOST_GIVEN_UP:
+            del self._given_up[next(iter(self._given_up))]
+        host.given_up.append(given_up)
+        now = self._clock.monotonic()
+        host.pace = suspended(replace(host.pace, not_before=min(host.pace.not_before, now)), now + host.pace.gap_s, "delay")
+        log.warning("host=%s given_up=%s why=%s", origin, reason, why)
+
     def ruling(self, host: HeldHost, task: Task) -> Skipped | None:
-        """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first."""
+        """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first, or its origin is given up."""
         url = task.request.url
+        if (given_up := self._given_up.get(origin_of(url))) is not None:
+            host.given_up.append(given_up)
+            return None
         if task.request.purpose is Purpose.ROBOTS:
             return Skipped(Reason.OK)
         known = self.rules_for(host, url)
-        if known is None:
+        if known is None or host.given_up:
             return None
         if known.access is Access.NONE:
             until = self._clock.monotonic() + known.expires - self._clock.now()
@@ -78,7 +96,7 @@ class RobotsDesk:
             if sent_at is not None and stored.fetched >= sent_at:  # the errand's answer
                 del self._sent[origin]
                 if answer.access is Access.NONE:
-                    self._suspend(host, answer, host.pace.strikes)
+                    self._suspend(host, origin, answer, host.pace_of(origin).strikes)
                     return None
             if stored.expires > now:
                 return self._adopt(host, origin, answer, stored.expires)
@@ -86,29 +104,34 @@ class RobotsDesk:
             host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
             return None
         self._sent.pop(origin, None)
+        if stored is None and host.standings:
+            host.standings.setdefault(origin, Standing(0, False))  # that the host answered by another scheme says nothing of this one
         host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
         return None
 
     def _adopt(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, expires: float) -> OriginRules:
         rules = answer.robots().group_for()
         known = OriginRules(rules, answer.access, expires)
+        most_s = self._manners.max_crawl_delay_s
+        if (rules.crawl_delay or 0.0) > most_s and not host.mine:
+            self.give_up(host, origin, Reason.ROBOTS, f"Crawl-delay: {rules.crawl_delay:g} is longer than max-crawl-delay-s {most_s:g}")
+            return known
         host.rules[origin] = known
-        host.pace = _with_delay(host.pace, delay_for(self._manners, host.mine, rules.crawl_delay))
-        asked = rules.crawl_delay or 0.0
-        if asked > self._manners.max_crawl_delay_s and not host.mine:
-            host.down = Reason.ROBOTS
-            host.pace = suspended(host.pace, 0.0, f"Crawl-delay: {asked:g} is longer than max-crawl-delay-s {self._manners.max_crawl_delay_s:g}")
+        slowest = max(one.rules.crawl_delay or 0.0 for one in host.rules.values())
+        host.pace = _with_delay(host.pace, delay_for(self._manners, host.mine, slowest))
         return known
 
     def arrived(self, host: HeldHost, visit: Visit) -> None:
         """An answer to a request for robots.txt, by whomever it was wanted."""
-        request = visit.request
-        before = host.pace.strikes
-        host.pace = finished(host.pace, visit, self._manners, self._clock.monotonic())
+        request, about = visit.request, Origin(visit.request.about)
+        origin = about if host_key(canonical(about + "/")) == host.lease.host else origin_of(request.url)
+        pace = host.pace_of(origin)
+        before = pace.strikes
+        host.keep_pace(origin, finished(pace, visit, self._manners, self._clock.monotonic()))
         cache_control = ""
         match visit.outcome:
             case Redirected(target=target) if request.hops < MOST_HOPS:
-                host.pace = replace(host.pace, strikes=before)  # that it leads on is no answer yet
+                host.keep_pace(origin, replace(host.pace, strikes=before))  # that it leads on is no answer yet
                 self._follow(host, Request(target, Purpose.ROBOTS, hops=request.hops + 1, about=request.about))
                 return
             case Fetched(status=status, cut=cut) if cut in LOST_ON_THE_WAY and status < 300:
@@ -121,7 +144,7 @@ class RobotsDesk:
                 answer = robots_from_answer(0, cause.value)
             case _:
                 answer = robots_from_answer(0, "unexpected")
-        self._keep(host, Origin(request.about), answer, answer.life_s(cache_control), before)
+        self._keep(host, about, answer, answer.life_s(cache_control), before)
 
     def _follow(self, host: HeldHost, onward: Request) -> None:
         target = host_key(onward.url)
@@ -143,21 +166,22 @@ class RobotsDesk:
             return
         known = self._adopt(host, origin, answer, now + life_s)
         if known.access is Access.NONE:
-            self._suspend(host, answer, strikes)
+            self._suspend(host, origin, answer, strikes)
         elif self._sitemaps:
             self._errands.extend(self._sitemap_errands(origin, answer))
 
-    def _suspend(self, host: HeldHost, answer: RobotsAnswer, strikes: int) -> None:
+    def _suspend(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, strikes: int) -> None:
         """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed. strikes: before the answer."""
         if answer.cause == Cause.PRIVATE:  # nobody was asked: nothing to wait for
-            host.down = Reason.PRIVATE
-            host.pace = suspended(host.pace, 0.0, "private-address: allowed by --allow-private")
+            self.give_up(host, origin, Reason.PRIVATE, "private-address: allowed by --allow-private")
             return
-        if host.pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
+        pace = host.pace_of(origin)
+        if pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
             why = f"robots.txt: {answer.cause or answer.status}"
-            host.pace = struck(replace(host.pace, strikes=strikes), why, self._manners, self._clock.monotonic())
-        if given_up(host.pace, self._manners):
-            host.down = _DOWN.get(answer.cause, Reason.ROBOTS_UNREACHABLE)
+            pace = struck(replace(pace, strikes=strikes), why, self._manners, self._clock.monotonic())
+            host.keep_pace(origin, pace)
+        if given_up(pace, self._manners):
+            self.give_up(host, origin, _DOWN.get(answer.cause, Reason.ROBOTS_UNREACHABLE), pace.waits_for)
 
     def _sitemap_errands(self, origin: Origin, answer: RobotsAnswer) -> list[Errand]:
         """The sitemaps that robots.txt names, or the customary one; only for sites that are crawled."""

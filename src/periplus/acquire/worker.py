@@ -31,7 +31,7 @@ from periplus.model.ports import Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
-from periplus.urls.hosts import host_key
+from periplus.urls.hosts import host_key, origin_of
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
@@ -223,8 +223,9 @@ class Worker:
                 return
         request = self._next_request(host)
         if request is None:
-            if host.down is not None:
-                self._abandon(host)
+            if host.given_up:
+                host.put_back()
+                host.dry = self._commit_now = True  # what waits for the origin is dropped; with what is left, if anything, it goes on
             elif not host.dry or host.pace.not_before > now:
                 self._schedule(host)
             return
@@ -244,7 +245,7 @@ class Worker:
 
     def _next_request(self, host: HeldHost) -> Request | None:
         """The next request that the rules allow. Tasks that they do not allow end here, without a request."""
-        while host.down is None:
+        while not host.given_up:
             if host.side:
                 request = host.side.popleft()
                 host.side_in_flight = True
@@ -293,12 +294,6 @@ class Worker:
         layer, visit = max(LAYER_DOUBT, task.layer + 1), Visit(task.request, self._clock.now(), 0.0, ruling)
         self._finish(host, Completion(host.lease, task, visit, None, retry_layer=layer))
 
-    def _abandon(self, host: HeldHost) -> None:
-        """A host that is given up: what waits for it is dropped, once what is under way has ended."""
-        if not host.in_flight:
-            self._commit_now = True
-            log.warning("host=%s given_up=%s why=%s", host.lease.host, host.down, host.pace.waits_for)
-
     # answers ---------------------------------------------------------------------------------------------------------
 
     def _arrive(self, response: Response) -> None:
@@ -328,9 +323,11 @@ class Worker:
         if visit.request.purpose is Purpose.ROBOTS:
             self._desk.arrived(host, visit)
         else:
-            host.pace = finished(host.pace, visit, self._manners, now)
-            if given_up(host.pace, self._manners):
-                host.down = Reason.HOST_DOWN
+            origin = origin_of(visit.request.url)
+            pace = finished(host.pace_of(origin), visit, self._manners, now)
+            host.keep_pace(origin, pace)
+            if given_up(pace, self._manners):
+                self._desk.give_up(host, origin, Reason.HOST_DOWN, pace.waits_for)
         host.pace = suspended(host.pace, now - visit.took_s + host.pace.gap_s, host.pace.waits_for)
 
     @contextlib.contextmanager
@@ -399,7 +396,7 @@ class Worker:
             if held is not None and held.lease.epoch == completion.lease.epoch:
                 held.in_hand.discard((completion.task.layer, completion.task.seq))
                 held.uncommitted -= 1
-        gone = [host for host in self._held.values() if release or (host.is_quiet and (host.leaving or host.down is not None))]
+        gone = [host for host in self._held.values() if release or (host.is_quiet and host.leaving)]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
         batch = Batch(tuple(done), states, robots, errands, tuple(visits), self._in_hand(), self._crew.aliases.collect())
         lost = self._store.commit(self._name, batch, self._clock.now())
@@ -412,6 +409,7 @@ class Worker:
             self._harvester.forget()
             self._crew.aliases.forget()
         for host in self._held.values():
+            host.given_up.clear()
             if host.dry:
                 host.dry = False
                 self._schedule(host)

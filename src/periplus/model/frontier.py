@@ -175,6 +175,15 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenUp:
+    """An origin that is left alone for the rest of this run: what waits for it is dropped with this reason and rule."""
+
+    origin: Origin
+    reason: Reason
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostState:
     """How a host stands at the moment of a commit. release: the lease ends with it."""
 
@@ -182,10 +191,10 @@ class HostState:
     wait_s: float  # until it may be asked again
     delay_s: float
     rate: float
-    strikes: int
-    answered: bool
+    strikes: int  # of its origin that fails least
+    answered: bool  # whether any of its origins ever did
     waits_for: str
-    down: Reason | None = None  # given up for this run: what waits for it is dropped with this reason
+    given_up: tuple[GivenUp, ...] = ()  # since the last commit
     release: bool = False
     traps: TrapChanges = TrapChanges()
 

@@ -14,7 +14,7 @@ from periplus.settings import Keeping
 from periplus.store.postgres import hosts
 from periplus.store.postgres.bulk import columns_of
 from periplus.store.postgres.connection import Connection
-from periplus.store.postgres.dropping import drop_all
+from periplus.store.postgres.dropping import drop
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
 from periplus.store.postgres.ledger import HostRef, Ledger, Run
 from periplus.store.postgres.packing import Parcels, store_dictionary
@@ -84,7 +84,7 @@ class Commit:
     def _is_news(self, state: HostState, now: float) -> bool:
         """Whether a host's pace must be written. While it is held nobody reads when it may be asked next; should its holder die, it is
         asked a delay later at the soonest: so a time within the delay is no news."""
-        if state.release or state.down is not None or state.traps:
+        if state.release or state.given_up or state.traps:
             return True
         written = self._written.get((state.lease.host_id, state.lease.epoch))
         if written is None or written[:4] != (state.delay_s, state.rate, state.strikes, state.answered):
@@ -155,8 +155,8 @@ class Commit:
             changes.append(Change(ref.shard, ref.id, ledger.pending[key], ledger.fetched[key], state))
         hosts.change(connection, changes, ledger.now)
         for state in states.values():
-            if state.down is not None:
-                drop_all(connection, ledger, self._run, held[state.lease.host_id], Skipped(state.down, state.waits_for))
+            for given_up in state.given_up:
+                drop(connection, ledger, self._run, held[state.lease.host_id], given_up)
         ledger.write_sums()
         self._now = ledger.now
 

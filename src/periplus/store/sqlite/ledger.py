@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import astuple, replace
 
 from periplus.model.freshness import READ, Finding, finding_of
-from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, HostState, TrapChanges
+from periplus.model.frontier import LAYER_NONE, Batch, Candidate, Completion, Errand, GivenUp, HostState, TrapChanges
 from periplus.model.page import LinkKind
 from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.model.web import HostKey, SiteKey, Url
@@ -246,8 +246,8 @@ class Ledger:
         run(update, (now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered, state.waits_for, host_id))
         if state.traps:
             self._keep_traps(host_id, state.traps)
-        if state.down is not None:
-            self._drop_all(host_id, Skipped(state.down, state.waits_for), now)
+        for given_up in state.given_up:
+            self._drop(host_id, given_up, now)
         if state.release:
             run("UPDATE host SET lease_by = NULL WHERE id = ?", (host_id,))
 
@@ -262,22 +262,19 @@ class Ledger:
             run("INSERT OR REPLACE INTO shown VALUES (?, ?, ?)", (host_id, lines.first, lines.keys))
             run("DELETE FROM shown WHERE host_id = ? AND first + length(keys) / 4 <= ?", (host_id, lines.needed_from))
 
-    def _drop_all(self, host_id: int, outcome: Skipped, now: float) -> None:
-        """What still waits for a host that is given up is dropped, until a new run."""
-        run = self._connection.execute
+    def _drop(self, host_id: int, given_up: GivenUp, now: float) -> None:
+        """What still waits for an origin that is given up is dropped, until a new run. Origins of one host differ in their scheme."""
+        run, outcome = self._connection.execute, Skipped(given_up.reason, given_up.rule)
         run("UPDATE host SET down_in_run = ? WHERE id = ?", (self._run_id, host_id))
-        waiting = "SELECT url_id FROM queue WHERE host_id = ? AND purpose = 'page'"
-        update = f"UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting' AND id IN ({waiting})"
-        dropped = run(update, (outcome.reason.value, outcome.rule, host_id)).rowcount
+        text = "coalesce(text, (SELECT u.text FROM url u WHERE u.id = url_id))"
+        listed, values = f"FROM queue WHERE host_id = ? AND substr({text}, 1, 5) = ?", (host_id, given_up.origin[:5])
+        update = f"UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting' AND id IN (SELECT url_id {listed} AND purpose = 'page')"
+        dropped = run(update, (outcome.reason.value, outcome.rule, *values)).rowcount
         self._tallies["reason:waiting"] -= dropped
         self._tallies["reason:" + outcome.reason.value] += dropped
-        self._skip_checks(host_id, outcome, now)
-        self.history.unreached(run("SELECT count(*) FROM queue WHERE host_id = ? AND purpose = ?", (host_id, RECHECK)).fetchone()[0])
-        self._pending[host_id] -= run("DELETE FROM queue WHERE host_id = ?", (host_id,)).rowcount
-
-    def _skip_checks(self, host_id: int, outcome: Skipped, now: float) -> None:
-        """Links' targets have no reason of their own: that they were not asked for is told by a visit."""
-        find = "SELECT text, purpose FROM queue WHERE host_id = ? AND purpose IN ('head', 'check') AND text IS NOT NULL"
-        waiting = self._connection.execute(find, (host_id,)).fetchall()
-        visits = [Visit(Request(Url(text), Purpose(purpose)), now, 0.0, outcome) for text, purpose in waiting]
+        # links' targets have no reason of their own: that they were not asked for is told by a visit
+        checks_waiting = run(f"SELECT text, purpose {listed} AND purpose IN ('head', 'check') AND text IS NOT NULL", values).fetchall()
+        visits = [Visit(Request(Url(text), Purpose(purpose)), now, 0.0, outcome) for text, purpose in checks_waiting]
         self._connection.executemany(_INSERT_VISIT, [visit_row(self._run_id, 0, visit) for visit in visits])
+        self.history.unreached(run(f"SELECT count(*) {listed} AND purpose = ?", (*values, RECHECK)).fetchone()[0])
+        self._pending[host_id] -= run(f"DELETE {listed}", values).rowcount

@@ -1,0 +1,113 @@
+"""How does a worker treat hosts that fail, refuse and send it away? On a clock that is told, with answers from a script."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.aliases import Aliases
+from periplus.acquire.crew import Crew
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.worker import Worker
+from periplus.model.visit import Cause, Purpose, Request
+from periplus.model.web import Url
+from periplus.schedule.order import SiteTurns
+from periplus.schedule.traps import TrapDetector
+from periplus.settings import settings_from
+from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.scope import site_scope
+
+Answers = Callable[[Request], Scripted]
+
+
+def crawled(folder: Path, answers: Answers, *starts: str, clock: FakeClock | None = None, **values: object) -> tuple[FakeTransport, float]:
+    """A crawl of what these starts lead to, by one worker. Returns its transport and the seconds it took."""
+    clock = clock or FakeClock()
+    chosen = settings_from({"sitemaps": False, "trap_window": 0, **values})
+    if not schema.exists(folder):
+        schema.create(folder)
+    urls = [Url(start) for start in starts]
+    store = SqliteCrawlStore(folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.keeping)
+    scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
+    store.offer(Discovery(scope, chosen.scope).of_starts(urls), (), clock.now(), reopen=True)
+    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(chosen.manners.mine), Aliases())
+    with contextlib.closing(store):
+        Worker(crew, chosen).run(lambda: clock.now() - began > 7200)
+    return transport, clock.now() - began
+
+
+def reasons(folder: Path) -> dict[str, str]:
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
+        return dict(connection.execute("SELECT text, reason FROM url"))
+
+
+def asked(transport: FakeTransport, url: str) -> list[float]:
+    return [at for at, request in transport.started if request.url == url]
+
+
+def page(*targets: str, text: str = "") -> Scripted:
+    return Scripted(("<html><body>" + "".join(f'<a href="{target}">{target}</a>' for target in targets) + f"<p>{text}").encode())
+
+
+# an origin's failure
+
+
+PLAIN, SECURE = "http://a.test:8080", "https://a.test:8080"
+
+
+@pytest.mark.parametrize("cause", [Cause.TLS, Cause.RESET, Cause.TIMEOUT, Cause.CONNECT])
+def test_a_failing_scheme_of_a_port_costs_none_of_the_pages_of_the_other(tmp_path: Path, cause: Cause) -> None:
+    """Two layers of pages; the home page, and each of the first layer, links to the port by the scheme that it does not speak."""
+
+    def answer(request: Request) -> Scripted:
+        if request.url.startswith(SECURE):
+            return Scripted(cause=cause)
+        if request.purpose is Purpose.ROBOTS:
+            return Scripted(status=404)
+        path = request.url.removeprefix(PLAIN)
+        return page(*([f"{path}{number}" for number in range(6)] if len(path) < 3 else []), f"{SECURE}{path}x", text=path)
+
+    transport, took_s = crawled(tmp_path, answer, PLAIN + "/")
+    found = reasons(tmp_path)
+    assert {url: reason for url, reason in found.items() if url.startswith(PLAIN) and reason != "ok"} == {}
+    assert sum(url.startswith(PLAIN) for url in found) == 1 + 6 + 36
+    assert {reason for url, reason in found.items() if url.startswith(SECURE)} <= {"tls", "host-down", "robots-unreachable"}
+    assert len(asked(transport, SECURE + "/robots.txt")) == 2, "it never answered: no long siege, and once in a run"
+    assert took_s < 45 * 0.7 + 15
+
+
+def test_the_failures_of_a_scheme_do_not_end_when_the_other_answers(tmp_path: Path) -> None:
+    """Pages of the one are read between the failures of the other."""
+
+    def answer(request: Request) -> Scripted:
+        if request.purpose is Purpose.ROBOTS:
+            return Scripted(status=404)
+        if request.url.startswith(SECURE):
+            return Scripted(cause=Cause.RESET)
+        path = request.url.removeprefix(PLAIN)
+        return page(*(target for number in range(10) for target in (f"{SECURE}/{number}", f"/{number}") if path == "/"), text=path)
+
+    transport, _ = crawled(tmp_path, answer, PLAIN + "/")
+    found = reasons(tmp_path)
+    assert all(reason == "ok" for url, reason in found.items() if url.startswith(PLAIN))
+    assert set(found.values()) == {"ok", "host-down"}
+    assert sum(request.url.startswith(SECURE) and request.purpose is Purpose.PAGE for _, request in transport.started) == 4, "host_strikes"
+
+
+def test_the_longer_crawl_delay_of_two_schemes_holds_for_their_host(tmp_path: Path) -> None:
+    def answer(request: Request) -> Scripted:
+        if request.purpose is Purpose.ROBOTS:
+            delay = 3 if request.url.startswith(PLAIN) else 1
+            return Scripted(f"User-agent: *\nCrawl-delay: {delay}\n".encode(), headers=(("content-type", "text/plain"),))
+        return page(*(f"{origin}/{number}" for number in range(3) for origin in (PLAIN, SECURE)) if request.url == PLAIN + "/" else (), text=request.url)
+
+    transport, _ = crawled(tmp_path, answer, PLAIN + "/")
+    times = [at for at, request in transport.started if request.purpose is Purpose.PAGE]
+    assert len(times) == 7 and min(later - earlier for earlier, later in itertools.pairwise(times)) >= 3
