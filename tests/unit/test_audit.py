@@ -58,6 +58,21 @@ def test_a_page_that_looks_missing_is_one_issue_where_it_is_linked():
     assert site(pages={"a": {"title": "", "verdict": Verdict.MISSING}}).found() == {("soft-404", "home", "a")}
 
 
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (Reason.TRUNCATED, "partly-read"),
+        (Reason.PARTIAL, "partly-read"),
+        (Reason.UNREADABLE, "unreadable"),
+        (Reason.NEEDS_SCRIPT, "needs-script"),
+    ],
+)
+def test_what_was_not_read_or_not_whole_is_told_with_its_reason(reason, code):
+    known = site(pages={"a": {}}, others={"b": {"reason": reason}}, remarks={"unread": [("b", reason, "body-limit")]}).input()
+    (issue,) = issues(audit(known), known)
+    assert (issue.code, issue.url, issue.detail) == (code, "https://h/b", "body-limit")
+
+
 def test_a_long_url():
     assert ("url-too-long", "a" * 2048, "") in site(pages={"a" * 2048: {"title": "t", "description": "d"}}).found()
 

@@ -125,9 +125,10 @@ def test_digests_are_taken_of_folded_words():
 
 def test_the_last_block_is_cut():
     found = blocks("<p>12345<p><a href=x>67890</a><p>x")
-    assert [block.text for block in first_blocks(found, 8)] == ["12345", "678"]
-    assert first_blocks(found, 8)[1].link_chars == 3
-    assert first_blocks(found, 11) is found
+    assert [block.text for block in first_blocks(found, 8)[0]] == ["12345", "678"]
+    assert first_blocks(found, 8)[0][1].link_chars == 3
+    assert first_blocks(found, 8)[1] == ("more than 8 characters of text",)
+    assert first_blocks(found, 11) == (found, ())
 
 
 def test_paragraphs_of_a_plain_text():
@@ -168,7 +169,9 @@ def test_ten_times_the_markup_makes_ten_times_the_blocks_at_most(name):
 
 
 def test_of_too_many_blocks_the_first_are_kept():
-    assert len(blocks("<p>x" * (BLOCKS_MOST + 10))) == BLOCKS_MOST
+    kept, bounds = first_blocks(blocks("<p>x" * (BLOCKS_MOST + 10)), 10**9)
+    assert (len(kept), bounds) == (BLOCKS_MOST, ("more than 200,000 blocks of text",))
+    assert first_blocks(blocks("<p>x" * BLOCKS_MOST), 10**9)[1] == ()
 
 
 def test_a_hundred_thousand_nested_elements_are_no_matter_of_recursion():

@@ -11,6 +11,7 @@ import pytest
 
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.visit import STATE_OF
 from periplus.settings import Settings
 from periplus.store.sqlite import block_rows, changes, reading, runs, schema
 from periplus.store.sqlite.contents import Contents
@@ -232,7 +233,8 @@ def as_schema_2(folder):
     """The collection as the version before wrote it."""
     with sqlite3.connect(folder / schema.DATABASE) as connection:
         connection.executescript(
-            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml;"
+            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP TABLE shown;"
+            "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script');"
             "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
             + "".join(f"DROP VIEW {name};" for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall())
             + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER TABLE body DROP COLUMN blocks;"
@@ -263,6 +265,7 @@ def test_an_older_collection_is_brought_up_to_date_when_it_is_written(folder, co
     as_schema_2(folder)
     connection = schema.connect(folder)
     assert structure(connection) == wanted
+    assert dict(connection.execute("SELECT name, state FROM reason")) == STATE_OF
     assert Contents(connection).text(1) == TEXT
     place = changes.follow(connection, "index")
     put(connection, 2)

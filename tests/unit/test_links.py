@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from periplus.document import css
+from periplus.document import css, rows
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.html import read
 from periplus.document.understand import understand
@@ -32,6 +32,28 @@ def targets(html: str, kind: LinkKind = LinkKind.ANCHOR) -> list[str]:
 
 def bad(html: str) -> list[tuple[str, str]]:
     return [(link.text, link.why) for link in content(html).bad_links]
+
+
+def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
+    """A page of documentation names each of its functions dozens of times."""
+    found = content("<a href=x#p>x</a>" * 30_000 + "<a href=last>y</a>")
+    assert [(link.target, link.times) for link in found.links] == [("http://a.example/dir/x", 30_000), ("http://a.example/dir/last", 1)]
+    assert found.bounds == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "markup", "bound"),
+    [
+        ("ROWS_MOST", "<a href=a>a</a><a href=b>b</a>", "more than 1 distinct links"),
+        ("ELEMENTS_MOST", "<img src=a><img src=a>", "more than 1 elements of one kind with links"),
+        ("BAD_ROWS_MOST", "<a href=tel:1>a</a><a href=tel:2>b</a>", "more than 1 distinct links that are none"),
+        ("FRAGMENTS_MOST", "<a href=#a>a</a><a href=#b>b</a>", "more than 1 places of one page linked to"),
+    ],
+)
+def test_a_bound_that_is_met_is_told(monkeypatch, name, markup, bound):
+    monkeypatch.setattr(rows, name, 1)
+    assert content(markup).bounds == (bound,)
+    assert content("<a href=a#x>a</a><a href=a#x>a</a>" if name != "ELEMENTS_MOST" else "<a href=a>a</a>").bounds == ()
 
 
 # One page with each kind once: markup, the file names that it names, their kind.

@@ -71,6 +71,38 @@ def test_a_page_that_asks_not_to_be_indexed_is_not():
     assert end(Fetched(200, HTML, b"x"), document=replace(document, noindex=False)).reason is Reason.OK
 
 
+WORD = Headers((("content-type", "application/msword"),))
+SHELL = b"<title>App</title><noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div><script src=app.js></script>"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "reason", "rule"),
+    [
+        (WORD, b"garbage", Reason.UNREADABLE, "damaged: no compound file"),
+        (HTML, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", Reason.UNREADABLE, "image/png, sent as text/html"),
+        (HTML, SHELL, Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills"),
+        (HTML, b"<p>All of it", Reason.OK, ""),
+        (HTML, b"", Reason.OK, ""),
+    ],
+)
+def test_a_page_that_could_not_be_read_is_not_ok(headers, body, reason, rule):
+    answer = Fetched(200, headers, body)
+    done = end(answer, document=understand(URL, answer))
+    assert (done.reason, done.rule) == (reason, rule)
+
+
+def test_a_bound_that_a_page_met_stands_beside_its_reason():
+    document = replace(understand(URL, Fetched(200, HTML, b"<p>x")), bounds=("more than 20,000 distinct links",))
+    assert (end(Fetched(200, HTML, b"x"), document=document).reason, end(Fetched(200, HTML, b"x"), document=document).rule) == (
+        Reason.PARTIAL,
+        "more than 20,000 distinct links",
+    )
+    cut = end(Fetched(200, HTML, b"x", Cut.BODY_LIMIT), document=document)
+    assert (cut.reason, cut.rule) == (Reason.TRUNCATED, "body-limit; more than 20,000 distinct links")
+    hidden = end(Fetched(200, HTML, b"x"), document=replace(document, noindex=True))
+    assert (hidden.reason, hidden.rule) == (Reason.NOINDEX, "the page asks not to be indexed; more than 20,000 distinct links")
+
+
 def test_a_bug_is_recorded_as_ours():
     task = Task(1, 0, 0, 7, Request(URL))
     done = bug(LEASE, task, Visit(task.request, 1.0, 0.1, Fetched(200, HTML, b"x"), 5, "192.0.2.1"), "KeyError: 'x'")

@@ -45,6 +45,52 @@ def test_a_type_that_we_do_not_read_gives_digests_and_what_the_header_says():
     assert "image/gif" not in READ_MEDIA_TYPES
 
 
+@pytest.mark.parametrize("media_type", ["text/html", "text/plain", "application/xml"])
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0<a href=x>x</a>", "image/png"),
+        (b"GIF89a<a href=x>x</a>", "image/gif"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"RIFF\1\2\3\4WEBPVP8 ", "image/webp"),
+        (b"\0\0\0\x18ftypmp42", "video/mp4"),
+        (b"%PDF-1.7", "application/pdf"),
+        (b"PK\x03\x04", "application/zip"),
+    ],
+)
+def test_what_is_surely_no_text_is_not_read_as_one(body, found, media_type):
+    page = document(body, media_type)
+    assert (page.text, page.links, page.fault, page.media_type) == ("", (), f"{found}, sent as {media_type}", media_type)
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe<\0p\0>\0x\0", b"GIF is a format", b"RIFFRAFF, a band", b"PKP timetable", b"\0<p>x"])
+def test_what_may_be_text_is_read(body):
+    assert document(body, "text/html").fault == ""
+    assert document(body, "text/html").text
+
+
+SCRIPT = "<script src=/app.js></script>"
+SHELLS = {
+    "React": f"<title>App</title><noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div>{SCRIPT}",
+    "Vue": f"<title>App</title><div id=app>Loading...</div>{SCRIPT}",
+    "Angular": f"<title>App</title><app-root></app-root>{SCRIPT}",
+    "inline": "<div id=root></div><script>start()</script>",
+}
+PAGES = {
+    "rendered by the server": f"<div id=root><h1>News</h1><p>{'Words that the server sent. ' * 5}</p></div>{SCRIPT}",
+    "few words, but a link": f"<div id=app><a href=/en>Enter</a></div>{SCRIPT}",
+    "text beside it": f"<div id=app></div><p>{'Words. ' * 50}</p>{SCRIPT}",
+    "no script": "<div id=root></div>",
+    "no root": f"<p>Short.</p>{SCRIPT}",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize(("markup", "expected"), [*((page, True) for page in SHELLS.values()), *((page, False) for page in PAGES.values())])
+def test_ours_an_empty_shell_needs_a_script(markup, expected):
+    assert document(markup.encode(), "text/html").needs_script is expected
+
+
 def test_plain_text_is_split_into_paragraphs():
     page = document(b"One line\r\nand more.\r\n \r\n\r\nhttp://a.example/  two\n\nthree", "text/plain")
     assert page.text == "One line and more.\nhttp://a.example/ two\nthree"

@@ -53,7 +53,7 @@ class Aliases:
         return None if naming.page == task.request.url else Skipped(Reason.ALIAS, naming.rule)
 
     def learn(self, url: Url, document: Document) -> None:
-        if self._lessons is not None:
+        if self._lessons is not None and not document.needs_script:  # all shells of a site are alike: that says nothing of its pages
             site = site_key(url)
             self._fallen += [(site, retraction.finding) for retraction in self._sense(site).learn(url, document.digests.text)]
 

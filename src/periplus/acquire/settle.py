@@ -37,9 +37,22 @@ def completion_of(
             rule = cut.value
         case _:
             pass
-    if document is not None and document.noindex and reason in (Reason.OK, Reason.TRUNCATED):
-        reason, rule = Reason.NOINDEX, "the page asks not to be indexed"
+    if document is not None and reason in (Reason.OK, Reason.TRUNCATED):
+        understood, why = _understood(document)
+        reason, rule = reason if reason is Reason.TRUNCATED else understood, "; ".join(filter(None, (rule, why)))
+        if document.noindex:
+            reason, rule = Reason.NOINDEX, "; ".join(filter(None, ("the page asks not to be indexed", rule)))
     return Completion(lease, task, visit, reason, rule, document, candidates)
+
+
+def _understood(document: Document) -> tuple[Reason, str]:
+    """(how much of a page was read, and why not all of it)."""
+    why = "; ".join(filter(None, (document.fault, *document.bounds)))
+    if document.fault and not document.text and not document.links:
+        return Reason.UNREADABLE, why
+    if why:
+        return Reason.PARTIAL, why
+    return (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills") if document.needs_script else (Reason.OK, "")
 
 
 def recognised(task: Task, visit: Visit) -> Visit:

@@ -147,6 +147,16 @@ def is_language(code: str) -> bool:
     return bool(_LANGUAGE.fullmatch(code)) and code.lower().rpartition("-")[2] not in (_NO_REGIONS if "-" in code else ())
 
 
+_UNREAD = {Reason.TRUNCATED: "partly-read", Reason.PARTIAL: "partly-read", Reason.UNREADABLE: "unreadable", Reason.NEEDS_SCRIPT: "needs-script"}
+
+
+def _reading(known: AuditInput) -> Iterator[Finding]:
+    """What could not be read, or not whole: of that, nothing else that is found is sure to be all."""
+    for code in dict.fromkeys(_UNREAD.values()):
+        rows = [(place, why) for place, reason, why in known.remarks.unread if _UNREAD[reason] == code]
+        yield Finding(code, np.array([place for place, _ in rows], np.int64), words=[why for _, why in rows])
+
+
 def _contents(known: AuditInput) -> Iterator[Finding]:
     pages, shown = known.pages, _showable(known)
     yield _shared("duplicate", pages, pages.text, shown)
@@ -170,4 +180,4 @@ def _measures(known: AuditInput) -> Iterator[Finding]:
     yield Finding("url-too-long", long, numbers=chars[long].astype(np.float64))
 
 
-CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _contents, _measures, *audit_links.CHECKS)
+CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _contents, _measures, *audit_links.CHECKS)

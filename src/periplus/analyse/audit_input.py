@@ -81,6 +81,7 @@ class Remarks:
     malformed: Sequence[tuple[int, str]] = ()  # (place of the page, what stood where a URL belongs)
     hreflangs: Sequence[tuple[int, int, str]] = ()  # (place of the page, place of the translation, its language as written)
     near: Sequence[NearGroup] = ()  # indices are places
+    unread: Sequence[tuple[int, Reason, str]] = ()  # (place of an own page that was not read, or not whole; its reason, why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,9 @@ _ROWS = (
     ("hreflang-broken", _W, _C.LANGUAGES, "Translations that are no page", "The link leads nowhere or elsewhere.", "Name the page itself.", "to {also}"),
     ("charset-mismatch", _W, _C.LANGUAGES, "Pages that declare a wrong encoding", "Letters may show wrong.", "Write UTF-8, and say so.", ""),
     # content
+    ("unreadable", _W, _C.CONTENT, "Pages that cannot be read", "Nobody finds what they say.", "Repair the file, or send it as what it is.", "{words}"),
+    ("needs-script", _W, _C.CONTENT, "Pages empty until a script fills them", "Who runs no scripts sees nothing.", "Send the text with the page.", "{words}"),
+    ("partly-read", _N, _C.CONTENT, "Pages read in part", "What stands behind the bound is not checked.", "Divide the page, or raise the limit.", "{words}"),
     ("duplicate", _W, _C.CONTENT, "Pages of one text", "They compete; readers wonder.", "Keep one, or name it canonical.", "{number:.0f} pages have it"),
     ("near-duplicate", _N, _C.CONTENT, "Pages of nearly one text", "They compete in search.", "Join them, or tell them apart.", "{number:.0f} % alike"),
     (

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted, resolved
+from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted, resolved
 from periplus.analyse.units import UnitsOfUrls
 from periplus.model.fragment import Ints, Mask, Numbers, WebFragment
 from periplus.model.graph import REASONS, LinkRows, UrlRows
-from periplus.model.visit import Reason
+from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url
 
 _WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP})

@@ -6,12 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
 
-FETCHED = frozenset({Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX})
-"""Fetched and analysed. `noindex` is a wish about search engines: such a page has content and links, and a home page
-that says it still gets its map."""
 PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDEXED, State.REGISTERED)) - {Reason.RESOURCE}
 LOOKUP_BLOCK = 200_000  # ids looked up at once; fewer in all are sooner found by halving than buckets are made
 _IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])

@@ -104,6 +104,7 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
         malformed=list(_bad(connection, order.site, urls, "malformed")),
         hreflangs=list(_hreflangs(urls, said)),
         near=list(_near(urls, groups)),
+        unread=_unread(connection, order.site, urls),
     )
     known = AuditInput(url_facts, pages, facts, moved, remarks, order.limits)
     return Audited(known, rows.ids[by], rows.statuses[by], rows.sites[by], sizes, found, np.isin(links.kinds, _FOLLOWED), tuple(groups), tuple(notes))
@@ -229,6 +230,12 @@ def _bad(connection: reading.Connection, site: SiteKey, urls: _Urls, why: str) -
     for page, text, kind in site_rows.bad_link_rows(connection, site):
         if kind == why:
             yield int(urls.places(np.array([page], np.int64))[0]), text
+
+
+def _unread(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[tuple[int, Reason, str]]:
+    rows = list(site_rows.unread_pages(connection, site))
+    places = urls.places(np.array([page for page, _, _ in rows], np.int64)).tolist()
+    return [(place, Reason(reason), why) for place, (_, reason, why) in zip(places, rows, strict=True)]
 
 
 def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:

@@ -176,7 +176,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
             parts = {int(url) for site in plan.scope.sites for url in part_rows.parts(connection, site).targets}
             for url in sorted(url for url in parts if url in told and not told[url].size_bytes):
                 plan.add_unsized(url)
-        for host in sorted({host_key(urls.texts[place]) for place in _places_of(urls, (Reason.OK, Reason.NOINDEX))}):
+        for host in sorted({host_key(urls.texts[place]) for place in _places_of(urls, (Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX))}):
             plan.add_probe(host)
         return plan.errands
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from periplus.analyse.comparison import changed_links, compare
 from periplus.analyse.hierarchy import hierarchical_map
-from periplus.analyse.linkgraph import FETCHED, distinct_sorted, link_graph, places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import distinct_sorted, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import chosen_start, run_name, starts_of
 from periplus.errors import UsageError
@@ -21,7 +21,7 @@ from periplus.model.audit import Grade, Issue
 from periplus.model.comparison import FIELDS, Comparison, RunView
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.results import SiteMap
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite import past_rows, reading, runs
 from periplus.store.sqlite.past_rows import Moment, PastUrls

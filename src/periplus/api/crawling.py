@@ -32,7 +32,7 @@ from periplus.errors import UsageError
 from periplus.model.crawl_home import CrawlHome, RunStore
 from periplus.model.frontier import HostRow, RunCounts, TrapTally
 from periplus.model.ports import Territory
-from periplus.model.visit import Reason
+from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.learning import PAGES, TwinLearner
 from periplus.schedule.order import SiteTurns
@@ -355,7 +355,7 @@ def at_limit(state: str, note: str) -> bool:
 
 def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended. A crawl that fetched nothing useful is not green. first: what became of the first start."""
-    read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
+    read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
     if not read:

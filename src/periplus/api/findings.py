@@ -14,7 +14,7 @@ from periplus.analyse.audit_links import NOT_FOLLOWED, redirect_ends
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.analyse.external import LinksOfDomains, external_domains
 from periplus.analyse.hierarchy import map_tree
-from periplus.analyse.linkgraph import FETCHED, distinct_sorted, places_in_sorted
+from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted
 from periplus.analyse.redirects import chain_ends
 from periplus.analyse.sizes import SizeInput, Weights, media_places, site_sizes, weights
 from periplus.analyse.verdicts import Judgement
@@ -29,7 +29,7 @@ from periplus.model.media import MediaClass
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.report import ClassSize, ExternalSite, IssueGroup, PageWeight, RedirectChain, ReportData
 from periplus.model.results import DeadLink, Holder, LayerTally, SiteMap, StateTally
-from periplus.model.visit import Reason, State
+from periplus.model.visit import FETCHED, Reason, State
 from periplus.model.web import UrlId
 from periplus.present.wording import REASON_WORDS, without_site_name
 from periplus.store.sqlite import graph_rows, reading, runs, site_rows

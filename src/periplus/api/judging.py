@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from periplus.analyse.linkgraph import FETCHED, places_in_sorted
+from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.verdicts import Attempt, Evidence, Hop, Judgement, judged
 from periplus.model.graph import REASONS
-from periplus.model.visit import STATE_OF, Cause, Cut, Reason, State
+from periplus.model.visit import FETCHED, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import Origin, Url
 from periplus.store.sqlite import checks, graph_rows, reading
 from periplus.store.sqlite.listing import names

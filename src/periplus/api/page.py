@@ -11,7 +11,7 @@ from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
 from periplus.model.page import Block, Part
 from periplus.model.page_view import PageSummary
-from periplus.model.visit import Fetched, Headers
+from periplus.model.visit import Fetched, Headers, Reason
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
 from periplus.store.sqlite.contents import Contents
@@ -41,7 +41,7 @@ class Page:
     def summary(self) -> PageSummary:
         """What is known, without what was kept."""
         facts = self._facts
-        fetched = self._fetched() if facts and facts.media_type in FILES else None
+        fetched = self._fetched() if facts and facts.media_type in FILES and self._where[1] is Reason.OK else None  # later versions tell it by the reason
         fault = understand(self.url, fetched).fault if fetched else ""
         links_in, links_out = self._linking(0)[0], page_rows.links_out(self._connection, self._id)
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()

@@ -13,7 +13,7 @@ from periplus.api.survey_choice import Chooser, chooser_of
 from periplus.api.survey_plan import campaign_in
 from periplus.api.survey_scope import start_of
 from periplus.model.campaign import Campaign, CampaignStanding, SiteStanding
-from periplus.model.visit import Reason
+from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import SiteKey
 from periplus.present.wording import REASON_WORDS
 from periplus.settings import Settings, settings_from
@@ -74,7 +74,7 @@ def _recent(chooser: Chooser, site: SiteKey, pages: int) -> float:
     return float(ring[last].mean())
 
 
-_GOOD = frozenset({Reason.OK, Reason.TRUNCATED, Reason.NOINDEX, Reason.OTHER_MEDIA, Reason.REDIRECT, Reason.ALIAS})
+_GOOD = FETCHED | {Reason.REDIRECT, Reason.ALIAS}
 
 
 def _state(start: tuple[str, str] | None, pages: int, waiting: int) -> str:

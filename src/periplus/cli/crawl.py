@@ -20,6 +20,7 @@ from periplus.cli.progress import ProgressDisplay, amount, duration, say
 from periplus.cli.runner_link import runner_has_died
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.frontier import TrapTally
+from periplus.model.visit import FETCHED
 from periplus.model.web import Url
 from periplus.settings import DELAY_FLOOR_S, Settings
 from periplus.urls.canonical import canonical
@@ -177,7 +178,7 @@ def summary(end: Any, place: str, following: str) -> None:
     counts = end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
     say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
-    read = sum(counts.by_reason.get(reason, 0) for reason in ("ok", "truncated", "noindex", "other-media"))
+    read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, {counts.known:,} known, {counts.waiting:,} waiting.")
     for line in traps_left(end.traps):
         say(line)

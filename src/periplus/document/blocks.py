@@ -197,7 +197,7 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
             more.clear()
         if words and not words.isspace():
             found.append((frame, words))
-            if len(found) >= BLOCKS_MOST:
+            if len(found) > BLOCKS_MOST:  # one too many, from which `first_blocks` sees it
                 return found
         words, frame = text, to
     words += "".join(more)
@@ -284,22 +284,24 @@ def words_of(blocks: Sequence[Block], text: str) -> str:
     return "\n".join([words if kind is not _CODE else whitespace.blocks(words) for kind, words in said if kind is not _TITLE and kind is not _ALT])
 
 
-def first_blocks(blocks: tuple[Block, ...], chars: int) -> tuple[Block, ...]:
-    """As many as have that many characters together; the last may be cut."""
-    if sum([len(block[1]) for block in blocks]) <= chars:
-        return blocks
-    kept: list[Block] = []
+def first_blocks(blocks: tuple[Block, ...], most_chars: int) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+    """(as many blocks as are kept and have that many characters together, which bounds were met). The last block may be cut."""
+    bounds = (f"more than {BLOCKS_MOST:,} blocks of text",) if len(blocks) > BLOCKS_MOST else ()
+    blocks = blocks[:BLOCKS_MOST]
+    if sum([len(block[1]) for block in blocks]) <= most_chars:
+        return blocks, bounds
+    kept, room = list[Block](), most_chars
     for block in blocks:
-        if chars <= 0:
+        if room <= 0:
             break
-        kept.append(block if len(block.text) <= chars else block._replace(text=block.text[:chars], link_chars=min(block.link_chars, chars)))
-        chars -= len(block.text)
-    return tuple(kept)
+        kept.append(block if len(block.text) <= room else block._replace(text=block.text[:room], link_chars=min(block.link_chars, room)))
+        room -= len(block.text)
+    return tuple(kept), (*bounds, f"more than {most_chars:,} characters of text")
 
 
 def plain_blocks(paragraphs: Sequence[str]) -> tuple[Block, ...]:
     """Paragraphs of a text without elements, white space folded, none empty."""
-    return tuple(Block(BlockKind.PARAGRAPH, text, "") for text in paragraphs[:BLOCKS_MOST])
+    return tuple(Block(BlockKind.PARAGRAPH, text, "") for text in paragraphs[: BLOCKS_MOST + 1])
 
 
 def _kind(name: str, around: _Frame) -> BlockKind:

@@ -20,21 +20,20 @@ preconnect and dns-prefetch.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
 from periplus.document import css, headers, html
 from periplus.document.landmarks import Landmarks, landmarks, positions
-from periplus.document.rows import Row, Rows, with_query_in
+from periplus.document.rows import ELEMENTS_MOST, Row, Rows, with_query_in
 from periplus.errors import InvalidUrl
-from periplus.model.page import BadLink, Link, LinkKind, Position
+from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical, resolve
 
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
-ELEMENTS_MOST = 20_000  # of one tag on one page; the largest honest page we met, an index of functions, has 9,000 links
 
 # What an element may name, by element. `a` and `link` have functions of their own.
 _ANCHOR, _HEAD = LinkKind.ANCHOR, Position.HEAD  # an enum's own look-up takes 0.2 us
@@ -87,10 +86,10 @@ class Setting:
     charset: str = "utf-8"  # that the document is read in
 
 
-def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple[BadLink, ...]]:
+def rows_of(tree: html.Tree, setting: Setting) -> Rows:
     """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
     rows = Rows(_base(tree, setting.url), setting.nofollow, setting.charset)
-    special = html.select(tree, _ATTRIBUTES_OF_ANY)[:ELEMENTS_MOST]
+    special = rows.first(html.select(tree, _ATTRIBUTES_OF_ANY))
     marks = landmarks(tree, special)
     _add_anchors(rows, tree, marks)
     _add_link_elements(rows, tree)
@@ -99,10 +98,10 @@ def links_of(tree: html.Tree, setting: Setting) -> tuple[tuple[Link, ...], tuple
     for table in (_PARTS, _SVG_PARTS) if html.elements(tree, "svg") else (_PARTS,):
         for tag, parts in table.items():
             if found := html.elements(tree, tag):
-                _add_parts(rows, found[:ELEMENTS_MOST], parts, marks)
+                _add_parts(rows, rows.first(found), parts, marks)
     _add_styles(rows, tree, special, marks)
     add_headers(rows, setting)
-    return rows.links(), rows.bad_links()
+    return rows
 
 
 def translations_of(tree: html.Tree, setting: Setting) -> tuple[tuple[str, Url], ...]:
@@ -119,11 +118,11 @@ def translations_of(tree: html.Tree, setting: Setting) -> tuple[tuple[str, Url],
     return tuple(dict.fromkeys(found))
 
 
-def links_of_headers(setting: Setting) -> tuple[tuple[Link, ...], tuple[BadLink, ...]]:
+def rows_of_headers(setting: Setting) -> Rows:
     """What the HTTP header links to: all there is for a document that we do not read."""
     rows = Rows(setting.url, setting.nofollow)
     add_headers(rows, setting)
-    return rows.links(), rows.bad_links()
+    return rows
 
 
 def _base(tree: html.Tree, url: Url) -> Url:
@@ -139,7 +138,7 @@ def _base(tree: html.Tree, url: Url) -> Url:
 
 def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
     """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
-    found = html.elements(tree, "a")[:ELEMENTS_MOST]
+    found = rows.first(html.elements(tree, "a"))
     rels: Iterable[str | None] = html.attributes(found, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
     seen: dict[tuple[str, str | None, Position], Row] = {}
     for element, href, rel, position in zip(found, html.attributes(found, "href"), rels, positions(found, "a", marks), strict=False):
@@ -163,7 +162,7 @@ def _nofollow(rel: str | None) -> bool:
     return bool(rel) and not _UNFOLLOWED.isdisjoint((rel or "").lower().split())
 
 
-def _add_parts(rows: Rows, found: list[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks) -> None:
+def _add_parts(rows: Rows, found: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks) -> None:
     """What elements of one tag name. found: all of them, or the first. parts: their attributes that hold URLs."""
     named = [(element, kind, name, value) for element in found for name, kind in parts if (value := element.attr(name))]
     if not named:
@@ -195,7 +194,7 @@ def _of_srcset(value: str) -> Iterator[str]:
 
 
 def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
-    for element in html.elements(tree, "link")[:ELEMENTS_MOST]:
+    for element in rows.first(html.elements(tree, "link")):
         href = element.attr("href")
         if href:
             rel, title = html.attribute(element, "rel"), html.attribute(element, "title")
@@ -203,9 +202,9 @@ def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
                 rows.add(href, (kind, _HEAD, _nofollow(rel)), title)
 
 
-def _add_styles(rows: Rows, tree: html.Tree, special: list[html.Element], marks: Landmarks) -> None:
+def _add_styles(rows: Rows, tree: html.Tree, special: Sequence[html.Element], marks: Landmarks) -> None:
     """Style elements, style attributes and the background attribute of old."""
-    for sheet in html.elements(tree, "style")[:ELEMENTS_MOST]:
+    for sheet in rows.first(html.elements(tree, "style")):
         for text, imported in css.urls(sheet.text):
             rows.add(text, (LinkKind.STYLE if imported else LinkKind.IMAGE, Position.HEAD, False))
     for element in special:

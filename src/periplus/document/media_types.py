@@ -18,6 +18,22 @@ _BY_ENDING = {
 }
 
 
+_SIGNATURES = (  # with which no text begins. Source: MIME Sniffing Standard, 6.1, 6.2 and 6.4
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"), (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"),
+    (b"\0\0\1\0", "image/x-icon"), (b"OggS\0", "application/ogg"), (b"\x1aE\xdf\xa3", "video/webm"), (b"\x1f\x8b\x08", "application/gzip"),
+    (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
+)  # fmt: skip
+
+
+def binary_type(body: bytes) -> str:
+    """The type of a body that is surely no text, whatever is declared; empty: it may be one."""
+    if body[:4] == b"RIFF" and body[8:12] in (b"WEBP", b"WAVE", b"AVI "):
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wave"}.get(body[8:12], "video/avi")
+    if body[4:8] == b"ftyp" and body[:2] == b"\0\0":
+        return "video/mp4"
+    return next((media_type for start, media_type in _SIGNATURES if body.startswith(start)), "")
+
+
 def media_type_of(declared: str, body: bytes, path: str = "") -> str:
     """The declared type, or what the bytes are where none is declared, or one that says nothing. path: of the URL, for Markdown and SGML."""
     if declared not in _UNSAID:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from periplus.document.charsets import encoding_of
 from periplus.errors import InvalidUrl
@@ -15,12 +15,13 @@ from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.web import Url
 from periplus.urls.canonical import resolve, scheme_of_href
 
-ROWS_MOST = 20_000  # of one page; what is beyond is not recorded
+ROWS_MOST = 20_000  # distinct ones of one page; what is beyond is not recorded
+ELEMENTS_MOST = 200_000  # of one tag on one page; a reference of 421 pages has 30,000 links, and more than these take 3 s
 BAD_ROWS_MOST = 2_000
 HREF_CHARS = 65_536  # a longer one is malformed: no server takes it
 ANCHOR_CHARS = 1_000  # for an `a` around a whole card or article
 BAD_TEXT_CHARS = 2_000  # as the model says
-FRAGMENTS_MOST = 1_000  # of one row
+FRAGMENTS_MOST = 20_000  # of one row
 _CACHED_CHARS = 300  # bounds the caches below to some 20 MB
 
 _PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})  # an empty href is the page itself, `#x` a place in it
@@ -32,6 +33,7 @@ _PLAIN_FRAGMENTS = re.compile(r"[A-Za-z0-9_.:/()-]*")  # percent-encoding leaves
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
 _ANYWHERE = Url("http://localhost/")
 _new = tuple.__new__  # half of what a named tuple's own takes
+_Element = TypeVar("_Element")
 
 
 Place: TypeAlias = tuple[LinkKind, Position, bool]
@@ -58,6 +60,19 @@ class Rows:
         self._charset = charset
         self._rows: dict[tuple[Url, Place], Row] = {}
         self._bad: dict[tuple[str, Place, str], str] = {}
+        self._bounds: dict[str, None] = {}
+
+    def first(self, found: Sequence[_Element]) -> Sequence[_Element]:
+        """As many elements of one tag as are looked at."""
+        if len(found) <= ELEMENTS_MOST:
+            return found
+        self._bounds[f"more than {ELEMENTS_MOST:,} elements of one kind with links"] = None
+        return found[:ELEMENTS_MOST]
+
+    def bounds(self) -> tuple[str, ...]:
+        """Which bounds were met: what lies behind them is not among the rows."""
+        fragments = f"more than {FRAGMENTS_MOST:,} places of one page linked to"
+        return (*self._bounds, *([fragments] if any(len(row.fragments) > FRAGMENTS_MOST for row in self._rows.values()) else ()))
 
     def add(self, href: str, place: Place, anchor: str = "") -> Row | None:
         """Records one link that stood there as href. None when it is no link, or one too many."""
@@ -77,6 +92,7 @@ class Rows:
         row = self._rows.get((target, place))
         if row is None:
             if len(self._rows) >= ROWS_MOST:
+                self._bounds[f"more than {ROWS_MOST:,} distinct links"] = None
                 return None
             row = self._rows[target, place] = Row(anchor, 1, {})
         else:
@@ -99,9 +115,11 @@ class Rows:
         if scheme in _CONTENT_IN_PLACE and place[0] not in _NAMES:
             return
         why = "malformed" if scheme in ("", "http", "https") else scheme
-        if len(self._bad) < BAD_ROWS_MOST:
-            key = (href[:BAD_TEXT_CHARS], place, why)
+        key = (href[:BAD_TEXT_CHARS], place, why)
+        if key in self._bad or len(self._bad) < BAD_ROWS_MOST:
             self._bad[key] = self._bad.get(key) or anchor
+        else:
+            self._bounds[f"more than {BAD_ROWS_MOST:,} distinct links that are none"] = None
 
     def links(self) -> tuple[Link, ...]:
         """The rows, in the order in which their first links were added."""

@@ -17,8 +17,8 @@ from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import Converted
 from periplus.document.formats.table import FILES, MARKUP, TEXTS
 from periplus.document.language import page_language
-from periplus.document.links import Setting, links_of_headers
-from periplus.document.media_types import media_type_of
+from periplus.document.links import Setting, rows_of_headers
+from periplus.document.media_types import binary_type, media_type_of
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import Charset, Document, Link, LinkKind
 from periplus.model.visit import Fetched
@@ -36,7 +36,7 @@ class Markup:
     """A document as a parser takes it: its own markup, or the HTML that it was told as."""
 
     media_type: str  # of the document
-    kind: str  # of the markup: a media type of `MARKUP`; empty: the document is of a type that is not read
+    kind: str  # of the markup: a media type of `MARKUP`; empty: the document is of a type that is not read, or not of its type
     text: str
     charset: Charset
     fault: str = ""  # why it could not be read, or not whole
@@ -52,6 +52,8 @@ def markup_of(url: Url, fetched: Fetched) -> Markup:
     from_text = TEXTS.get(media_type)
     if from_text is None and media_type not in MARKUP:
         return Markup(media_type, "", "", Charset("", "default"))
+    if binary := binary_type(fetched.body):
+        return Markup(media_type, "", "", Charset("", "default"), f"{binary}, sent as {media_type}")
     text, charset = decode(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
     if from_text is None:
         return Markup(media_type, media_type, text, charset)
@@ -79,7 +81,7 @@ def understand(url: Url, fetched: Fetched) -> Document:
     charset = markup.charset.name if markup.kind == markup.media_type else ""
     content = reader(Source(url, fetched.headers, markup.text, charset or UTF_8.name)) if reader else _unread(url, fetched)
     said = content.metadata
-    blocks = first_blocks(content.blocks, TEXT_CHARS)
+    blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
     text = text_of(blocks)
     language = page_language(said.language, text)
     words = words_of(blocks, text)
@@ -108,6 +110,8 @@ def understand(url: Url, fetched: Fetched) -> Document:
         translations=content.translations,
         language_found=language,
         fault=markup.fault,
+        bounds=(*content.bounds, *bounds),
+        needs_script=content.needs_script,
     )
 
 
@@ -122,5 +126,5 @@ def without_session_values(text: str, url: Url, links: Iterable[Link]) -> str:
 
 def _unread(url: Url, fetched: Fetched) -> Content:
     said = metadata_of_headers(fetched.headers)
-    links, bad_links = links_of_headers(Setting(url, fetched.headers, nofollow=said.nofollow))
-    return Content(said, (), links, bad_links)
+    rows = rows_of_headers(Setting(url, fetched.headers, nofollow=said.nofollow))
+    return Content(said, (), rows.links(), rows.bad_links(), bounds=rows.bounds())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 
 FIRST_INTERVAL_S = 86_400.0  # what people expect of a refresh that repeats by itself, and what the first figures are corrected from
 SHORTEST_INTERVAL_S = 3_600.0  # a page that changes more often is a stream, and nobody's map shows it
@@ -25,7 +25,7 @@ class Finding(StrEnum):
     UNREACHED = "unreached"  # not asked for: its host was given up before its turn
 
 
-READ = frozenset({Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX})
+READ = FETCHED
 ASKED_AGAIN = (
     READ
     | {reason for reason in Reason if STATE_OF[reason] is State.INVALID}

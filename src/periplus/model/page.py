@@ -172,3 +172,5 @@ class Document:
     blocks: tuple[Block, ...] = ()  # in the document's order
     language_found: str = ""  # BCP 47, as its words tell; empty where they do not
     fault: str = ""  # why it could not be read, or not whole: `encrypted`, `damaged: ...`, `long: ...`
+    bounds: tuple[str, ...] = ()  # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
+    needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser

@@ -36,6 +36,9 @@ class Reason(StrEnum):
     # indexed
     OK = "ok"
     TRUNCATED = "truncated"  # the body ended early, or was cut at a limit
+    PARTIAL = "partial"  # the body is whole, but not all of it was read: it is damaged, or has more links or text than are recorded
+    UNREADABLE = "unreadable"  # nothing of it could be read: it is damaged, encrypted, or no text at all
+    NEEDS_SCRIPT = "needs-script"  # an empty shell that a script fills in a browser: what it shows there is not known
     OTHER_MEDIA = "other-media"  # a media type that we do not read: headers kept, body not
     # registered
     WAITING = "waiting"
@@ -68,12 +71,15 @@ class Reason(StrEnum):
 
 
 _STATE_OF = {
-    State.INDEXED: ("OK", "TRUNCATED", "OTHER_MEDIA"),
+    State.INDEXED: ("OK", "TRUNCATED", "PARTIAL", "UNREADABLE", "NEEDS_SCRIPT", "OTHER_MEDIA"),
     State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
     State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
 STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {Reason[name]: state for state, names in _STATE_OF.items() for name in names}
 """The reason decides the state, so only the reason is stored."""
+
+FETCHED = frozenset({reason for reason, state in STATE_OF.items() if state is State.INDEXED} | {Reason.NOINDEX})
+"""A page came. `noindex` is a wish about search engines: such a page has content and links, and a home page that says it still gets its map."""
 
 
 class Cause(StrEnum):

@@ -22,6 +22,9 @@ STATE_WORDS = {
 REASON_WORDS = {
     Reason.OK: "fetched and read",
     Reason.TRUNCATED: "cut short",
+    Reason.PARTIAL: "read in part",
+    Reason.UNREADABLE: "fetched, cannot be read",
+    Reason.NEEDS_SCRIPT: "empty until a script fills it",
     Reason.OTHER_MEDIA: "fetched, kind of file not read",
     Reason.WAITING: "waiting its turn",
     Reason.DEPTH: "beyond the depth limit",

@@ -9,9 +9,9 @@ import numpy as np
 
 from periplus.analyse.audit_links import NOT_FOLLOWED
 from periplus.analyse.engines.tables import Ints, Mask, blocks, flags, is_among, numbers
-from periplus.analyse.linkgraph import FETCHED, PAGES
+from periplus.analyse.linkgraph import PAGES
 from periplus.model.page import FOLLOWED_KINDS, LinkKind
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_REASONS = sorted(reason.value for reason in FETCHED)

@@ -29,3 +29,5 @@ class Content:
     links: tuple[Link, ...]
     bad_links: tuple[BadLink, ...]
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
+    bounds: tuple[str, ...] = ()  # which were met: what lies behind them is left out
+    needs_script: bool = False  # it is an empty shell that a script fills

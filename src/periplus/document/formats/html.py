@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Setting, links_of, translations_of
+from periplus.document.links import Setting, rows_of, translations_of
 from periplus.document.metadata import metadata
 from periplus.document.xml_source import without_doctype
+from periplus.model.page import Block, BlockKind
+
+SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
+ROOT_CHARS = 50  # of what stands in a root until the script comes
+# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte, Angular, Quasar, Polymer.
+_ROOTS = "#root,#app,#__next,#__nuxt,#___gatsby,#svelte,#q-app,#react-root,#app-root,#app-mount,#application,app-root,my-app,[ng-app],[data-reactroot]"
 
 
 def read(source: Source) -> Content:
@@ -15,9 +23,20 @@ def read(source: Source) -> Content:
     tree = html.parse(source.text)
     said = metadata(tree, source.headers)
     setting = Setting(source.url, source.headers, said.refreshes, said.nofollow, source.charset)
-    links, bad_links = links_of(tree, setting)
+    rows = rows_of(tree, setting)
     translations = translations_of(tree, setting)
-    return Content(said, blocks_of(tree, said.language), links, bad_links, translations)  # last of all questions: it consumes the tree
+    scripts = bool(html.elements(tree, "script"))
+    unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
+    blocks = blocks_of(tree, said.language)  # last of all questions: it consumes the tree
+    return Content(said, blocks, rows.links(), rows.bad_links(), translations, rows.bounds(), scripts and _is_shell(tree, blocks, unscripted_chars))
+
+
+def _is_shell(tree: html.Tree, blocks: Sequence[Block], unscripted_chars: int) -> bool:
+    """Whether a page with scripts is empty until one fills it. unscripted_chars: of what is shown without scripts only."""
+    if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > SHELL_CHARS + unscripted_chars:
+        return False
+    roots = html.select(tree, _ROOTS)
+    return bool(roots) and all(len(html.text_of(root)) <= ROOT_CHARS and html.first(root, "a[href]") is None for root in roots)
 
 
 def read_xhtml(source: Source) -> Content:

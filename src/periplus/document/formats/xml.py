@@ -17,7 +17,6 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Headers
 
 _SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_ELEMENTS_MOST = 20_000
 FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
 
 
@@ -42,7 +41,7 @@ def read(source: Source) -> Content:
     said = dataclasses.replace(said, title=html.text_of(titles[0]) if titles else "", language=language or said.language)
     if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
         return _feed(source, text, rows, said)
-    return Content(said, plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))), rows.links(), rows.bad_links())
+    return Content(said, plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))), rows.links(), rows.bad_links(), bounds=rows.bounds())
 
 
 def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
@@ -54,25 +53,25 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
     known = {link.target for link in own}
     links = (*own, *(link for link in told.links if link.target not in known))
     said = dataclasses.replace(said, title=told.metadata.title, language=told.metadata.language or said.language)
-    return Content(said, told.blocks, links, rows.bad_links())
+    return Content(said, told.blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*rows.bounds(), *told.bounds))))
 
 
 def _add_links(rows: Rows, tree: html.Tree, head: str) -> None:
     for first, second in _SHEET.findall(head):
         rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
-    for element in html.select(tree, r"[xlink\:href]")[:_ELEMENTS_MOST]:
+    for element in rows.first(html.select(tree, r"[xlink\:href]")):
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):
             kind = LinkKind.IMAGE
         rows.add(html.attribute(element, "xlink:href"), (kind, Position.BODY, False), html.text_of(element))
-    for element in html.elements(tree, "a")[:_ELEMENTS_MOST]:
+    for element in rows.first(html.elements(tree, "a")):
         if href := html.attribute(element, "href"):
             rows.add(href, (LinkKind.ANCHOR, Position.BODY, False), html.text_of(element))
-    for element in html.elements(tree, "link")[:_ELEMENTS_MOST]:
+    for element in rows.first(html.elements(tree, "link")):
         if href := html.attribute(element, "href"):  # Atom: without rel it is the entry's page
             for kind in headers.kinds_of_rel(html.attribute(element, "rel") or "bookmark"):
                 rows.add(href, (kind, Position.BODY, False), html.attribute(element, "title"))
         elif text := html.text_of(element):  # RSS
             rows.add(text, (LinkKind.RELATED, Position.BODY, False))
-    for element in html.elements(tree, "enclosure")[:_ELEMENTS_MOST]:
+    for element in rows.first(html.elements(tree, "enclosure")):
         rows.add(html.attribute(element, "url"), (LinkKind.MEDIA, Position.BODY, False))

@@ -146,7 +146,10 @@ CREATE TABLE doubtful (shard smallint NOT NULL, url_id bigint NOT NULL, host_id 
 CREATE INDEX doubtful_host ON doubtful (shard, host_id);
 CREATE TABLE shown (shard smallint NOT NULL, host_id bigint NOT NULL, first bigint NOT NULL, keys bytea NOT NULL, PRIMARY KEY (shard, host_id, first));
 """
-MIGRATIONS: Final = (("1-tables", TABLES), ("2-traps", TRAPS))  # in order; a change of a released table is another entry, never an edit
+REASONS: Final = """
+INSERT INTO reason VALUES ('partial', 'indexed'), ('unreadable', 'indexed'), ('needs-script', 'indexed') ON CONFLICT DO NOTHING;
+"""
+MIGRATIONS: Final = (("1-tables", TABLES), ("2-traps", TRAPS), ("3-reasons", REASONS))  # in order; a change of a released table is another entry, never an edit
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})  # without shard: small
 
 
@@ -178,7 +181,7 @@ def create(connection: Connection, collection: str) -> bool:
             connection.execute("INSERT INTO migration (name) VALUES (%s)", (name,))
         if not applied:
             reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]
-            connection.cursor().executemany("INSERT INTO reason VALUES (%s, %s)", reasons)
+            connection.cursor().executemany("INSERT INTO reason VALUES (%s, %s) ON CONFLICT DO NOTHING", reasons)
     return bool(missing)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.model.frontier import Candidate
-from periplus.model.visit import Reason
+from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
 from periplus.settings import Keeping
 from periplus.store.sqlite import schema
@@ -27,7 +27,6 @@ from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
 
 FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})  # no pages of ours: rules leave them alone
-FETCHED = frozenset({Reason.OK.value, Reason.TRUNCATED.value, Reason.NOINDEX.value, Reason.OTHER_MEDIA.value})
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})  # and so is the page's one URL
 NO_LAYER = 2_000_000_000  # in place of a layer: no link had led to the page; greater than any, for layers are undone to the greatest
 INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it

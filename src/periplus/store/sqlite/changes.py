@@ -18,6 +18,12 @@ from periplus.model.web import UrlId
 
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _FOLLOWED = "EXISTS (SELECT 1 FROM follower)"
+PAGE_RESTATED = f"""
+CREATE TRIGGER page_restated AFTER UPDATE OF reason ON url
+WHEN OLD.reason <> NEW.reason AND (OLD.reason IN ({_READ}) OR NEW.reason IN ({_READ})) AND {_FOLLOWED}
+    AND EXISTS (SELECT 1 FROM page WHERE url_id = NEW.id)
+BEGIN INSERT INTO change (url_id) VALUES (NEW.id); END;
+"""
 TABLES = f"""
 CREATE TABLE change (seq INTEGER PRIMARY KEY AUTOINCREMENT, url_id INTEGER NOT NULL);
 CREATE TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER) WITHOUT ROWID;
@@ -28,11 +34,7 @@ CREATE TRIGGER page_moved AFTER UPDATE OF url_id ON page WHEN {_FOLLOWED}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id), (NEW.url_id); END;
 CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_FOLLOWED}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
-CREATE TRIGGER page_restated AFTER UPDATE OF reason ON url
-WHEN OLD.reason <> NEW.reason AND (OLD.reason IN ({_READ}) OR NEW.reason IN ({_READ})) AND {_FOLLOWED}
-    AND EXISTS (SELECT 1 FROM page WHERE url_id = NEW.id)
-BEGIN INSERT INTO change (url_id) VALUES (NEW.id); END;
-"""
+{PAGE_RESTATED}"""
 
 _FIRST: Final = -(1 << 63)  # no id is below it
 

@@ -18,7 +18,6 @@ from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.results import Tally
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite.listing import names
 from periplus.store.sqlite.number_rows import number_blocks
 from periplus.store.sqlite.reading import SITE_OF_URL
 
@@ -129,13 +128,12 @@ def title_of(connection: sqlite3.Connection, url_id: int) -> str:
 
 
 _TALLIED = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
-_FETCHED = names((Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX))
 
 
 def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tally, ...]:
     """How many fetched pages of the site, and how many bytes, share a host, media_type, charset or language; most pages first."""
     find = (
         f"SELECT {_TALLIED[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
-        f" WHERE {SITE_OF_URL} AND u.reason IN ({_FETCHED}) GROUP BY 1 ORDER BY 2 DESC, 1"
+        f" WHERE {SITE_OF_URL} AND u.reason IN ({_READ}) GROUP BY 1 ORDER BY 2 DESC, 1"
     )
     return tuple(Tally(*row) for row in connection.execute(find, (site,)))

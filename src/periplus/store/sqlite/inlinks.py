@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from periplus.model.graph import NAV, PART, REASONS, LinkBook
 from periplus.model.page import FOLLOWED_KINDS, Position
-from periplus.model.visit import Reason
+from periplus.model.visit import FETCHED
 from periplus.model.web import Url
 from periplus.store.sqlite.number_rows import number_blocks
 from periplus.urls.canonical import url_id
@@ -31,7 +31,6 @@ FILE = "links.book"
 VERSION = 1  # of the file; another one is made anew
 ALIGNED = 64  # bytes
 NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
-FETCHED = frozenset({Reason.OK, Reason.TRUNCATED, Reason.OTHER_MEDIA, Reason.NOINDEX})
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])

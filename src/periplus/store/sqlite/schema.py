@@ -97,7 +97,14 @@ ALTER TABLE body ADD COLUMN blocks BLOB;
 CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 {changes.TABLES}
 """
-_FROM_3 = f"DELETE FROM family; {_TRAP_TABLES}"  # what was learned of traps is learned anew
+_REASONS = ", ".join(f"('{reason.value}', '{state.value}')" for reason, state in STATE_OF.items())
+_FROM_3 = f"""
+DELETE FROM family;
+{_TRAP_TABLES}
+INSERT OR IGNORE INTO reason VALUES {_REASONS};
+DROP TRIGGER page_restated;
+{changes.PAGE_RESTATED}
+"""  # what was learned of traps is learned anew
 _UPGRADES = {2: _FROM_2 + _FROM_3, 3: _FROM_3}
 _IN_PLACE = """
 CREATE TEMP VIEW page AS SELECT *, '' AS language_found, NULL AS parts FROM main.page;
@@ -195,7 +202,7 @@ def build(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.executescript("BEGIN;" + TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
-    connection.executemany("INSERT INTO reason VALUES (?, ?)", [(reason.value, state.value) for reason, state in STATE_OF.items()])
+    connection.execute(f"INSERT INTO reason VALUES {_REASONS}")
     connection.execute("COMMIT")
 
 

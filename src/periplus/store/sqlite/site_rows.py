@@ -152,7 +152,7 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
     find = (
         "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, p.took_s, p.text_chars, p.folded_md5,"
         " p.h1s, p.images_without_alt, p.other_charset, p.translations"
-        f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'noindex') AND u.status = 200"
+        f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
         f" AND p.media_type IN {_HTML} ORDER BY u.id"
     )
     yield from map(PageTexts._make, rows(connection.execute(find, (site,))))
@@ -164,12 +164,19 @@ def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
 
+def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
+    """(page, reason, why) of the site's pages that were fetched and not read, or not whole, by URL."""
+    unread = "('truncated', 'partial', 'unreadable', 'needs-script')"
+    find = f"SELECT u.id, u.reason, u.rule FROM url u WHERE {SITE_OF_URL} AND u.reason IN {unread} ORDER BY u.text"
+    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
+
+
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
     """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages that were kept, by target."""
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
         f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
-        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'noindex') AND p.media_type IN {_HTML}"
+        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex') AND p.media_type IN {_HTML}"
         " AND p.body_id IS NOT NULL ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
@@ -186,7 +193,7 @@ def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]])
 def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
     """(URL, when its content last changed by the server's word or 0.0, its content's digest) of what search engines may show, by URL."""
     find = (
-        f"SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason = 'ok'"
+        f"SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial')"
         f" AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text) AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns

@@ -1,0 +1,91 @@
+"""What of a page was not read is told wherever pages are listed: by its reason, in `page`, `status`, `check` and the report."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+from voyage import crawled, settings_for
+
+from periplus.api.check_results import ResultOrder, found_issues
+from periplus.cli.main import main
+from periplus.document import rows
+from periplus.model.visit import Reason
+from testweb import Page, Site, serve
+from testweb.wire import Answer
+
+SHELL = b"<!DOCTYPE html><title>App</title><div id=root></div><script src=/app.js></script>"
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+
+
+def site() -> Site:
+    """Its first page has a list that names one page 300 times before it names the others."""
+    found = Site("a.test")
+    found.add(Page("/", "Home"))
+    listed = b"<!DOCTYPE html><html lang=en><title>Index</title><h1>Index</h1>" + b"<a href=/common#f>f</a> " * 300
+    found.answer("/index", Answer(200, listed + b"".join(b"<a href=/n%d>n</a> " % number for number in range(10))))
+    found.answer("/picture", Answer(200, PNG))
+    found.answer("/letter.doc", Answer(200, b"garbage", media_type="application/msword"))
+    found.answer("/shop", Answer(200, SHELL))
+    for path in ("/common", *(f"/n{number}" for number in range(10))):
+        found.answer(path, Answer(200, f"<title>{path}</title><h1>{path}</h1><p>{path}".encode()), linked_from=None)
+    return found
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """(the collection, the issues of its check, its settings)."""
+    folder = tmp_path_factory.mktemp("unread")
+    with pytest.MonkeyPatch.context() as patch, serve(site()) as server:
+        patch.setattr(rows, "ROWS_MOST", 9)
+        collection, _ = crawled(folder, server, "a.test")
+        issues = found_issues(folder, settings_for(server), ResultOrder(near=False))
+    return collection, issues
+
+
+def ran(*words: str) -> str:
+    done = CliRunner().invoke(main, list(words), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+EXPECTED = {
+    "/index": (Reason.PARTIAL, "more than 9 distinct links", "partly-read"),
+    "/picture": (Reason.UNREADABLE, "image/png, sent as text/html", "unreadable"),
+    "/letter.doc": (Reason.UNREADABLE, "damaged: no compound file", "unreadable"),
+    "/shop": (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills", "needs-script"),
+}
+
+
+def path_of(url: str) -> str:
+    return "/" + url.split("/", 3)[3]
+
+
+def test_each_has_its_reason_and_why(told):
+    found = {path_of(url): (row.reason, row.rule) for url, row in told[0].urls.items() if "a.test" in url}
+    assert {path: found[path] for path in EXPECTED} == {path: row[:2] for path, row in EXPECTED.items()}
+    assert not told[0].sane()
+
+
+def test_a_link_behind_many_to_one_page_is_followed(told):
+    """Before, what stood behind the 20,000th link of a page was not even looked at, though all led to a few pages."""
+    assert {path_of(url) for url, reason in told[0].reasons.items() if reason is Reason.OK} >= {"/common", *(f"/n{number}" for number in range(8))}
+
+
+def test_page_status_check_and_report_say_it(told):
+    collection, issues = told
+    folder = str(collection.folder)
+    urls = {path_of(url): url for url in collection.urls}
+    for path, (_, why, code) in EXPECTED.items():
+        assert why in ran("page", urls[path], "-c", folder)
+        assert [issue.detail for issue in issues if (issue.code, issue.url) == (code, urls[path])] == [why]
+    status = ran("status", "-c", folder)
+    for words in ("read in part", "fetched, cannot be read", "empty until a script fills it"):
+        assert words in status
+    ran("report", "-c", folder)
+    report = (collection.folder / "report.html").read_text()
+    for title in ("Pages read in part", "Pages that cannot be read", "Pages empty until a script fills them"):
+        assert title in report
+
+
+def test_an_empty_shell_lacks_no_heading(told):
+    assert not [issue.code for issue in told[1] if path_of(issue.url) in ("/shop", "/picture") and issue.code in ("h1-missing", "title-missing")]
