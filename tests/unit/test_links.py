@@ -88,11 +88,14 @@ EVERY_KIND: list[tuple[str, str, LinkKind]] = [
     ('<table background="k45"><tr><td>t</td></tr></table>', "k45", LinkKind.IMAGE),
     ('<noscript><a href="k46">n</a></noscript>', "k46", LinkKind.ANCHOR),
     ('<template><a href="k47">t</a></template>', "k47", LinkKind.ANCHOR),
+    ('<iframe srcdoc="<a href=k51>x</a><img src=k52>"></iframe>', "k51", LinkKind.ANCHOR),
+    ('<link rel="preload" as="image" imagesrcset="k53, k54 2x">', "k52 k53 k54", LinkKind.IMAGE),
+    ("<p style='background: image-set(\"k55\" 1x)'>z</p>", "k55", LinkKind.IMAGE),
 ]
 NO_LINKS = """
 <!-- <a href="no1">x</a> <img src=no2> --><script>var a = '<a href="no3">x</a>'; location = "no4";</script><textarea><a href="no5"></textarea>
 <title><a href="no6"></title><svg><text><![CDATA[<a href="no7">]]></text><use href="#icon"/></svg><p title='<a href="no8">'>&lt;a href="no9"&gt;</p>
-<img src=""><img src="data:image/gif;base64,R0lG"><iframe src="about:blank"></iframe><iframe srcdoc="<a href=no10>"></iframe><a name="no11">x</a>
+<img src=""><img src="data:image/gif;base64,R0lG"><iframe src="about:blank"></iframe><iframe srcdoc="<p title=no10>"></iframe><a name="no11">x</a>
 <style>p:before { content: "url(no12)" } b { fill: url(#no13) }</style><link rel="preconnect" href="http://no14.example/">
 """
 
@@ -103,7 +106,7 @@ def test_every_kind_is_found_and_nothing_else():
     expected = {(name, kind) for _, names, kind in EVERY_KIND for name in names.split()}
     expected |= {("k48", LinkKind.RELATED), ("k49", LinkKind.CANONICAL), ("k50", LinkKind.REFRESH)}
     assert {(link.target.removeprefix("http://a.example/dir/"), link.kind) for link in found.links} == expected
-    assert sum(link.times for link in found.links) == 50
+    assert sum(link.times for link in found.links) == 55
     assert found.bad_links == ()
 
 
@@ -298,6 +301,29 @@ def test_srcset_with_commas_in_urls():
 def test_css_urls():
     sheet = """@import 'a.css' screen; @IMPORT url( "b.css" ); x { y: url(c.png) url('d e.png'); z: "url(no)" 'url(no)' } /* url(no) /* */ w: url()"""
     assert list(css.urls(sheet)) == [("a.css", True), ("b.css", True), ("c.png", False), ("d e.png", False)]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('image-set("a.png" 1x, "b.png" 2x)', ["a.png", "b.png"]),
+        ("-webkit-image-set(url(a.png) 1x, url('b.png') 2x), url(c.png)", ["a.png", "b.png", "c.png"]),
+        ("image-set('a,(.avif' type('image/avif'), linear-gradient(red, blue) 1x, \"b.png\" type(\"image/png\"))", ["a,(.avif", "b.png"]),
+        ("image-set('a.png' 1x", ["a.png"]),
+        ("'image-set(\"no\")' image-set()", []),
+    ],
+)
+def test_css_images_4_strings_of_an_image_set_are_urls(value, expected):
+    assert [text for text, _ in css.urls(f"x {{ background: {value} }}")] == expected
+
+
+def test_css_is_read_in_time_of_its_length():
+    for piece in ("image-set(", "image-set((", "image-set('", "image-set('',", "url(", "@import"):
+        list(css.urls(piece * 50_000))
+
+
+def test_a_document_in_an_attribute_has_the_base_of_its_page_unless_it_has_its_own():
+    assert targets("""<base href=/b/><iframe srcdoc="<a href=x>"></iframe><iframe srcdoc="<base href=c/><a href=y>"></iframe>""") == ["/b/x", "/b/c/y"]
 
 
 def test_links_are_capped():

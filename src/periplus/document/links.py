@@ -3,7 +3,7 @@
     ANCHOR     a href, svg a href and xlink:href          FORM     form action; button and input formaction
     AREA       area href                                  IMAGE    img src, srcset, data-src, data-srcset and their like;
     FRAME      frame src                                           source srcset; input src; svg image and use;
-    IFRAME     iframe src, data-src                                background; url() in CSS
+    IFRAME     iframe src, data-src                                background; url(), image-set() in CSS; link imagesrcset
     REFRESH    meta refresh, Refresh header               STYLE    link rel=stylesheet, @import, <?xml-stylesheet?>
     CANONICAL  link rel=canonical                         SCRIPT   script src; svg script href and xlink:href
     ALTERNATE  link rel=alternate                         MEDIA    video src, poster; audio src; source src; track src; bgsound
@@ -11,7 +11,7 @@
                longdesc                                            link rel=manifest, preload, search, pingback, ...
     CITE       cite of blockquote, q, ins, del;           ICON     link rel=icon and its like
                link rel=profile, schema.*                 SITEMAP  link rel=sitemap
-The Link header counts as a link element. Contents of noscript and template count, comments and scripts do not. `base href`
+The Link header counts as a link element. Contents of noscript, template and iframe srcdoc count, comments and scripts do not. `base href`
 is obeyed, the first one only; HTTP headers are resolved against the page itself. A query is sent in the page's charset. Left out, because nothing
 is fetched for them: empty src, fragments of the page itself in a part of it (`<use href="#x">`), data: and about: where a part is embedded,
 preconnect and dns-prefetch.
@@ -69,7 +69,7 @@ _SVG_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
     "feImage": (("href", _IMAGE), ("xlink:href", _IMAGE)),
     "script": (("href", LinkKind.SCRIPT), ("xlink:href", LinkKind.SCRIPT)),
 }
-_ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i]'  # one walk for what may stand on any element
+_ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i],[style*="image-set(" i]'  # one walk for what may stand on any element
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset: a URL before its width or density
 _WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
@@ -88,20 +88,29 @@ class Setting:
 
 def rows_of(tree: html.Tree, setting: Setting) -> Rows:
     """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
-    rows = Rows(_base(tree, setting.url), setting.nofollow, setting.charset)
+    rows = Rows(setting.url, setting.nofollow, setting.charset)
+    add_document(rows, tree, setting.url, setting.refreshes)
+    for frame in rows.first(html.elements(tree, "iframe")):
+        if source := frame.attr("srcdoc"):  # documents within that one are left out: each would be read once more for each that it is in
+            add_document(rows, html.parse(source), _base(tree, setting.url))
+    add_headers(rows, setting)
+    return rows
+
+
+def add_document(rows: Rows, tree: html.Tree, url: Url, refreshes: Iterable[str] = ()) -> None:
+    """The links of a tree of HTML that is found at url. refreshes: targets of meta refresh, as written."""
+    rows.resolve_against(_base(tree, url))
     special = rows.first(html.select(tree, _ATTRIBUTES_OF_ANY))
     marks = landmarks(tree, special)
     _add_anchors(rows, tree, marks)
     _add_link_elements(rows, tree)
-    for target in setting.refreshes:
+    for target in refreshes:
         rows.add(target, (LinkKind.REFRESH, Position.HEAD, False))
     for table in (_PARTS, _SVG_PARTS) if html.elements(tree, "svg") else (_PARTS,):
         for tag, parts in table.items():
             if found := html.elements(tree, tag):
                 _add_parts(rows, rows.first(found), parts, marks)
     _add_styles(rows, tree, special, marks)
-    add_headers(rows, setting)
-    return rows
 
 
 def translations_of(tree: html.Tree, setting: Setting) -> tuple[tuple[str, Url], ...]:
@@ -195,6 +204,8 @@ def _of_srcset(value: str) -> Iterator[str]:
 
 def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
     for element in rows.first(html.elements(tree, "link")):
+        for text in _of_srcset(element.attr("imagesrcset") or ""):
+            rows.add(text, (_IMAGE, _HEAD, False))
         href = element.attr("href")
         if href:
             rel, title = html.attribute(element, "rel"), html.attribute(element, "title")

@@ -54,8 +54,7 @@ class Rows:
 
     def __init__(self, base: Url, nofollow: bool, charset: str = "utf-8") -> None:
         """base: what relative links are resolved against. nofollow: of the whole page. charset: of the links' queries."""
-        self._base = base
-        self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
+        self.resolve_against(base)
         self._nofollow = nofollow
         self._charset = charset
         self._rows: dict[tuple[Url, Place], Row] = {}
@@ -73,6 +72,11 @@ class Rows:
         """Which bounds were met: what lies behind them is not among the rows."""
         fragments = f"more than {FRAGMENTS_MOST:,} places of one page linked to"
         return (*self._bounds, *([fragments] if any(len(row.fragments) > FRAGMENTS_MOST for row in self._rows.values()) else ()))
+
+    def resolve_against(self, base: Url) -> None:
+        """From now on."""
+        self._base = base
+        self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
 
     def add(self, href: str, place: Place, anchor: str = "") -> Row | None:
         """Records one link that stood there as href. None when it is no link, or one too many."""
