@@ -98,12 +98,11 @@ def test_a_crawl_that_learns_loses_no_page_and_saves_nine_tenths(tmp_path, serve
     assert collection.ask("SELECT count(*) FROM alias") == collection.ask("SELECT count(*) FROM url WHERE reason = 'alias'")
 
 
-def test_a_crawl_with_the_trap_watch_alone_loses_no_page(tmp_path, server):
-    """Most of what it fetches says what it knew, and 67 pages of 311 were lost when only their families were asked."""
+def test_a_crawl_without_rules_loses_no_page(tmp_path, server):
+    """Addresses that lead to one page are many but not endless: none is a trap. (67 pages of 311 were lost when only families were asked.)"""
     collection, end = crawled(tmp_path, server, "a.test", delay_s=0.0)
     assert end.state == "done"
     assert contents(collection) == ALL
-    assert asked_pages(collection) < 1500  # of 5,316 addresses; about 1,000, by how soon what was learned is stored
 
 
 def test_a_wrong_lesson_falls_and_what_was_skipped_is_fetched(tmp_path):

@@ -19,7 +19,7 @@ from periplus.urls.families import mask
 from periplus.urls.scope import site_key
 from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, twists_of, without, words
 
-CONFIRMATIONS = 5  # pairs of equal text that a rule needs: the trap watch believes a guess after 8 in a row, but pairs with one page too
+CONFIRMATIONS = 5  # pairs of equal text that a rule needs: the trap detector believes a guess after 8, but pairs with one page too
 PAGES = 2  # of different texts, among them: all log-in forms are alike, whatever their parameters say
 ROUNDS = 4  # a twist may hide another: sessions are seen through first, then what they covered
 NEAR = 0.95  # share of common shingles from which two texts are called nearly equal (as in C3 of the duplicates)

@@ -3,8 +3,8 @@
 States of a finding (twists in a place, see `urls.twins`):  suspected (two pages of equal text differ so) -> confirmed (enough pairs
 of equal text, of different pages, none against) -> refuted (one pair of different texts); suspected -> refuted. No way back.
 Always:  (1) a URL is called another's only when that other was fetched, so no address is made up;  (2) nothing unconfirmed is
-applied;  (3) what was skipped because of a finding that falls is given back;  (4) of what a finding would skip, some are fetched all
-the same, ever more rarely, so that a wrong finding falls;  (5) memory is bounded; what is forgotten costs fetches, never pages.
+applied;  (3) what was skipped because of a finding that falls is given back;  (4) of what a finding would skip, one URL in PROBED is fetched
+all the same, so that a wrong finding falls; which ones follows from the URL, so that a crawl that was killed probes the same;  (5) memory is bounded; what is forgotten costs fetches, never pages.
 Not its business: fetching, the seen set, rules that a person wrote.
 """
 
@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 
 from periplus.model.twins import Retraction, Twin
 from periplus.model.web import Url
+from periplus.urls.canonical import url_id
 from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, without, words
 
 CONFIRMATIONS = 5  # as in `analyse.equivalences`
-KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap watch has it
+KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap detector has it
 TEXTS = 2  # different ones among the confirming pairs: log-in forms are all alike
 PLACES_FOR_SITE = 3  # places that agree, before one pair is enough elsewhere on the site
-FIRST_PROBE = 8  # skipped URLs before one is fetched all the same; then at 16, 32, ...: 1 % of 1,000
+PROBED = 32  # of so many URLs that would be skipped one is fetched all the same
 PAGES = 32_768  # remembered per site: about 10 MB of URLs
 TWINS = 4  # latest pages of one text that a new one is compared with: more only matter where all pages are alike
 MOST_FINDINGS = 256  # suspected per site; more means that parameters are invented
@@ -37,7 +38,6 @@ class _Finding:
     groups: dict[str, tuple[bytes, Url]] = field(default_factory=dict)  # URL without the twists -> the latest page
     confirmed: bool = False
     refuted: bool = False
-    skips: int = 0
     skipped: dict[Url, None] = field(default_factory=dict)
 
     @property
@@ -56,7 +56,6 @@ class TwinLearner:
         self._by_twists: dict[frozenset[Twist], list[_Finding]] = {}
         self._confirmed: set[frozenset[Twist]] = set()  # twists with a confirmed finding anywhere
         self._fetched: dict[str, Url] = {}  # URL as it is without what is confirmed -> the page
-        self._probes: dict[Url, None] = {}
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -69,7 +68,7 @@ class TwinLearner:
 
     def twin_of(self, url: Url) -> Twin:
         """As canonical_of, with the reason. May be asked any number of times: when a link is found, and when its turn comes."""
-        if not self._confirmed or url in self._pages or url in self._probes:
+        if not self._confirmed or url in self._pages or url_id(url) % PROBED == 0:
             return Twin(url)
         held = list(self._holding(url))
         if not held:
@@ -79,22 +78,12 @@ class TwinLearner:
             return Twin(url)
         apart = differences(page, url) or frozenset[Twist]()
         reasons = [finding for finding in held if not finding.twists.isdisjoint(apart)]
-        if not reasons or sum(self._is_probe(finding, url) for finding in reasons):  # not `any`: each must count
-            self._probes[url] = None
-            if len(self._probes) > PAGES:
-                del self._probes[next(iter(self._probes))]
+        if not reasons:
             return Twin(url)
+        for finding in reasons:
+            if len(finding.skipped) < SKIPPED:
+                finding.skipped[url] = None
         return Twin(page, tuple(finding.name for finding in reasons))
-
-    def _is_probe(self, finding: _Finding, url: Url) -> bool:
-        if url in finding.skipped:
-            return False
-        finding.skips += 1
-        if finding.skips >= FIRST_PROBE and finding.skips & (finding.skips - 1) == 0:
-            return True
-        if len(finding.skipped) < SKIPPED:
-            finding.skipped[url] = None
-        return False
 
     def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:
         """Books a fetched page. Returns the findings that fell by it."""
