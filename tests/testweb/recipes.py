@@ -26,6 +26,7 @@ RECIPES: dict[str, Callable[..., Web | Site]] = {
     "page-rules": robots.page_rules_site,
     "faults": _faulty,
     "traps": traps.trap_site,
+    "series": traps.series_site,
     "identity": identity.identity_site,
     "kinds": identity.kinds_site,
     "mixed": content.mixed_site,

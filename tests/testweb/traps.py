@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import random
 from collections.abc import Iterable
 from itertools import product
 
@@ -100,4 +101,17 @@ def trap_site(pages: int = 100, seed: int = 1, host: str = "traps.test") -> Site
     site = graph_site(GraphRecipe(seed, pages, host=host, page_bytes=4000))
     for plant in (calendar, tree, facets, sessions):
         plant(site)
+    return site
+
+
+def series_site(pages: int = 60, seed: int = 1, host: str = "series.test") -> Site:
+    """A site whose endless parts, drawn at random, answer alike whoever asks and however often: two crawls of it can be compared."""
+    rng = random.Random(seed)
+    site = graph_site(GraphRecipe(seed, pages, host=host, page_bytes=1500))
+    for number in range(rng.randint(1, 3)):
+        calendar(site, f"/{rng.choice(('calendar', 'events', 'tides'))}{number}", f"20{rng.randint(10, 40)}-{rng.randint(1, 12):02d}")
+    for number in range(rng.randint(1, 2)):
+        tree(site, f"/{'/'.join(rng.choices(('tree', 'channel', 'delta'), k=rng.randint(1, 3)))}{number}/")
+    if rng.random() < 0.7:
+        facets(site)
     return site

@@ -1,0 +1,77 @@
+"""Is an interrupted crawl the same crawl? Random sites with endless parts, stopped at random in every way: fetched set, states, layers and map."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from postgres_voyage import StoredCollection
+from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, served_apart, told, until
+
+from periplus.model.visit import Reason
+
+HOST = "series.test"
+WINDOW = 6  # so small that most series end, and some are still going on, when a run is stopped
+SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(3, 23))]
+MOST_RUNS = 60
+
+
+def run(web: Served, where: list[str], *more: str) -> subprocess.Popen[bytes]:
+    """One request at a time, so that what is read first does not hang on the server's speed."""
+    flags = flags_for(web.resolve, (HOST,), delay_s=0.002, per_host=1, trap_window=WINDOW)
+    words = command("crawl", web.url(HOST), *where, "-q", *flags, *more)
+    return subprocess.Popen(words, stderr=subprocess.DEVNULL, env=environment(), start_new_session=True)
+
+
+def interruptions(web: Served, where: list[str], rng: random.Random) -> Iterator[str]:
+    """Starts the crawl again and again, and ends it in another way each time, until it ends by itself."""
+    for _ in range(MOST_RUNS):
+        way = rng.choice(("killed", "stopped", "limited"))
+        target = web.lines() + rng.randint(2, 60)
+        crawl = run(web, where, *(["--max-pages", str(rng.randint(1, 40))] if way == "limited" else []))
+        if way != "limited":
+            until(lambda target=target, crawl=crawl: web.lines() >= target or crawl.poll() is not None, "requests")
+            crawl.send_signal(signal.SIGKILL if way == "killed" else signal.SIGINT)
+        code = crawl.wait(PATIENCE_S)
+        yield f"{way} {code}"
+        if code == 0 and way != "limited":
+            return
+    raise AssertionError("the crawl does not end")
+
+
+def mapped(folder: Path) -> dict[str, object]:
+    """The map, without when and by which run it was made."""
+    ran = told("map", "-c", folder, "-f", "json", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    drawn = json.loads(ran.stdout)["map"]
+    return {name: value for name, value in drawn.items() if name not in ("run", "created", "seconds")}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_interrupted_crawl_is_the_same_crawl(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    with served_apart(f"series seed={seed}", tmp_path) as web:
+        calm, rough = tmp_path / "calm", tmp_path / "rough"
+        assert run(web, ["-o", str(calm)]).wait(PATIENCE_S) == 0
+        print(list(interruptions(web, ["-o", str(rough)], rng)))
+    assert Collection(rough).sane() == []
+    assert Reason.TRAP in Collection(calm).reasons.values(), "a series must have been left"
+    assert Collection(rough).tables == Collection(calm).tables
+    assert mapped(rough) == mapped(calm)
+
+
+@pytest.mark.parametrize("seed", SEEDS[1:])
+def test_so_is_one_that_is_kept_in_a_database(tmp_path: Path, address, seed: int) -> None:
+    rng = random.Random(seed)
+    with served_apart(f"series seed={seed}", tmp_path) as web:
+        calm = tmp_path / "calm"
+        assert run(web, ["-o", str(calm)]).wait(PATIENCE_S) == 0
+        print(list(interruptions(web, ["--store", address.text], rng)))
+    stored = StoredCollection(address.text)
+    assert stored.sane() == []
+    assert stored.tables == Collection(calm).tables
