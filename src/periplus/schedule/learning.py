@@ -3,8 +3,9 @@
 States of a finding (twists in a place, see `urls.twins`):  suspected (two pages of equal text differ so) -> confirmed (enough pairs
 of equal text, of different pages, none against) -> refuted (one pair of different texts); suspected -> refuted. No way back.
 Always:  (1) a URL is called another's only when that other was fetched, so no address is made up;  (2) nothing unconfirmed is
-applied;  (3) what was skipped because of a finding that falls is given back;  (4) of what a finding would skip, one URL in PROBED is fetched
-all the same, so that a wrong finding falls; which ones follows from the URL, so that a crawl that was killed probes the same;  (5) memory is bounded; what is forgotten costs fetches, never pages.
+applied;  (3) what was skipped because of a finding that falls is given back;  (4) of what a finding would skip, one URL in PROBED
+is fetched all the same, so that a wrong finding falls; which ones follows from the URL, so that a crawl that was killed probes the
+same;  (5) memory is bounded; what is forgotten costs fetches, never pages.
 Not its business: fetching, the seen set, rules that a person wrote.
 """
 
