@@ -114,12 +114,36 @@ def test_feeds_and_other_xml():
     rss = b"<rss><channel><title>T</title><link>http://a.example/</link><item><title>I</title><link>/i</link><enclosure url='m.mp3'/></item></channel></rss>"
     page = document(rss, "application/rss+xml")
     assert (page.title, page.text) == ("T", "T\nI")
-    assert [link.target for link in page.links] == ["http://a.example/", "http://a.example/i", "http://a.example/dir/m.mp3"]
+    assert [link.target for link in page.links] == ["http://a.example/", "http://a.example/i", "http://a.example/m.mp3"]
     atom = b'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="CS"><title>T</title><link href="/x"/><link rel="alternate" href="/y"/></feed>'
     page = document(atom, "application/atom+xml")
     assert (page.language, [(link.target[-1], link.kind) for link in page.links]) == ("cs", [("x", LinkKind.RELATED), ("y", LinkKind.ALTERNATE)])
     book = b'<?xml-stylesheet href="b.xsl"?><book xmlns:xlink="http://www.w3.org/1999/xlink"><p xlink:href="z">w</p></book>'
     assert [link.target[-5:] for link in document(book, "text/xml").links] == ["b.xsl", "dir/z"]
+
+
+@pytest.mark.parametrize(
+    ("feed", "expected"),  # {atom}: Atom's namespace
+    [
+        ("<rss><channel><link>http://h.example/n/</link><item><link>i/1</link><description>{text}</description></item></channel></rss>", "http://h.example/n/i/"),
+        ("<rss><channel><link>http://h.example/n/</link><item><description>{text}</description></item></channel></rss>", "http://h.example/n/"),
+        ("<rss><channel><title>t</title><item><description>{text}</description></item></channel></rss>", "http://a.example/dir/"),
+        ("<rss xml:base='/x/'><channel><link>/n/</link><item><link>/i/</link><description>{text}</description></item></channel></rss>", "http://a.example/x/"),
+        ("<rss><channel><item><guid>http://h.example/g/1</guid><description>{text}</description></item></channel></rss>", "http://h.example/g/"),
+        ("<feed {atom}><entry xml:base='http://h.example/e/'><link href='1'/><content type='html' xml:base='c/'>{text}</content>"
+         "</entry></feed>", "http://h.example/e/c/"),
+        ("<feed {atom}><link href='http://h.example/n/'/><entry><link href='i/1'/><summary type='html'>{text}</summary></entry></feed>",
+         "http://h.example/n/i/"),
+        ("<feed {atom} xml:base='http://['><entry><link href='i/1'/><summary type='html'>{text}</summary></entry></feed>",
+         "http://a.example/dir/i/"),
+    ],
+)  # fmt: skip
+def test_a_link_in_a_feed_is_resolved_against_xml_base_else_its_entrys_page_else_the_feeds(feed, expected):
+    text = "&lt;a href='sub'&gt;x&lt;/a&gt;&lt;img src='i.png'&gt;"
+    found = {
+        link.target: link.kind for link in document(feed.format(text=text, atom="xmlns='http://www.w3.org/2005/Atom'").encode(), "application/rss+xml").links
+    }
+    assert (found.get(expected + "sub"), found.get(expected + "i.png")) == (LinkKind.ANCHOR, LinkKind.IMAGE)
 
 
 def test_one_document_in_three_encodings_is_one_text():

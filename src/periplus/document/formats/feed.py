@@ -1,30 +1,94 @@
-"""What does a feed hold, told as HTML? Its entries as headings with links, each with its text. RSS, Atom, RDF."""
+"""What does a feed hold? Its entries as HTML, headings with links, each with its text; and its links. RSS, Atom, RDF.
+
+What is relative is resolved as readers of feeds do it: against `xml:base`, else the page of its entry, else the page that the feed names
+as its own, else where the feed was found. Source: RFC 4287, 2; XML Base, 3 and 4; RSS itself says nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import block, escape, page
 from periplus.document.formats.tree_walk import attribute, child, local
+from periplus.errors import InvalidUrl
+from periplus.model.web import Url
+from periplus.urls.canonical import canonical
 
 ENTRIES_MOST = 5_000
+_ENTRIES = ("item", "entry")
 _TEXTS = ("encoded", "content", "summary", "description")  # of an entry: the first that it has, the fullest first
+_XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
 
-def html_of(text: str) -> str:
-    """text: XML without a document type."""
+class FeedLink(NamedTuple):
+    """A link or an enclosure, as it stands there."""
+
+    text: str
+    base: Url  # what it is resolved against
+    rel: str  # of Atom; empty for the text of RSS, and for an enclosure
+    title: str = ""
+    is_enclosure: bool = False
+
+
+class Feed(NamedTuple):
+    """A feed read."""
+
+    page: str  # all of it as HTML
+    links: tuple[FeedLink, ...]
+    texts: tuple[tuple[Url, str], ...]  # HTML of its entries, each with what links in it are resolved against
+
+
+def feed_of(text: str, url: Url) -> Feed:
+    """text: XML without a document type, found at url."""
     root = zipped.parsed(text.encode("utf-8", "replace"))
     if root is None:
-        return page(())
+        return Feed(page(()), (), ())
     channel = child(root, "channel")
     head = root if channel is None else channel
+    home = _own_base(head, url) or _page_of(head, url) or url
+    links = tuple(_links(root, url, home))  # before texts are taken, which changes their elements
     parts = [block("h1", _words(head, "title")), block("p", _words(head, "subtitle") or _words(head, "description"))]
-    entries = [element for element in root.iter() if local(element) in ("item", "entry")][:ENTRIES_MOST]
+    texts = [part for element in [element for element in root.iter() if local(element) in _ENTRIES][:ENTRIES_MOST] for part in _entry(element, url, home)]
     language = attribute(root, "lang") or _words(head, "language")
-    return page((*parts, *(part for entry in entries for part in _entry(entry))), _words(head, "title"), language)
+    return Feed(page((*parts, *(part for _, part in texts)), _words(head, "title"), language), links, tuple(texts))
+
+
+def _own_base(element: etree._Element, url: Url) -> Url | None:
+    """The URL that `xml:base` of the element and of those around it make in a feed at url; None where none does."""
+    base = None
+    for around in (*reversed([*element.iterancestors()]), element):
+        if said := around.get(_XML_BASE):
+            with suppress(InvalidUrl):
+                base = canonical(str(said), base or url)
+    return base
+
+
+def _page_of(element: etree._Element, base: Url) -> Url | None:
+    """The page of an entry, or of the feed."""
+    with suppress(InvalidUrl):
+        return canonical(target, base) if (target := _target(element)) else None
+    return None
+
+
+def _links(root: etree._Element, url: Url, home: Url) -> Iterator[FeedLink]:
+    for element in root.iter():
+        name = local(element)
+        if name not in ("link", "enclosure"):
+            continue
+        around = element.getparent()
+        own, base = _own_base(element, url), home if around is not None and local(around) in _ENTRIES else url
+        if name == "enclosure":
+            page_of = None if around is None else _page_of(around, base)
+            yield FeedLink(attribute(element, "url"), own or page_of or base, "", is_enclosure=True)
+        elif href := attribute(element, "href"):  # Atom: without rel it is the entry's page
+            yield FeedLink(href, own or base, attribute(element, "rel") or "bookmark", attribute(element, "title"))
+        elif text := " ".join("".join(map(str, element.itertext())).split()):
+            yield FeedLink(text, own or base, "")
 
 
 def _words(element: etree._Element, name: str) -> str:
@@ -32,16 +96,20 @@ def _words(element: etree._Element, name: str) -> str:
     return " ".join("".join(map(str, found.itertext())).split()) if found is not None else ""
 
 
-def _entry(entry: etree._Element) -> Iterator[str]:
-    title, target = _words(entry, "title"), _target(entry)
-    words = escape(title or target, quote=False)
+def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, str]]:
+    """Its HTML in parts, and what the links of each are resolved against."""
+    title, target = _words(entry, "title"), _page_of(entry, _own_base(entry, url) or home)
+    base = target or home
+    words = escape(title or _target(entry), quote=False)
     if words:
-        yield f'<h2><a href="{escape(target)}">{words}</a></h2>\n' if target else f"<h2>{words}</h2>\n"
+        yield base, f'<h2><a href="{escape(target)}">{words}</a></h2>\n' if target else f"<h2>{words}</h2>\n"
     for name in _TEXTS:
         found = child(entry, name)
-        if found is not None and (text := _html(found)):
-            yield f"<div>{text}</div>\n"
-            return
+        if found is not None:
+            own = _own_base(found, url)
+            if text := _html(found):
+                yield own or base, f"<div>{text}</div>\n"
+                return
 
 
 def _target(entry: etree._Element) -> str:

@@ -6,11 +6,11 @@ import dataclasses
 import re
 
 from periplus.document import headers, html, whitespace
-from periplus.document.blocks import plain_blocks
+from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Setting, add_headers
-from periplus.document.metadata import Metadata, metadata_of_headers
+from periplus.document.links import Setting, add_document, add_headers
+from periplus.document.metadata import Metadata, metadata, metadata_of_headers
 from periplus.document.rows import Rows
 from periplus.document.xml_source import without_doctype
 from periplus.model.page import LinkKind, Position
@@ -34,31 +34,42 @@ def read(source: Source) -> Content:
         return html_format.read_xhtml(source)
     said = metadata_of_headers(source.headers)
     rows = Rows(source.url, said.nofollow)
-    _add_links(rows, tree, source.text[:4096])
+    for first, second in _SHEET.findall(source.text[:4096]):
+        rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
+    if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
+        return _feed(source, text, rows, said)
+    _add_links(rows, tree)
     add_headers(rows, Setting(source.url, source.headers))
     titles = html.elements(tree, "title")[:1]
     language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
     said = dataclasses.replace(said, title=html.text_of(titles[0]) if titles else "", language=language or said.language)
-    if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
-        return _feed(source, text, rows, said)
     return Content(said, plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))), rows.links(), rows.bad_links(), bounds=rows.bounds())
 
 
 def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
-    """A feed's blocks and languages come from its HTML; of the links there those that are not the feed's own already."""
-    from periplus.document.formats import feed
+    """A feed's blocks and language come from its HTML; of the links there those that are not the feed's own already."""
+    from periplus.document.formats.feed import feed_of
 
-    told = html_format.read(Source(source.url, Headers(), feed.html_of(text)))
-    own = rows.links()
-    known = {link.target for link in own}
-    links = (*own, *(link for link in told.links if link.target not in known))
-    said = dataclasses.replace(said, title=told.metadata.title, language=told.metadata.language or said.language)
-    return Content(said, told.blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*rows.bounds(), *told.bounds))))
+    feed = feed_of(text, source.url)
+    for link in rows.first(feed.links):
+        rows.resolve_against(link.base)
+        kinds = (LinkKind.MEDIA,) if link.is_enclosure else headers.kinds_of_rel(link.rel) if link.rel else (LinkKind.RELATED,)
+        for kind in kinds:
+            rows.add(link.text, (kind, Position.BODY, False), link.title)
+    add_headers(rows, Setting(source.url, source.headers))
+    inner = Rows(source.url, said.nofollow)
+    for base, part in feed.texts:
+        add_document(inner, html.parse(part), base)
+    tree = html.parse(feed.page)
+    told = metadata(tree, Headers())
+    said = dataclasses.replace(said, title=told.title, language=told.language or said.language)
+    known = {link.target for link in rows.links()}
+    links = (*rows.links(), *(link for link in inner.links() if link.target not in known))
+    blocks = blocks_of(tree, told.language)  # last of all questions: it consumes the tree
+    return Content(said, blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*rows.bounds(), *inner.bounds()))))
 
 
-def _add_links(rows: Rows, tree: html.Tree, head: str) -> None:
-    for first, second in _SHEET.findall(head):
-        rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
+def _add_links(rows: Rows, tree: html.Tree) -> None:
     for element in rows.first(html.select(tree, r"[xlink\:href]")):
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):
