@@ -61,7 +61,7 @@ class Manners:
 
     delay_s: float = _row(0.5, "Shortest time between the starts of two requests to one host.", unit="s", low=0, high=86_400)
     max_crawl_delay_s: float = _row(120.0, "Longest Crawl-delay that is obeyed; beyond it the host is left alone.", unit="s", low=1, high=86_400)
-    max_retry_after_s: float = _row(300.0, "Longest Retry-After that is waited for within a run.", unit="s", low=1, high=86_400)
+    max_retry_after_s: float = _row(300.0, "Longest Retry-After that is waited for; beyond it the host is left for this run.", unit="s", low=1, high=86_400)
     per_host: int = _row(1, "Requests at once to one host; more than 1 only for hosts of your own.", unit="requests", low=1, high=64)
     concurrency: int = _row(128, "Requests at once in one worker, over all hosts.", unit="requests", low=1, high=2000)
     mine: tuple[str, ...] = _row((), "Hosts declared your own: only they may have a delay under 0.5 s, per-host above 1, or robots ignored.")

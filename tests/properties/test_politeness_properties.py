@@ -42,7 +42,9 @@ def test_over_any_history_gaps_keep_the_floor_and_waits_are_kept(manners, steps,
             asked = retry_after_s(outcome.headers.get("retry-after"), now)
             assert pace.not_before >= now + min(asked or 0.0, manners.max_retry_after_s) - 1e-6
             assert pace.not_before <= max(before.not_before, now + max(pace.gap_s, manners.max_retry_after_s)) + 1e-6
-            assert pace.rate in (before.rate / 2, RATE_FLOOR)
+            assert max(RATE_FLOOR, before.rate / 2) <= pace.rate <= before.rate
+            assert pace.rate <= max(RATE_FLOOR, before.rate / 2) or pace.gap_s <= max(before.gap_s, asked or 0.0) + 1e-6
+            assert (asked or 0.0) <= manners.max_retry_after_s or given_up(pace, manners)
         elif not isinstance(outcome, Failed):
             assert pace.rate >= before.rate
             assert pace.strikes == 0

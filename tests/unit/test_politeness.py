@@ -63,6 +63,22 @@ def test_a_wait_that_was_asked_for_is_kept_up_to_its_cap():
     assert after(Pace(0.5), answer(429, retry_after="0")).not_before == 101.0, "never under the gap of the halved rate"
 
 
+def test_a_wait_beyond_the_cap_ends_the_host_for_this_run():
+    assert not given_up(after(Pace(0.5), answer(503, retry_after="300")), MANNERS)
+    pace = after(Pace(0.5), answer(503, retry_after="86400"))
+    assert given_up(pace, MANNERS) and pace.waits_for == "503, Retry-After 86400 s is longer than max-retry-after-s 300"
+
+
+@pytest.mark.parametrize(("asked", "gap_s"), [("2", 2.0), ("3", 3.0), ("30", 30.0), ("200", 32.0), ("0", 32.0), ("", 32.0)])
+def test_refusals_slow_a_host_to_the_gap_that_it_asked_for_at_most(asked, gap_s):
+    assert after(Pace(0.5), *[answer(429, retry_after=asked)] * 20).gap_s == pytest.approx(gap_s)
+
+
+def test_a_refusal_never_raises_the_rate():
+    slow = after(Pace(0.5), *[answer(429)] * 6)
+    assert after(slow, answer(429, retry_after="2")).rate == slow.rate == 1 / 64
+
+
 def test_a_refusal_with_a_wait_is_no_strike_and_one_without_is():
     assert after(Pace(0.5), answer(429, retry_after="4")).strikes == 0
     twice = after(Pace(0.5), answer(429), answer(503))

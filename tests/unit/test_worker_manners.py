@@ -111,3 +111,49 @@ def test_the_longer_crawl_delay_of_two_schemes_holds_for_their_host(tmp_path: Pa
     transport, _ = crawled(tmp_path, answer, PLAIN + "/")
     times = [at for at, request in transport.started if request.purpose is Purpose.PAGE]
     assert len(times) == 7 and min(later - earlier for earlier, later in itertools.pairwise(times)) >= 3
+
+
+# what a server asks for
+
+
+def test_a_wait_of_a_day_ends_the_host_at_once(tmp_path: Path) -> None:
+    """For robots.txt and for a page; the others go on, and the run does not wait."""
+    day = Scripted(status=503, headers=(("retry-after", "86400"),))
+
+    def answer(request: Request) -> Scripted:
+        if request.url.startswith("http://shut.test"):
+            return day
+        if request.purpose is Purpose.ROBOTS:
+            return Scripted(status=404)
+        if request.url.startswith("http://half.test"):
+            return page("/1", "/2", "/3") if request.url.endswith("/") else day
+        return page(*(f"/{number}" for number in range(9)), text=request.url)
+
+    transport, took_s = crawled(tmp_path, answer, "http://shut.test/", "http://half.test/", "http://a.test/")
+    assert took_s < 10
+    asked_of = [request.url for _, request in transport.started if "a.test" not in request.url]
+    assert sorted(asked_of) == ["http://half.test/", "http://half.test/1", "http://half.test/robots.txt", "http://shut.test/robots.txt"]
+    found = reasons(tmp_path)
+    assert found.pop("http://shut.test/") == "robots-unreachable"
+    assert {url for url, reason in found.items() if reason == "host-down"} == {f"http://half.test/{number}" for number in (1, 2, 3)}
+    assert list(found.values()).count("ok") == 1 + 10
+
+
+@pytest.mark.parametrize(("times", "wait", "most_s"), [(2, "2", 60.0), (1, "3", 45.0)])
+def test_a_wait_that_is_kept_does_not_slow_the_host_for_good(tmp_path: Path, times: int, wait: str, most_s: float) -> None:
+    """Six pages, each refused before it is given."""
+    seen: dict[str, int] = {}
+
+    def answer(request: Request) -> Scripted:
+        seen[request.url] = seen.get(request.url, 0) + 1
+        if request.purpose is Purpose.ROBOTS:
+            return Scripted(status=404)
+        if seen[request.url] <= times:
+            return Scripted(status=429, headers=(("retry-after", wait),))
+        return page(*(f"/{number}" for number in range(5)), text=request.url)
+
+    transport, took_s = crawled(tmp_path, answer, "http://a.test/")
+    assert set(reasons(tmp_path).values()) == {"ok"} and len(transport.started) == 1 + 6 * (times + 1)
+    refused = [at for at, request in transport.started if request.purpose is Purpose.PAGE]
+    assert min(later - earlier for earlier, later in itertools.pairwise(refused)) >= 0.5
+    assert took_s < most_s, took_s
