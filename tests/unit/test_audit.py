@@ -6,7 +6,7 @@ import pytest
 from audited import SmallSite
 from periplus.analyse.audit import CHECKS, audit, is_language
 from periplus.analyse.audit_input import text_keys
-from periplus.analyse.audit_issues import Lookups, audit_rules, counts, issues
+from periplus.analyse.audit_issues import Lookups, audit_rules, causes, counts, faults, issues
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.analyse.nearness import NearGroup
 from periplus.errors import UsageError
@@ -246,7 +246,27 @@ def test_grades_can_be_changed_and_kinds_switched_off():
     known = site(pages={"a": {"title": "", "description": "", "h1s": 0}}).input()
     found = list(issues(audit(known), known, audit_rules(["title-missing=notice", "h1-missing = off"])))
     assert [(issue.code, issue.grade) for issue in found] == [("title-missing", Grade.NOTICE), ("description-missing", Grade.NOTICE)]
-    assert counts(found) == {"title-missing": 1, "description-missing": 1, "notice": 2, "titles": 2}
+    assert counts(faults(found)) == {"title-missing": 1, "description-missing": 1, "notice": 2, "titles": 2}
+
+
+def test_issues_of_one_cause_are_one_fault():
+    """A missing script on three pages, one title on three pages, one place named by two pages, one malformed link in a menu."""
+    names = ["a", "b", "c"]
+    remarks = {"fragments": [(6, "nowhere"), (7, "nowhere"), (8, "else")], "malformed": [(name, "http://[") for name in names]}
+    links = [*((name, "lost.js", "script") for name in names), ("a", "home"), ("b", "home"), ("c", "home")]
+    known = site(pages={name: {"title": "One"} for name in names}, others={"lost.js": {"reason": Reason.NOT_FOUND}}, links=links, remarks=remarks).input()
+    made = faults(issues(audit(known), known))
+    assert {(fault.code, fault.cause, fault.pages, fault.total) for fault in made if fault.code != "orphan"} == {
+        ("broken-resource", "https://h/lost.js", 3, 3),
+        ("title-duplicate", "https://h/a", 3, 3),
+        ("broken-fragment", "https://h/home#nowhere", 2, 2),
+        ("broken-fragment", "https://h/home#else", 1, 1),
+        ("malformed-link", "http://[", 3, 3),
+    }
+    assert counts(made)["broken-resource"] == 1
+    for finding in audit(known):
+        named = [issue.cause for issue in issues([finding], known)]
+        assert [named.index(cause) for cause in named] == [causes(finding).tolist().index(cause) for cause in causes(finding).tolist()]
 
 
 def test_issues_are_ignored_by_code_and_pattern():

@@ -3,31 +3,56 @@
 import pytest
 from lxml import etree
 
+from periplus.analyse.audit_issues import faults
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.model.audit import Grade, Issue
 from periplus.present.github import github
+from periplus.present.issue_list import fault_list
 from periplus.present.junit import junit
 
 NASTY = "\x1b[31m\r\n::error::pwned %0A <b>&\"' ]]> \u202e,:"
 ISSUES = [
-    Issue("broken-link", Grade.ERROR, "http://h/a", "it answers 404", "http://h/gone?a=1&b=2", NASTY, "nav"),
-    Issue("broken-link", Grade.ERROR, "http://h/b", NASTY, "http://h/gone"),
+    Issue("broken-link", Grade.ERROR, "http://h/a", "it answers 404", "http://h/gone?a=1&b=2", NASTY, "nav", "http://h/gone?a=1&b=2"),
+    Issue("broken-link", Grade.ERROR, "http://h/b", NASTY, "http://h/gone", cause="http://h/gone"),
     Issue("title-long", Grade.NOTICE, "http://h/a", "70 characters, more than 60"),
 ]
 
 
+SCRIPT = "http://h/jquery.js"
+EVERYWHERE = [Issue("broken-resource", Grade.ERROR, f"http://h/{page:03}", "it answers 404", SCRIPT, "", "head", SCRIPT) for page in range(527)]
+
+
 def tree(issues):
-    return etree.fromstring("".join(junit(issues, KINDS_OF_ISSUES, name="h")).encode())
+    return etree.fromstring("".join(junit(faults(issues), KINDS_OF_ISSUES, name="h")).encode())
 
 
-def test_junit_has_a_suite_a_kind_and_a_case_an_issue():
+def test_one_missing_script_is_one_fault_wherever_it_is_told():
+    [case] = tree(EVERYWHERE).findall("testsuite[@name='broken-resource']/testcase")
+    assert (case.get("name"), case[0].get("message")) == (SCRIPT, "Broken parts of pages: it answers 404, on 527 pages")
+    assert case[0].text.endswith('on http://h/099 Words of the link: "", in head.\nand 427 more')
+    [line] = github(faults(EVERYWHERE), KINDS_OF_ISSUES)
+    assert f"::{SCRIPT}: it answers 404, on 527 pages, as http://h/000" in line
+    first, _, heading, _, cause, *pages, rest = fault_list(faults(EVERYWHERE), KINDS_OF_ISSUES)
+    assert first == "      1  error    broken-resource: Broken parts of pages, on 527 pages"
+    assert heading == "ERROR broken-resource: Broken parts of pages (1, on 527 pages)"
+    assert (cause, len(pages), rest) == (f"  {SCRIPT}  it answers 404  (527 pages)", 5, "      and 522 more")
+
+
+def test_the_sums_by_kind_stand_before_the_list():
+    lines = list(fault_list(faults([*ISSUES, *EVERYWHERE]), KINDS_OF_ISSUES))
+    assert [line.split()[:3] for line in lines[:3]] == [["2", "error", "broken-link:"], ["1", "error", "broken-resource:"], ["1", "notice", "title-long:"]]
+    assert lines[3] == ""
+    assert "  http://h/a  70 characters, more than 60" in lines
+
+
+def test_junit_has_a_suite_a_kind_and_a_case_a_cause():
     root = tree(ISSUES)
     assert len(root) == len(KINDS_OF_ISSUES)
     broken = root.find("testsuite[@name='broken-link']")
     assert (broken.get("tests"), broken.get("failures"), broken.get("skipped")) == ("2", "2", "0")
-    assert broken[0].get("name") == "http://h/a -> http://h/gone?a=1&b=2"
-    assert broken[0][0].tag == "failure"
-    assert "in nav" in broken[0][0].text
+    assert broken[1].get("name") == "http://h/gone?a=1&b=2"
+    assert broken[1][0].tag == "failure"
+    assert "in nav" in broken[1][0].text
     assert root.find("testsuite[@name='title-long']/testcase/skipped").get("message") == "notice: Long titles: 70 characters, more than 60"
 
 
@@ -38,13 +63,13 @@ def test_junit_what_was_looked_for_and_not_found_has_passed():
 
 
 def test_github_commands_one_a_line():
-    lines = list(github(ISSUES, KINDS_OF_ISSUES))
+    lines = list(github(faults(ISSUES), KINDS_OF_ISSUES))
     assert lines[2] == "::notice title=Long titles (title-long)::http://h/a: 70 characters, more than 60. Say it shorter."
-    assert lines[0].startswith("::error title=Broken links (broken-link)::http://h/a -> http://h/gone?a=1&b=2 ")
+    assert lines[1].startswith("::error title=Broken links (broken-link)::http://h/gone?a=1&b=2: it answers 404, on 1 page, as http://h/a ")
 
 
 def test_github_crawled_text_cannot_command():
-    for line in github(ISSUES, KINDS_OF_ISSUES):
+    for line in github(faults(ISSUES), KINDS_OF_ISSUES):
         assert line.isprintable()
         assert "%0A" not in line  # %25 stands for what a page wrote as %
         assert line.startswith("::")
@@ -52,10 +77,10 @@ def test_github_crawled_text_cannot_command():
 
 @pytest.mark.parametrize(("count", "lines", "more"), [(9, 9, ""), (11, 10, "2 more"), (1000, 10, "991 more")])
 def test_github_says_how_many_it_leaves_out(count, lines, more):
-    shown = list(github(ISSUES[2:] * count, KINDS_OF_ISSUES))
+    shown = list(github(faults(ISSUES[2:]) * count, KINDS_OF_ISSUES))
     assert len(shown) == lines
     assert more in shown[-1]
 
 
 def test_github_notices_take_no_place_from_errors():
-    assert sum(line.startswith("::error") for line in github([*ISSUES[2:] * 100, *ISSUES[:1] * 20], KINDS_OF_ISSUES)) == 10
+    assert sum(line.startswith("::error") for line in github([*faults(ISSUES[2:]) * 100, *faults(ISSUES[:1]) * 20], KINDS_OF_ISSUES)) == 10

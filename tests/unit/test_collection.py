@@ -157,6 +157,11 @@ def test_the_report_finds_what_is_wrong(collection):
     assert [(tally.name, tally.pages) for tally in data.hosts] == [("e.org:443", 4), ("www.e.org:443", 1)]
     assert {tally.name for tally in data.media} == {"text/html"}
     assert data.finished > 0
+    broken = next(group for group in data.groups if group.kind.code == "broken-link")
+    assert (broken.total, broken.pages) == (1, 2)
+    assert [(fault.cause, fault.pages, [issue.url for issue in fault.issues]) for fault in broken.faults] == [
+        ("https://e.org/gone", 2, [HOME, "https://e.org/a"])
+    ]
 
 
 def test_redirects_in_a_circle_are_dead(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 from lxml import html
 
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
-from periplus.model.audit import Issue
+from periplus.model.audit import Fault, Issue
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
 from periplus.model.media import MediaClass
 from periplus.model.report import ClassSize, ExternalSite, IssueGroup, PageWeight, RedirectChain, ReportData
@@ -32,7 +32,7 @@ def data_of(**changes):
     counts = tuple(StateTally(STATE_OF[reason], reason, 7) for reason in (Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND))
     dead = (DeadLink("https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", "")), 2),)
     kind = KINDS_OF_ISSUES["broken-link"]
-    issue = Issue("broken-link", kind.grade, HOME, HOSTILE, PAGE, HOSTILE, "main")
+    issue = Issue("broken-link", kind.grade, HOME, HOSTILE, PAGE, HOSTILE, "main", PAGE)
     values = {
         "about": About("run " + HOSTILE, HOME, 0.0, 0.85, 42, parameters=(("include", HOSTILE),)),
         "finished": 0.0,
@@ -41,7 +41,7 @@ def data_of(**changes):
         "tree": tree,
         "layers": (LayerTally(0, 1, 0), LayerTally(1, 2, 2)),
         "ranked": (0, 1),
-        "groups": (IssueGroup(kind, kind.grade, 1, 1, (issue,)),),
+        "groups": (IssueGroup(kind, kind.grade, 1, 1, (Fault("broken-link", kind.grade, PAGE, 1, 1, (issue,)),)),),
         "dead": dead,
         "dead_urls": 1,
         "chains": (RedirectChain(PAGE, HOME, HOME, 301, 1, False, 4),),

@@ -200,6 +200,15 @@ def test_forms_lead_to_the_address_that_one_would_write(folder: Path) -> None:
 
 
 def test_the_gravest_issues_stand_first(folder: Path) -> None:
-    order = [["error", "warning", "notice"].index(row["severity"]) for row in rows(folder, "issues?columns=severity")]
-    assert order == sorted(order)
-    assert len(set(order)) > 1
+    for table in ("faults", "issues"):
+        order = [["error", "warning", "notice"].index(row["severity"]) for row in rows(folder, f"{table}?columns=severity")]
+        assert order == sorted(order)
+        assert len(set(order)) > 1
+
+
+def test_issues_are_shown_by_cause_and_lead_to_their_pages(folder: Path) -> None:
+    [fault] = rows(folder, "faults?code=suspect-link")
+    assert (fault["cause"], fault["pages"], fault["url"]) == ("https://e.org/gone", 2, HOME)
+    leads = "/c/e/t/issues?code=suspect-link&cause=https%3A%2F%2Fe.org%2Fgone"
+    assert leads in client(folder).get("/c/e/t/faults").text.replace("&amp;", "&")
+    assert [row["url"] for row in rows(folder, leads.removeprefix("/c/e/t/"))] == [HOME, "https://e.org/a"]

@@ -280,7 +280,10 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         assert offline("-f", "github").stdout.startswith("::error title=Broken links (broken-link)")
         table = offline("--ignore", "* .*", "--no-near")
         assert (table.stdout, table.returncode) == ("", 0)
-        assert f'{server.url("a.test", "/status/404")}  it answers 404\n      on {server.url("a.test")}  main  "The page /status/404"' in offline().stdout
+        assert (
+            f'{server.url("a.test", "/status/404")}  it answers 404  (1 page)\n      on {server.url("a.test")}  main  "The page /status/404"'
+            in offline().stdout
+        )
         assert len(server.log) == asked
 
 

@@ -1,4 +1,4 @@
-"""How do findings become issues, under the user's own grades and without what the user ignores?"""
+"""Turns findings into issues, under the user's own grades and without what the user ignores, and groups issues by cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from periplus.analyse.audit_input import POSITIONS, AuditInput, Finding, Places
 from periplus.analyse.audit_links import redirect_ends
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.errors import UsageError
-from periplus.model.audit import VERDICTS, Grade, Issue, Verdict
+from periplus.model.audit import VERDICTS, CausedBy, Fault, Grade, Issue, Verdict
 from periplus.model.graph import REASONS
 
 _BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
@@ -105,14 +105,56 @@ def issues(findings: Iterable[Finding], known: AuditInput, rules: AuditRules | N
 
 def _part(finding: Finding, rows: slice) -> Finding:
     """Some rows of a finding."""
+    return rows_of(finding, np.arange(len(finding))[rows])
+
+
+def rows_of(finding: Finding, rows: Places) -> Finding:
+    """Some rows of a finding, in the order given."""
     return Finding(
         finding.code,
         finding.subjects[rows],
         finding.related[rows] if finding.related is not None else None,
         finding.numbers[rows] if finding.numbers is not None else None,
         finding.links[rows] if finding.links is not None else None,
-        finding.words[rows] if finding.words is not None else None,
+        [finding.words[row] for row in rows.tolist()] if finding.words is not None else None,
     )
+
+
+def causes(finding: Finding) -> Places:
+    """int64[k]: a number for the cause of each row; rows of one cause have the same."""
+    related = finding.related if finding.related is not None else finding.subjects
+    match KINDS_OF_ISSUES[finding.code].caused_by:
+        case CausedBy.PAGE:
+            return finding.subjects
+        case CausedBy.TARGET:
+            return related
+        case CausedBy.FRAGMENT:
+            return _numbered(zip(related.tolist(), finding.words or (), strict=True))
+        case CausedBy.WORDS:
+            return _numbered(finding.words or ())
+        case CausedBy.GROUP:
+            return np.minimum(finding.subjects, related)  # the first of a group names the second, the others name the first
+
+
+def _numbered(values: Iterable[object]) -> Places:
+    """The same number for the same value."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+
+
+def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
+    """The same as text."""
+    match kind:
+        case CausedBy.PAGE:
+            return page
+        case CausedBy.TARGET:
+            return related
+        case CausedBy.FRAGMENT:
+            return f"{related}#{words}"
+        case CausedBy.WORDS:
+            return words
+        case CausedBy.GROUP:
+            return min(page, related)
 
 
 def _worded(finding: Finding, known: AuditInput, ends: Places, lookups: Lookups) -> Iterator[Issue]:
@@ -126,9 +168,10 @@ def _worded(finding: Finding, known: AuditInput, ends: Places, lookups: Lookups)
     limit = float(getattr(known.limits, _LIMITS[finding.code])) if finding.code in _LIMITS else 0.0
     words = finding.words if finding.words is not None else _whys(related, known, lookups)
     for row, (page, other, third) in enumerate(zip(finding.subjects.tolist(), related.tolist(), also.tolist(), strict=True)):
-        named = urls.url[third] if third >= 0 else ""
+        named, about = urls.url[third] if third >= 0 else "", urls.url[other] if other >= 0 else ""
         detail = kind.detail.format(number=float(numbers[row]), limit=limit, also=named, words=words[row])
-        yield Issue(kind.code, kind.grade, urls.url[page], detail, urls.url[other] if other >= 0 else "", anchors[row], positions[row])
+        cause = _cause(kind.caused_by, urls.url[page], about, words[row])
+        yield Issue(kind.code, kind.grade, urls.url[page], detail, about, anchors[row], positions[row], cause)
 
 
 def _whys(related: Places, known: AuditInput, lookups: Lookups) -> Sequence[str]:
@@ -140,12 +183,19 @@ def _whys(related: Places, known: AuditInput, lookups: Lookups) -> Sequence[str]
     return [VERDICTS[verdict].value if verdict != unchecked else REASONS[reason].value for verdict, reason in zip(verdicts, reasons, strict=True)]
 
 
-def counts(found: Iterable[Issue]) -> Counter[str]:
-    """Issues by code, by grade and by category, in one table: no two of these names are alike."""
-    by_code = Counter((issue.code, issue.grade) for issue in found)
+def faults(found: Iterable[Issue]) -> list[Fault]:
+    """The issues by their cause: gravest first, then by kind as in the table of kinds, then those on most pages."""
+    groups: dict[tuple[str, Grade, str], list[Issue]] = {}
+    for issue in found:
+        groups.setdefault((issue.code, issue.grade, issue.cause or issue.url), []).append(issue)
+    made = [Fault(code, grade, cause, len({issue.url for issue in issues}), len(issues), tuple(issues)) for (code, grade, cause), issues in groups.items()]
+    grades, codes = list(Grade), {code: place for place, code in enumerate(KINDS_OF_ISSUES)}
+    return sorted(made, key=lambda fault: (grades.index(fault.grade), codes[fault.code], -fault.pages, fault.cause))
+
+
+def counts(found: Iterable[Fault]) -> Counter[str]:
+    """Faults by code, by grade and by category, in one table: no two of these names are alike."""
     table: Counter[str] = Counter()
-    for (code, grade), number in by_code.items():
-        table.update({code: number})
-        table.update({grade.value: number})
-        table.update({KINDS_OF_ISSUES[code].category.value: number})
+    for fault in found:
+        table.update((fault.code, fault.grade.value, KINDS_OF_ISSUES[fault.code].category.value))
     return table

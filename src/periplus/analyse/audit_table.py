@@ -5,7 +5,7 @@ Codes never change their meaning. A new kind is a row here and a check in `analy
 
 from __future__ import annotations
 
-from periplus.model.audit import Category, Grade, IssueKind
+from periplus.model.audit import Category, CausedBy, Grade, IssueKind
 
 _E, _W, _N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
 _C = Category
@@ -152,5 +152,15 @@ _ROWS = (
         "{number:.0f} characters, more than {limit:.0f}",
     ),
 )
-KINDS_OF_ISSUES: dict[str, IssueKind] = {row[0]: IssueKind(*row) for row in _ROWS}
+_CAUSED_BY = {
+    CausedBy.TARGET: (
+        "broken-link", "broken-resource", "server-error", "soft-404", "suspect-link", "refused-link", "link-to-redirect", "redirect-broken",
+        "canonical-broken", "canonical-redirect", "canonical-noindex", "hreflang-broken", "near-duplicate", "mixed-content", "insecure-form",
+    ),
+    CausedBy.FRAGMENT: ("broken-fragment",),
+    CausedBy.WORDS: ("bad-mailto", "malformed-link", "hreflang-bad-language"),
+    CausedBy.GROUP: ("title-duplicate", "description-duplicate", "duplicate"),
+}  # fmt: skip
+_CAUSE_OF = {code: cause for cause, codes in _CAUSED_BY.items() for code in codes}
+KINDS_OF_ISSUES: dict[str, IssueKind] = {row[0]: IssueKind(*row, _CAUSE_OF.get(row[0], CausedBy.PAGE)) for row in _ROWS}
 """Every kind by its code, in the order of lists."""

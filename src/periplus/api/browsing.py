@@ -12,7 +12,6 @@ from pathlib import Path
 from periplus.api.link_books import LinkBooks, narrowed
 from periplus.api.result_tables import RESULT_TABLES
 from periplus.errors import UsageError
-from periplus.model.audit import Grade
 from periplus.model.table import Column
 from periplus.present import issue_list
 from periplus.present.table_files import write_parquet, write_xlsx
@@ -23,15 +22,18 @@ from periplus.store.sqlite.browsing import SOURCES, Count, Source, Wish
 __all__ = ["DOWNLOADS", "TABLES", "Browser", "Count", "Facet", "TablePage", "Wish"]
 
 ISSUE_TABLE = "issues"
-TABLES = (*SOURCES, ISSUE_TABLE)
+FAULT_TABLE = "faults"
+TABLES = (*SOURCES, ISSUE_TABLE, FAULT_TABLE)
 DOWNLOADS = ("csv", "xlsx", "parquet", "jsonl")
 READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
-_ISSUE_SOURCE = browsing.memory_source(ISSUE_TABLE, issue_list.COLUMNS, ("url", "detail", "related_url"), ("severity", "category", "code", "position"))
-_GRAVITY: dict[object, int] = {grade.value: place for place, grade in enumerate(Grade)}  # of a row's second value
+_AUDIT_SOURCES = {
+    ISSUE_TABLE: browsing.memory_source(ISSUE_TABLE, issue_list.COLUMNS, ("url", "detail", "cause"), ("severity", "category", "code", "position")),
+    FAULT_TABLE: browsing.memory_source(FAULT_TABLE, issue_list.FAULT_COLUMNS, ("cause", "detail", "url"), ("severity", "category", "code")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Browser:
         kind = table.partition(":")[0]
         if kind in RESULT_TABLES:
             return tuple(RESULT_TABLES[kind].columns)
-        return _ISSUE_SOURCE.columns if table == ISSUE_TABLE else SOURCES[table].columns
+        return (_AUDIT_SOURCES.get(table) or SOURCES[table]).columns
 
     def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
@@ -102,21 +104,27 @@ class Browser:
         if table not in TABLES:
             raise UsageError(f"there is no table {table!r}: choose among {', '.join(TABLES)}")
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            if table != ISSUE_TABLE:
+            if table not in _AUDIT_SOURCES:
                 with reading.snapshot(connection):
                     yield connection, SOURCES[table]
                 return
             with self._lock:  # one audit at a time: each takes a site's links into memory
-                yield self._audit(folder, connection), _ISSUE_SOURCE
+                yield self._audit(folder, connection), _AUDIT_SOURCES[table]
 
     def _audit(self, folder: Path, connection: reading.Connection) -> reading.Connection:
-        """The issues of all sites, as a table; made anew when a run has changed anything."""
-        from periplus.api.exporting import issue_rows
+        """The faults of all sites, gravest first, and their issues, as tables; made anew when a run has changed anything."""
+        from periplus.analyse.audit_issues import faults
+        from periplus.analyse.audit_table import KINDS_OF_ISSUES
+        from periplus.api.exporting import issues_of_sites
 
         key = (folder.resolve(), *browsing.standing(connection))
         if key not in self._audits:
             with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
-                self._audits[key] = browsing.kept_in_memory(ISSUE_TABLE, issue_list.COLUMNS, sorted(issue_rows(connection), key=lambda row: _GRAVITY[row[1]]))
+                found = faults(issues_of_sites(connection))
+            issues = [issue_list.issue_row(issue, KINDS_OF_ISSUES) for fault in found for issue in fault.issues]
+            made = browsing.kept_in_memory(ISSUE_TABLE, issue_list.COLUMNS, issues)
+            browsing.keep(made, FAULT_TABLE, issue_list.FAULT_COLUMNS, [issue_list.fault_row(fault, KINDS_OF_ISSUES) for fault in found])
+            self._audits[key] = made
         return self._latest(key)
 
     def _result(self, folder: Path, table: str) -> tuple[reading.Connection, Source]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from periplus.api.facts import Start
+    from periplus.model.audit import Issue
 
 TABLES = (*VIEWS, "issues")
 RANKED = (
@@ -135,13 +136,19 @@ class _Ranks:
 
 
 def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    """Of every site of a start, in the columns of `present.issue_list`."""
+    """In the columns of `present.issue_list`."""
     from periplus.analyse.audit_table import KINDS_OF_ISSUES
+
+    for issue in issues_of_sites(connection):
+        yield issue_list.issue_row(issue, KINDS_OF_ISSUES)
+
+
+def issues_of_sites(connection: reading.Connection) -> Iterator[Issue]:
+    """Of every site of a start."""
     from periplus.api.site_audit import audited
 
     for start in _starts(connection):
-        for issue in audited(connection, start).issues(connection):
-            yield issue_list.issue_row(issue, KINDS_OF_ISSUES)
+        yield from audited(connection, start).issues(connection)
 
 
 def _starts(connection: reading.Connection) -> list[Start]:

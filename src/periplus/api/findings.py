@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import audit
 from periplus.analyse.audit_input import AuditInput, Finding, Places, dead
-from periplus.analyse.audit_issues import AuditRules
+from periplus.analyse.audit_issues import causes, rows_of
 from periplus.analyse.audit_links import NOT_FOLLOWED, redirect_ends
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
 from periplus.analyse.external import LinksOfDomains, external_domains
@@ -23,7 +24,7 @@ from periplus.api.auditing import audited as stored_audit
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, read_site, starts_of
 from periplus.api.parts import known_sizes
 from periplus.api.site_audit import SiteAudit, audited
-from periplus.model.audit import VERDICTS, Grade, Verdict
+from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.media import MediaClass
 from periplus.model.page import FOLLOWED_KINDS
@@ -39,7 +40,8 @@ from periplus.urls.canonical import url_id
 MAP_NODES = 400  # of the report's map: it opens branch by branch
 DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
 HOLDERS_NAMED = 50  # pages named with one dead URL: a dead link in a menu stands on every page
-ISSUES_NAMED = 1_000  # of one kind; all of them are the audit's own business
+FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
+ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
 CHECK = "check"  # the kind of a run that asked for what links lead to
@@ -166,22 +168,25 @@ def _ranked(found: SiteAnalysis) -> tuple[int, ...]:
     return tuple(fetched[np.argsort(-found.facts.rank[fetched], kind="stable")].tolist())
 
 
-def issue_groups(connection: reading.Connection, looked: SiteAudit, rules: AuditRules | None = None) -> tuple[IssueGroup, ...]:
-    """The audit's findings by kind, gravest first; of each kind the first ISSUES_NAMED in words."""
-    rules = rules or AuditRules()
-    groups = []
-    for finding in looked.findings:
-        if finding.code in rules.off:
-            continue
-        some = tuple(replace(looked, findings=[_first(finding, ISSUES_NAMED)]).issues(connection, rules))
-        pages = int(np.count_nonzero(np.bincount(finding.subjects)))
-        groups.append(IssueGroup(KINDS_OF_ISSUES[finding.code], rules.grade(finding.code), len(finding), pages, some))
+def issue_groups(connection: reading.Connection, looked: SiteAudit) -> tuple[IssueGroup, ...]:
+    """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words, those on most pages before others."""
+    groups = [_issue_group(connection, looked, finding) for finding in looked.findings]
     return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
 
 
-def _first(finding: Finding, most: int) -> Finding:
-    columns = {name: getattr(finding, name) for name in ("related", "numbers", "links", "words")}
-    return Finding(finding.code, finding.subjects[:most], **{name: None if column is None else column[:most] for name, column in columns.items()})
+def _issue_group(connection: reading.Connection, looked: SiteAudit, finding: Finding) -> IssueGroup:
+    numbers, first, cause, totals = np.unique(causes(finding), return_index=True, return_inverse=True, return_counts=True)
+    width = len(looked.ids)
+    pages = np.bincount(distinct_sorted(cause * width + finding.subjects) // width, minlength=len(numbers))
+    by_cause, starts = np.argsort(cause, kind="stable"), np.cumsum(totals) - totals
+    order = np.lexsort((finding.subjects[first], -pages))[:FAULTS_NAMED]
+    spans = [by_cause[start : start + min(total, ISSUES_NAMED)] for start, total in zip(starts[order].tolist(), totals[order].tolist(), strict=True)]
+    worded = replace(looked, findings=[rows_of(finding, np.concatenate(spans))]).issues(connection)
+    kind, faults = KINDS_OF_ISSUES[finding.code], []
+    for place, span in zip(order.tolist(), spans, strict=True):
+        some = tuple(islice(worded, len(span)))
+        faults.append(Fault(kind.code, kind.grade, some[0].cause, int(pages[place]), int(totals[place]), some))
+    return IssueGroup(kind, kind.grade, len(np.unique(finding.subjects)), len(numbers), tuple(faults))
 
 
 def dead_links(connection: reading.Connection, looked: _Looked) -> tuple[tuple[DeadLink, ...], int]:

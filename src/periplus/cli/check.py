@@ -16,11 +16,12 @@ from periplus.cli.progress import ProgressDisplay, say
 from periplus.errors import NoCollection, UsageError
 from periplus.model.web import Url
 from periplus.present.tables import FORMATS
+from periplus.present.wording import count_of
 from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:
     from periplus.analyse.gate import Condition
-    from periplus.model.audit import Issue
+    from periplus.model.audit import Fault, Issue
 
 GATE_FAILED = 5
 _FORMATS = (*FORMATS, "junit", "github")
@@ -28,7 +29,7 @@ _FORMATS = (*FORMATS, "junit", "github")
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is to be made of the issues."""
+    """What is to be made of what was found."""
 
     conditions: Sequence[Condition]
     baseline: str
@@ -54,7 +55,7 @@ class _Wish:
 @click.option("--site", default="", help="Only of this site, where the collection holds several.")
 @click.option("--near/--no-near", default=None, help="Look for pages of nearly one text. By default on sites of up to 20,000 pages.")
 @click.option(
-    "--fail-on", default="", metavar="NAME>N,...", help="End with exit code 5 when there are more: broken>0,error>5,links. Codes, grades, categories."
+    "--fail-on", default="", metavar="NAME>N,...", help="End with exit code 5 when there are more, by cause: broken>0,error>5,links. Codes, grades, categories."
 )
 @click.option("--baseline", default="", metavar="RUN", help="List and count only what an earlier check did not find: its number, or `last`.")
 @click.option("-f", "--format", type=click.Choice(_FORMATS), default="table", show_default=True)
@@ -67,7 +68,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     """Find dead links and other faults of a site.
 
     Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called broken that did not fail
-    twice. Lists each kind of fault, and of each dead URL every page that links to it. Ctrl-C and kill lose nothing: the same command goes on.
+    twice. Faults are counted by cause: a script that is missing on 500 pages is one. Lists the sums by kind, then each cause with its first
+    pages; csv and jsonl have every issue. Ctrl-C and kill lose nothing: the same command goes on.
     Without URL it asks by the settings of the last crawl or refresh. A crawl that came to its limit (--max-pages, --max-time) stays there:
     what it knows is checked. With URL it goes on first.
 
@@ -146,31 +148,33 @@ def _since(folder: Path, issues: list[Issue], baseline: int) -> list[Issue]:
 
 def _tell(wish: _Wish, quiet: bool, issues: list[Issue], baseline: int) -> int:
     """Writes the issues; the exit code."""
-    from periplus.analyse.audit_issues import counts
+    from periplus.analyse.audit_issues import counts, faults
     from periplus.analyse.gate import gate
 
+    found = faults(issues)
     with opened(wish.output, exact=wish.format != "table") as out:
-        _write(wish.format, issues, out)
-    counted = counts(issues)
+        _write(wish.format, issues, found, out)
+    counted = counts(found)
     said = ", ".join(f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}" for grade in ("error", "warning", "notice"))
+    said += f", on {count_of(len({issue.url for issue in issues}), 'page')}" if issues else ""
     result = gate(wish.conditions, counted, baseline=f"check {baseline}" if baseline else "")
     if not quiet:
         say(f"{said}." + (f" {result.sentence.capitalize()}." if wish.conditions else ""), "red" if result.failed else "")
     return GATE_FAILED if result.failed else 0
 
 
-def _write(format: str, issues: list[Issue], out: Any) -> None:
+def _write(format: str, issues: list[Issue], faults: list[Fault], out: Any) -> None:
     from periplus.analyse.audit_table import KINDS_OF_ISSUES
     from periplus.present.github import github
-    from periplus.present.issue_list import COLUMNS, issue_list, issue_row
+    from periplus.present.issue_list import COLUMNS, fault_list, issue_row
     from periplus.present.junit import junit
     from periplus.present.tables import write_table
 
     if format == "junit":
-        out.writelines(junit(sorted(issues, key=lambda issue: list(KINDS_OF_ISSUES).index(issue.code)), KINDS_OF_ISSUES))
+        out.writelines(junit(faults, KINDS_OF_ISSUES))
     elif format == "github":
-        out.writelines(line + "\n" for line in github(issues, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in github(faults, KINDS_OF_ISSUES))
     elif format == "table":
-        out.writelines(line + "\n" for line in issue_list(issues, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in fault_list(faults, KINDS_OF_ISSUES))
     else:
         write_table([column.name for column in COLUMNS], (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)

@@ -55,6 +55,16 @@ class Category(StrEnum):
     STRUCTURE = "structure"
 
 
+class CausedBy(StrEnum):
+    """What the issues of one kind have in common where one repair mends several of them."""
+
+    PAGE = "page"  # nothing: each page is its own cause
+    TARGET = "target"  # the URL that they lead to or name: a missing script
+    FRAGMENT = "fragment"  # a place on that URL
+    WORDS = "words"  # what is written there: a menu's malformed link
+    GROUP = "group"  # what several pages share, as a title; the group is named by its first page
+
+
 @dataclass(frozen=True, slots=True)
 class IssueKind:
     """One row of the table of issues."""
@@ -66,6 +76,7 @@ class IssueKind:
     why: str  # why it matters, one sentence
     remedy: str  # what to do, one sentence
     detail: str = ""  # str.format template of one issue's own sentence: number, limit, position, words
+    caused_by: CausedBy = CausedBy.PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +90,27 @@ class Issue:
     related: str = ""  # the other URL that it is about: a link's target, the page with the same title; empty: none
     anchor: str = ""  # of a link: its words
     position: str = ""  # of a link: the part of the page that it stands in
+    cause: str = ""  # what is to be mended once for all issues of the same cause: a URL or words; empty: this page
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What makes it the same issue in another run: not its wording."""
         return (self.code, self.url, self.related)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One cause, and the issues of one kind that it makes: one missing script is one fault on 527 pages."""
+
+    code: str
+    grade: Grade
+    cause: str  # a URL or words
+    pages: int  # distinct pages with such an issue
+    total: int  # issues: a page may have several
+    issues: tuple[Issue, ...]  # all of them, or the first
+
+    @property
+    def detail(self) -> str:
+        """What all of its issues say; empty where they differ."""
+        said = {issue.detail for issue in self.issues}
+        return said.pop() if len(said) == 1 else ""

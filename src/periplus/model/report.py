@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from periplus.model.audit import Grade, Issue, IssueKind
+from periplus.model.audit import Fault, Grade, IssueKind
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.media import MediaClass
 from periplus.model.results import About, DeadLink, LayerTally, MapNode, PageColumns, StateTally, Tally
@@ -17,9 +17,9 @@ class IssueGroup:
 
     kind: IssueKind
     grade: Grade  # as the user grades it
-    total: int
-    pages: int  # distinct pages to mend
-    issues: tuple[Issue, ...]  # the first of them
+    pages: int  # distinct pages with one
+    total: int  # causes
+    faults: tuple[Fault, ...]  # the first of them, those on most pages before others
 
 
 @dataclass(frozen=True, slots=True)

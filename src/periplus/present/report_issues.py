@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import CausedBy, Fault, Grade
 from periplus.model.report import IssueGroup
 from periplus.present.markup import Html, link, text
 from periplus.present.paged import Column, PagedTable, at_home, paged
 from periplus.present.wording import count_of, number
 
 FIRST = 5  # kinds of issues named on the first page
-EXAMPLES = 3  # pages named with each
+EXAMPLES = 3  # causes named with each, and pages with each cause
 _GRADES = list(Grade)
 GRADE_WORDS = {Grade.ERROR: "errors", Grade.WARNING: "warnings", Grade.NOTICE: "notices"}
 
@@ -31,22 +30,33 @@ def repair_first(groups: Sequence[IssueGroup], origin: str) -> Html:
 
 def _action(group: IssueGroup, origin: str) -> Html:
     kind = group.kind
-    pages = "".join(f"<li>{_said(issue, origin)}</li>" for issue in group.issues[:EXAMPLES])
+    faults = "".join(f"<li>{_said(fault, group, origin)}</li>" for fault in group.faults[:EXAMPLES])
     more = group.total - EXAMPLES
     rest = f'<li><a href="#issue-{kind.code}">and {number(more)} more</a></li>' if more > 0 else ""
-    counted = count_of(group.pages, "page") if group.pages != group.total else ""
     return (
-        f'<li class="{group.grade}"><h3><a href="#issue-{kind.code}">{text(kind.title)}</a> <span class="chip {group.grade}">{number(group.total)}'
-        f"{f' on {counted}' if counted else ''}</span></h3><p>{text(kind.why)} <b>{text(kind.remedy)}</b></p><ul>{pages}{rest}</ul></li>\n"
+        f'<li class="{group.grade}"><h3><a href="#issue-{kind.code}">{text(kind.title)}</a> <span class="chip {group.grade}">{_counted(group)}</span></h3>'
+        f"<p>{text(kind.why)} <b>{text(kind.remedy)}</b></p><ul>{faults}{rest}</ul></li>\n"
     )
 
 
-def _said(issue: Issue, origin: str) -> Html:
-    """One issue on one line: the page, what it is about, and how."""
-    about = f" → {link(issue.related, at_home(issue.related, origin))}" if issue.related else ""
-    words = f" <q>{text(issue.anchor)}</q>" if issue.anchor else ""
-    detail = f" <small>{text(_short(issue.detail, origin))}</small>" if issue.detail else ""
-    return f"{link(issue.url, at_home(issue.url, origin))}{words}{about}{detail}"
+def _said(fault: Fault, group: IssueGroup, origin: str) -> Html:
+    """One cause on one line: what is at fault, how, and on which pages."""
+    detail = f" <small>{text(_short(fault.detail, origin))}</small>" if fault.detail else ""
+    named = _cause(fault, origin) + detail
+    if group.kind.caused_by is CausedBy.PAGE:
+        return named
+    pages = list(dict.fromkeys(issue.url for issue in fault.issues))[:EXAMPLES]
+    holders = ", ".join(link(url, at_home(url, origin)) for url in pages)
+    return f"{named} <small>on {count_of(fault.pages, 'page')}: {holders}{', …' if fault.pages > len(pages) else ''}</small>"
+
+
+def _cause(fault: Fault, origin: str) -> Html:
+    return link(fault.cause, at_home(fault.cause, origin)) if is_url(fault.cause) else text(fault.cause)
+
+
+def is_url(cause: str) -> bool:
+    """Whether a cause can be opened; others are words."""
+    return cause.startswith(("http://", "https://"))
 
 
 def _short(detail: str, origin: str) -> str:
@@ -60,22 +70,26 @@ def all_issues(groups: Sequence[IssueGroup], origin: str) -> Html:
 
 
 def _group(group: IssueGroup, origin: str) -> Html:
-    kind, some = group.kind, group.issues
-    related, worded = any(issue.related for issue in some), any(issue.anchor for issue in some)
-    detailed = any(issue.detail for issue in some)
-    columns = [Column("page", "link")]
-    columns += [Column("words of the link", wide=True)] * worded + [Column("about", "link")] * related + [Column("what")] * detailed
-    rows = [_cells(replace(issue, detail=_short(issue.detail, origin)), worded, related, detailed) for issue in some]
+    kind, several = group.kind, group.kind.caused_by is not CausedBy.PAGE
+    detailed, worded = any(fault.detail for fault in group.faults), several and any(fault.issues[0].anchor for fault in group.faults)
+    columns = [Column("cause" if several else "page", "text" if kind.caused_by is CausedBy.WORDS else "link")] + [Column("what")] * detailed
+    columns += [Column("pages", "n"), Column("the first of them", "link")] * several + [Column("words of the link", wide=True)] * worded
+    rows = [_cells(fault, kind.caused_by, detailed, worded, origin) for fault in group.faults]
     table = paged(PagedTable(f"rows-{kind.code}", columns, rows, group.total, origin, "`periplus check` lists all."))
     return (
         f'<details class="issue" id="issue-{kind.code}"{" open" if group.grade is Grade.ERROR else ""}><summary><span class="name">{text(kind.title)} '
-        f'<small>{text(kind.code)}</small></span><span class="chip {group.grade}">{number(group.total)}</span></summary>'
+        f'<small>{text(kind.code)}</small></span><span class="chip {group.grade}">{_counted(group)}</span></summary>'
         f'<p class="note">{text(kind.why)} {text(kind.remedy)}</p>{table}</details>'
     )
 
 
-def _cells(issue: Issue, worded: bool, related: bool, detailed: bool) -> list[str | int | tuple[str, str]]:
-    cells: list[str | int | tuple[str, str]] = [(issue.url, "")]
-    cells += [issue.anchor] if worded else []
-    cells += [(issue.related, "")] if related else []
-    return cells + ([issue.detail] if detailed else [])
+def _counted(group: IssueGroup) -> Html:
+    """How many causes, and on how many pages they are met."""
+    return number(group.total) + (f" on {count_of(group.pages, 'page')}" if group.pages != group.total else "")
+
+
+def _cells(fault: Fault, caused_by: CausedBy, detailed: bool, worded: bool, origin: str) -> list[str | int | tuple[str, str]]:
+    cells: list[str | int | tuple[str, str]] = [fault.cause if caused_by is CausedBy.WORDS else (fault.cause, "")]
+    cells += [_short(fault.detail, origin)] if detailed else []
+    cells += [fault.pages, (fault.issues[0].url, "")] if caused_by is not CausedBy.PAGE else []
+    return cells + ([fault.issues[0].anchor] if worded else [])

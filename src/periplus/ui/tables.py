@@ -23,7 +23,7 @@ ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
 LONG = frozenset({
     "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message", "related_url", "anchor_text",
-    "target_url", "note", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by", "beginning", "sentence", "keywords",
+    "target_url", "note", "cause", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by", "beginning", "sentence", "keywords",
 })  # columns that may wrap  # fmt: skip
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 MEDIA = {
@@ -60,9 +60,13 @@ SCREENS = {
     "bad": Screen(
         "Bad links", "bad", "What stands where a link belongs and is none: mailto:, javascript:, malformed.", ("source", "text", "why", "anchor", "position")
     ),
+    "faults": Screen(
+        "Issues", "faults", "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",
+        ("severity", "message", "cause", "detail", "pages", "url", "code"),
+    ),
     "issues": Screen(
-        "Issues", "issues", "What is wrong, page by page, by all that was seen in crawls and checks.",
-        ("severity", "message", "url", "related_url", "detail", "category"),
+        "Issues page by page", "issues", "What is wrong with each page, by all that was seen in crawls and checks.",
+        ("severity", "message", "url", "cause", "detail", "anchor_text", "position", "category"),
     ),
     "hosts": Screen("Hosts", "hosts", "Every host that was met.", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
     "sites": Screen("Sites", "sites", "Every site that was met.", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")),

@@ -339,9 +339,14 @@ def standing(connection: sqlite3.Connection) -> tuple[int, int]:
 def kept_in_memory(name: str, columns: Sequence[Column], content: Sequence[Sequence[object]]) -> sqlite3.Connection:
     """A table of computed rows, to be leafed through like a stored one: with `memory_source`."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    keep(connection, name, columns, content)
+    return connection
+
+
+def keep(connection: sqlite3.Connection, name: str, columns: Sequence[Column], content: Sequence[Sequence[object]]) -> None:
+    """Another table beside it."""
     connection.execute(f'CREATE TABLE "{name}" ({", ".join(column.name for column in columns)})')
     connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', content)
-    return connection
 
 
 def memory_source(name: str, columns: tuple[Column, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> Source:
