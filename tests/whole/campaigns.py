@@ -54,7 +54,7 @@ def campaign(server: Server, *hosts: str, **fields: object) -> Campaign:
 
 def quick(server: Server, **values: object):
     """Settings as `survey run` makes them, for loopback."""
-    given = {**QUICK, "mine": tuple(server.web.sites), "resolve": tuple(server.resolve), "delay_s": 0.0, **values}
+    given = {**QUICK, "resolve": tuple(server.resolve), "delay_s": 0.0, **values}
     return settings_from(given, survey_run.DEFAULTS)
 
 

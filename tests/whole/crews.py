@@ -36,9 +36,9 @@ class Crew:
         """store: the address of a database, in place of the folder."""
         self.web, self.folder, self.hosts, self.store = web, folder, hosts, store
         values = {"sitemaps": False, "delay_s": 0.05, **values}
-        settings = settings_from({**QUICK, "resolve": web.resolve, "mine": hosts, **values})
+        settings = settings_from({**QUICK, "resolve": web.resolve, **values})
         self._order = CrawlOrder(folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings), store=store)
-        flags = [*flags_for(web.resolve, hosts, **values), "--no-sitemaps"]
+        flags = [*flags_for(web.resolve, **values), "--no-sitemaps"]
         words = command("crawl", *self._order.starts, *(("--store", store) if store else ("-o", folder)), "-q", *flags)
         self._said = folder.with_name(f"{folder.name}-said.txt")
         with self._said.open("wb") as file:

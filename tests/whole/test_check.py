@@ -197,7 +197,7 @@ def test_a_check_that_was_stopped_goes_on(tmp_path):
 
 def test_a_check_that_was_killed_loses_nothing(tmp_path):
     with served_apart("linked seed=3 sites=3 pages=25 links_between=12", tmp_path) as served:
-        flags = flags_for(served.resolve, ("a.test", "b.test", "c.test"), delay_s=0.03, recheck_wait_s=0.2)
+        flags = flags_for(served.resolve, delay_s=0.03, recheck_wait_s=0.2)
         words = command("check", served.url("a.test"), "-c", tmp_path / "kept", "-q", *flags)
         before = served.lines()
         child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
@@ -259,7 +259,7 @@ def test_links_to_other_sites_are_not_asked_for_unless_wanted(tmp_path):
 def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
     site = faults.faulty_site("a.test")
     with serve(site) as server:
-        flags = [*flags_for(server.resolve, ("a.test",), recheck_wait_s=0.2), "--no-near"]
+        flags = [*flags_for(server.resolve, recheck_wait_s=0.2), "--no-near"]
         done = told("check", server.url("a.test"), "-c", "kept", "-f", "csv", "--fail-on", "broken>2", *flags, cwd=tmp_path)
         assert done.returncode == 5, done.stderr
         assert "broken-link, at most 2 allowed" in done.stderr
@@ -342,7 +342,7 @@ def test_a_list_of_pages_is_read_and_no_more(tmp_path):
     site.link("/one", "/dead", "dead")
     with serve(site) as server:
         (tmp_path / "pages.txt").write_text(f"# the pages\n{server.url('a.test', '/one')}\n")
-        done = told("check", "-i", "pages.txt", "-c", "kept", *flags_for(server.resolve, ("a.test",), recheck_wait_s=0.2), cwd=tmp_path)
+        done = told("check", "-i", "pages.txt", "-c", "kept", *flags_for(server.resolve, recheck_wait_s=0.2), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert ("GET", "/two") not in {(entry.method, entry.target) for entry in server.log.of("a.test")}
         assert "/dead  it answers 404" in done.stdout
@@ -353,7 +353,7 @@ def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_p
     site.add(Page("/", "Home"))
     faults.status(site, "/dead", 404)
     with serve(site) as server:
-        crawled = told("crawl", server.url("a.test"), "-o", "kept", *flags_for(server.resolve, ("a.test",), max_pages=9), cwd=tmp_path)
+        crawled = told("crawl", server.url("a.test"), "-o", "kept", *flags_for(server.resolve, max_pages=9), cwd=tmp_path)
         assert crawled.returncode == 0, crawled.stderr
         done = told("check", "-c", "kept", "--recheck-wait", "0.2", "--ignore", "h1-missing", "-f", "csv", "--fail-on", "broken", cwd=tmp_path)
         assert (done.returncode, "it answers 404" in done.stdout) == (5, True), done.stderr

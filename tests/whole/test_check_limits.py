@@ -33,7 +33,7 @@ def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path
     far = Site("far.test")
     site = long_way(far)
     with serve(Web((site, far))) as server:
-        flags = [*flags_for(server.resolve, ("a.test", "far.test"), recheck_wait_s=0.2), "--no-sitemaps", "--trap-window", "0"]
+        flags = [*flags_for(server.resolve, recheck_wait_s=0.2), "--no-sitemaps", "--trap-window", "0"]
         crawled = told("crawl", server.url("a.test"), "-o", "kept", *flags, "--max-pages", "4", cwd=tmp_path)
         assert crawled.returncode == 0, crawled.stderr
         read = {entry.target for entry in server.log.of("a.test")}

@@ -40,7 +40,7 @@ def server() -> Iterator[Server]:
 
 
 def flags(server: Server, **values: object) -> list[str]:
-    return flags_for(server.resolve, server.web.sites, **{"delay_s": 0.001, "retry_wait_s": 0.01, **values})
+    return flags_for(server.resolve, **{"delay_s": 0.001, "retry_wait_s": 0.01, **values})
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,7 @@ def test_a_bug_that_loses_links_does_not_hide_them(tmp_path: Path, monkeypatch: 
 
 def peak_kib(web: Served, host: str, folder: Path) -> int:
     """The largest resident size of a crawl of that host by the real command, in KiB."""
-    flags = flags_for(web.resolve, [host], sitemaps=False)
+    flags = flags_for(web.resolve, sitemaps=False)
     words = command("crawl", web.url(host), "-o", folder, "-q", *flags)
     crawl = subprocess.Popen(words, stderr=subprocess.DEVNULL, env=environment())
     _, status, used = os.wait4(crawl.pid, 0)
@@ -358,7 +358,7 @@ runpy.run_module("testweb", run_name="__main__")
 def test_no_fault_ever_shows_a_traceback(tmp_path: Path) -> None:
     """The real command over the faulty site: its end is told, and nothing else."""
     with served_apart("faults", tmp_path) as web:
-        flags = flags_for(web.resolve, ["faults.test"], **{**LIMITS, "delay_s": 0.005, "host_strikes": 50, "retry_wait_s": 0.01})
+        flags = flags_for(web.resolve, **{**LIMITS, "delay_s": 0.005, "host_strikes": 50, "retry_wait_s": 0.01})
         ran = told("crawl", web.url("faults.test"), "-o", "c", *flags, cwd=tmp_path)
         assert "Traceback" not in ran.stderr and ran.stdout == ""
         reasons = Collection(tmp_path / "c").reasons

@@ -42,7 +42,7 @@ needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="needs the right to mount
 
 def sail(web: Served, folder: Path, **more: object) -> subprocess.CompletedProcess[str]:
     """One crawl of all hosts, to its end or its disk's."""
-    flags = [*flags_for(web.resolve, HOSTS, delay_s=0.0, commit_interval_s=0.05, commit_pages=3), "--no-sitemaps", "--no-index"]
+    flags = [*flags_for(web.resolve, delay_s=0.0, commit_interval_s=0.05, commit_pages=3), "--no-sitemaps", "--no-index"]
     words = command("crawl", *map(web.url, HOSTS), "-o", folder, "-q", *flags)
     return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **more)
 
@@ -179,7 +179,7 @@ def test_a_crawl_of_many_hosts_with_few_file_descriptors_ends_well(tmp_path: Pat
     """60 hosts at once, and descriptors for a dozen connections: what cannot be opened now is opened later."""
     with served_apart("linked seed=3 sites=60 pages=3 links_between=1 links_per_page=3", tmp_path) as web:
         hosts = tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))
-        flags = [*flags_for(web.resolve, hosts, delay_s=0.02, retry_wait_s=0.2, host_strikes=20), "--no-sitemaps", "--no-index"]
+        flags = [*flags_for(web.resolve, delay_s=0.02, retry_wait_s=0.2, host_strikes=20), "--no-sitemaps", "--no-index"]
         words = command("crawl", *map(web.url, hosts), "-o", tmp_path / "c", "-q", *flags)
         few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))}
         ran = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **few)

@@ -43,7 +43,7 @@ def test_a_site_is_recovered_page_by_page_and_link_by_link(tmp_path: Path, shape
 
 def test_the_command_finds_the_same(tmp_path: Path) -> None:
     with serve(graph_site(GraphRecipe(seed=5, pages=50, page_bytes=1500))) as server:
-        ran = told("crawl", server.url("a.test"), "-o", "c", *flags_for(server.resolve, ["a.test"], delay_s=0.005), cwd=tmp_path)
+        ran = told("crawl", server.url("a.test"), "-o", "c", *flags_for(server.resolve, delay_s=0.005), cwd=tmp_path)
         assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
         assert_recovered(Collection(tmp_path / "c"), server.truth)
 
@@ -61,7 +61,7 @@ def test_timing_changes_nothing(tmp_path: Path) -> None:
     web = linked_sites(seed=3, sites=3, pages=30, links_between=15)
     with serve(web) as server:
         slow, _ = crawled(tmp_path / "slow", server, *web.sites, delay_s=0.005)
-        fast, _ = crawled(tmp_path / "fast", server, *web.sites, delay_s=0.0, per_host=4, workers=2, commit_pages=7)
+        fast, _ = crawled(tmp_path / "fast", server, *web.sites, mine=tuple(web.sites), delay_s=0.0, per_host=4, workers=2, commit_pages=7)
         assert slow.tables == fast.tables
         assert_recovered(slow, server.truth)
 
@@ -87,6 +87,6 @@ def test_pagerank_of_the_crawled_graph_is_that_of_the_true_one(tmp_path: Path) -
 def test_a_separate_server_is_crawled_by_the_command_alone(tmp_path: Path) -> None:
     """Nothing of the server lives in the crawl's process, nor in this one."""
     with served_apart("graph seed=7 pages=30 page_bytes=1500", tmp_path) as web:
-        ran = told("crawl", web.url("a.test"), "-o", "c", *flags_for(web.resolve, ["a.test"]), cwd=tmp_path)
+        ran = told("crawl", web.url("a.test"), "-o", "c", *flags_for(web.resolve), cwd=tmp_path)
         assert ran.returncode == 0, ran.stderr
         assert set(Collection(tmp_path / "c").titles) == set(web.truth["pages"])

@@ -52,7 +52,7 @@ def either(request: pytest.FixtureRequest):
 
 
 def asked_for(folder: Path, web: Served, where: tuple[str, ...] = (), **values: object) -> None:
-    flags = flags_for(web.resolve, ["a.test"], **{"delay_s": 0.03, **values})
+    flags = flags_for(web.resolve, **{"delay_s": 0.03, **values})
     told("jobs", "add", "-d", folder, *where, "crawl", web.url("a.test"), "-o", "a.periplus", "-q", *flags, "--no-sitemaps", cwd=folder)
 
 

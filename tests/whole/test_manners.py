@@ -31,7 +31,7 @@ def test_over_many_hosts_and_two_workers_no_gap_is_short_and_no_two_requests_mee
 
 
 def test_a_slow_host_is_not_asked_twice_at_once(tmp_path: Path) -> None:
-    """Answers take longer than the delay."""
+    """Of others: answers take longer than the delay, and it is not only one's own hosts that are asked once at a time."""
     site = graph_site(GraphRecipe(seed=1, pages=8, page_bytes=500))
     site.latency_s = 0.15
     with serve(site) as server:
@@ -39,13 +39,13 @@ def test_a_slow_host_is_not_asked_twice_at_once(tmp_path: Path) -> None:
         assert server.log.max_at_once("a.test") == 1
 
 
-def test_the_floor_of_half_a_second_holds_for_hosts_of_others(tmp_path: Path) -> None:
+def test_the_floor_of_half_a_second_holds_for_hosts_of_others(tmp_path: Path, floor: float) -> None:
     """Whatever delay and number at once were asked for: only `a.test` is one's own."""
     web = Web([graph_site(GraphRecipe(seed=1, pages=4, page_bytes=500, host=host)) for host in ("a.test", "b.test")])
     with serve(web) as server:
         crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), delay_s=0.0, per_host=3, sitemaps=False)
         assert len(server.log.of("b.test")) == 5
-        assert min(server.log.gaps("b.test")) >= 0.5 - LATENESS_S
+        assert min(server.log.gaps("b.test")) >= floor - LATENESS_S
         assert server.log.max_at_once("b.test") == 1
         assert min(server.log.gaps("a.test")) < 0.3
 

@@ -30,7 +30,7 @@ def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
         folder = tmp_path / address.removeprefix("http://").replace(":", "-")
         folder = folder.with_name(folder.name + ".periplus")
         folder.mkdir()
-        settings = {**QUICK, "mine": ["example.org"], "resolve": list(server.resolve)}
+        settings = {**QUICK, "resolve": list(server.resolve)}
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]  # what these are in JSON they are in TOML
         (folder / "periplus.toml").write_text("[settings]\n" + "\n".join(lines) + "\n", "utf-8")
         commands = [line for line in block("Five commands").splitlines() if line]

@@ -230,7 +230,7 @@ def test_what_was_given_up_as_a_trap_or_lies_outside_is_not_asked_for(tmp_path):
 def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(tmp_path):
     folder = tmp_path / "c"
     with served_apart("graph seed=3 pages=50 links_per_page=6 page_bytes=2000 host=a.test", tmp_path) as web:
-        flags = flags_for(web.resolve, ("a.test",), delay_s=0.02)
+        flags = flags_for(web.resolve, delay_s=0.02)
         subprocess.run(command("crawl", web.url("a.test"), "-o", folder, "-q", *flags), env=environment(), check=True, capture_output=True)
         left = Collection(folder)
         before, whole, lines = left.tables, xml(folder), web.lines()
@@ -252,7 +252,7 @@ def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(
 def test_two_crawls_of_an_unchanged_site_give_byte_equal_maps(tmp_path):
     with serve(graph_site(RECIPE)) as server:
         one, _ = crawled(tmp_path / "one", server, "a.test")
-        two, _ = crawled(tmp_path / "two", server, "a.test", per_host=4, delay_s=0.0)
+        two, _ = crawled(tmp_path / "two", server, "a.test", mine=("a.test",), per_host=4, delay_s=0.0)
         first, second = xml(one.folder), xml(two.folder)
     assert first == second
     with open_collection(one.folder) as collection:

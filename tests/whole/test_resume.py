@@ -25,7 +25,7 @@ class Voyage:
     def __init__(self, web: Served, folder: Path, *hosts: str, **values: object) -> None:
         self.web, self.folder = web, folder
         self._said = folder.with_name(f"{folder.name}-said.txt")
-        flags = flags_for(web.resolve, hosts, **{"delay_s": 0.03, "sitemaps": False, **values})
+        flags = flags_for(web.resolve, **{"delay_s": 0.03, "sitemaps": False, **values})
         flags += [] if "sitemaps" in values else ["--no-sitemaps"]
         self.words = command("crawl", *(web.url(host) for host in hosts), "-o", folder, "-q", *flags)
 

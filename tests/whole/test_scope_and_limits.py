@@ -50,7 +50,7 @@ def test_max_pages_is_exact_and_the_rest_waits(tmp_path: Path, workers: int) -> 
     web = linked_sites(seed=1, sites=3, pages=30, links_between=5, links_per_page=9)
     with serve(web) as server:
         for run in (1, 2):
-            collection, end = crawled(tmp_path, server, *web.sites, max_pages=37, workers=workers, delay_s=0.005, per_host=3)
+            collection, end = crawled(tmp_path, server, *web.sites, mine=tuple(web.sites), max_pages=37, workers=workers, delay_s=0.005, per_host=3)
             assert sum(len(pages(server, host)) for host in web.sites) == 37 * run
             assert (end.state, end.note, end.counts.fetched) == ("stopped", "max-pages 37 are fetched", 37)
         assert collection.sane() == []
@@ -84,7 +84,7 @@ def test_several_starts_from_a_file_and_other_sites_only_named(tmp_path: Path) -
     web = linked_sites(seed=2, sites=3, pages=6, links_between=6, links_per_page=4)
     with serve(web) as server:
         (tmp_path / "starts.txt").write_text(f"# two of three\n{server.url('a.test')}\n\n  {server.url('b.test')}  \n", "utf-8")
-        ran = told("crawl", "-i", "starts.txt", "-o", "c", *flags_for(server.resolve, web.sites), cwd=tmp_path)
+        ran = told("crawl", "-i", "starts.txt", "-o", "c", *flags_for(server.resolve), cwd=tmp_path)
         assert ran.returncode == 0, ran.stderr
         collection = Collection(tmp_path / "c")
         assert (len(pages(server, "a.test")), len(pages(server, "b.test")), server.log.of("c.test")) == (6, 6, [])

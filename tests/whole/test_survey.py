@@ -117,7 +117,7 @@ def links_by_site(folder) -> dict[str, set[str]]:
 def test_killed_twice_it_finds_the_same_and_asks_hardly_anything_twice(tmp_path, server):
     folder = tmp_path / "c"
     survey_plan.create(folder, campaign(server, rule="r2:3", pages=60))
-    words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, server.web.sites, delay_s=0.01))
+    words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, delay_s=0.01))
     for pages in (15, 40):
         child = subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL)
         until(lambda most=pages, child=child: len(asked(server)) >= most or child.poll() is not None, "the campaign does not get so far")
@@ -271,7 +271,7 @@ def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
     folder = tmp_path / "s.periplus"
     listed = tmp_path / "sites.csv"
     listed.write_text("start,name,short,bundle\n" + "".join(f"{server.url(host)},Site {host},{host[:4]},B\n" for host in (POOR, RICH, DRY)), "utf-8")
-    flags = flags_for(server.resolve, server.web.sites)
+    flags = flags_for(server.resolve)
     assert "3 sites" in told("survey", "create", "-i", listed, "-c", folder, "--pages", "30", "--rule", "r3", cwd=tmp_path).stderr
     ended = told("survey", "run", *flags, cwd=tmp_path)
     assert ended.returncode == 0 and "Stopped: 30 pages are fetched" in plain(ended.stderr)

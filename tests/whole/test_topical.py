@@ -81,7 +81,7 @@ def server():
 
 def order_of(server, folder, **more):
     fields = {name: more.pop(name) for name in ("order", "least_harvest", "known") if name in more}
-    base = {**QUICK, "mine": tuple(server.web.sites), "resolve": tuple(server.resolve), "delay_s": 0.01, "concurrency": 1, "commit_pages": 1}
+    base = {**QUICK, "resolve": tuple(server.resolve), "delay_s": 0.01, "concurrency": 1, "commit_pages": 1}
     settings = settings_from(base | more, DEFAULTS)
     return TopicalOrder(folder, (Url(server.url(SHIP)),), "ships", judge, settings, **fields)
 
@@ -155,7 +155,7 @@ def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
     ran(server, folder, max_pages=1)
     assert told("topic", "train", "ships", "-p", tmp_path / "good", "-n", tmp_path / "bad", "-c", folder, cwd=tmp_path).returncode == 0
     words = command("topic", "crawl", "ships", server.url(SHIP), "-q", "--json", "--max-pages", "60", "-c", folder)
-    words += flags_for(server.resolve, server.web.sites, delay_s=0.02)
+    words += flags_for(server.resolve, delay_s=0.02)
     child = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until(lambda: len(asked(server)) >= 20 or child.poll() is not None, "the crawl does not get so far")
     os.kill(child.pid, signal.SIGKILL)

@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 def prepared(folder: Path, server: Server, **values: object) -> None:
     """The collection's own settings, as the owner of these hosts would write them: the interface itself lifts no rule."""
-    given = {**QUICK, "mine": [HOST], "resolve": list(server.resolve), "sitemaps": False, "index": False, **values}
+    given = {**QUICK, "resolve": list(server.resolve), "sitemaps": False, "index": False, **values}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     (folder / "demo.periplus").mkdir()
     (folder / "demo.periplus" / "periplus.toml").write_text(f"[settings]\n{text}\n")

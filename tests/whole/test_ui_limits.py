@@ -31,7 +31,7 @@ def web() -> Iterator[Server]:
 
 @pytest.fixture
 def folder(tmp_path: Path, web: Server) -> Path:
-    values = {**QUICK, "mine": [HOST], "resolve": list(web.resolve), "sitemaps": False, "index": False, "delay_s": 0.04}
+    values = {**QUICK, "resolve": list(web.resolve), "sitemaps": False, "index": False, "delay_s": 0.04}
     (tmp_path / "demo.periplus").mkdir()
     lines = "\n".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
     (tmp_path / "demo.periplus" / "periplus.toml").write_text(f"[settings]\n{lines}\n")

@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 def prepared(folder: Path, server: Server) -> None:
     """The collection's own settings, as the owner of these hosts would write them: the interface itself lifts no rule."""
-    given = {**QUICK, "mine": list(server.web.sites), "resolve": list(server.resolve), "delay_s": 0.4}
+    given = {**QUICK, "resolve": list(server.resolve), "delay_s": 0.4}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     (folder / "shore.periplus").mkdir()
     (folder / "shore.periplus" / "periplus.toml").write_text(f"[settings]\n{text}\n")

@@ -22,7 +22,7 @@ from periplus.urls.canonical import canonical
 from testweb import Server
 
 TESTS = Path(__file__).parent.parent
-QUICK = {  # settings for hosts of our own on loopback: nothing here waits longer than it must
+QUICK = {  # settings for loopback: nothing here waits longer than it must. Its hosts are others': conftest.py
     "allow_private": True,
     "delay_s": 0.02,
     "retry_wait_s": 0.05,
@@ -123,9 +123,8 @@ class Collection:
 
 
 def settings_for(server: Server, **values: object):
-    """QUICK settings with all of the server's hosts declared one's own."""
-    mine = {"mine": tuple(server.web.sites), "resolve": tuple(server.resolve)}
-    return settings_from({**QUICK, **mine, **values})
+    """QUICK settings that find the server's hosts."""
+    return settings_from({**QUICK, "resolve": tuple(server.resolve), **values})
 
 
 def crawled(
@@ -148,7 +147,7 @@ def _parted(start: str) -> tuple[str, str]:
     return host, slash + path or "/"
 
 
-def flags_for(resolve: Iterable[str], mine: Iterable[str], **values: object) -> list[str]:
+def flags_for(resolve: Iterable[str], mine: Iterable[str] = (), **values: object) -> list[str]:
     """The same settings as flags of the command."""
     given: dict[str, object] = {**QUICK, "resolve": tuple(resolve), "mine": tuple(mine), **values}
     words = []
