@@ -59,6 +59,7 @@ class HeldHost:
     fresh: tuple[bool, bool] = (True, True)  # whether a page brought something new: in this round, in the one before
     leaving: bool = False  # beyond our share: nothing more is started, and its lease ends when it is quiet
     due_at: float | None = None  # its valid entry in the worker's heap
+    polls: bool = False  # it has nothing to ask before others get on, and looks again now and then: nobody need wait for it
     dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its layer
 
     @property

@@ -114,8 +114,9 @@ def suspended(pace: Pace, until: float, why: str) -> Pace:
 
 
 def struck(pace: Pace, why: str, manners: Manners, now: float) -> Pace:
-    """After a failure of the host as a whole: a wait that doubles with each in a row."""
-    wait = manners.retry_wait_s * 2 ** min(pace.strikes, 16)
+    """After a failure of the host as a whole: a wait that doubles with each in a row, as often as it takes to give the host up (where others' robots.txt
+    lead to it, it is asked further)."""
+    wait = manners.retry_wait_s * 2 ** min(pace.strikes, manners.host_strikes, 16)
     return suspended(replace(pace, strikes=pace.strikes + 1), now + wait, why)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from periplus.acquire.held import HeldHost, OriginRules, Standing
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, struck, suspended
-from periplus.document.robots import Access, RobotsAnswer, robots_from_answer
+from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, GivenUp, StoredRobots, Task
@@ -63,6 +63,9 @@ class RobotsDesk:
         """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first, or its origin is given up."""
         url = task.request.url
         if (given_up := self._given_up.get(origin_of(url))) is not None:
+            if task.request.purpose is Purpose.ROBOTS:  # whoever waits for the answer is told that there is none
+                self._keep(host, Origin(task.request.about), robots_from_answer(0, given_up.reason.value), ERROR_LIFE_S, 0)
+                return Skipped(given_up.reason, given_up.rule)
             host.given_up.append(given_up)
             return None
         if task.request.purpose is Purpose.ROBOTS:
@@ -102,6 +105,7 @@ class RobotsDesk:
                 return self._adopt(host, origin, answer, stored.expires)
         elif (sent_at or (stored.fetched if stored is not None else 0.0)) + PENDING_LIFE_S > now:
             host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
+            host.polls = True
             return None
         self._sent.pop(origin, None)
         if stored is None and host.standings:

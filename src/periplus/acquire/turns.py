@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from periplus.acquire.held import HeldHost
@@ -10,11 +11,17 @@ from periplus.model.ports import Policy
 
 
 def preferred(hosts: Sequence[HeldHost], policy: Policy, room: int, now: float) -> tuple[list[HeldHost], list[HeldHost]]:
-    """Those that start now, at most `room` by the policy, and the others. Who is preferred and must still wait keeps its room free."""
+    """Those that start now, at most `room` by the policy, and the others. Who is preferred and must still wait keeps its room free; not who
+    waits for the others themselves: nobody can say for how long."""
     by_id = {host.lease.host_id: host for host in hosts}
-    ready = [ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, max(0.0, host.pace.not_before - now)) for host in hosts]
+    ready = [ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, _wait_s(host, now)) for host in hosts]
     starting = [host_id for host_id in policy.choose(ready, room) if by_id[host_id].pace.not_before <= now]
     return [by_id[host_id] for host_id in starting], [host for host_id, host in by_id.items() if host_id not in starting]
+
+
+def _wait_s(host: HeldHost, now: float) -> float:
+    wait_s = max(0.0, host.pace.not_before - now)
+    return math.inf if wait_s and host.polls else wait_s
 
 
 def surplus_hosts(hosts: Sequence[HeldHost], surplus: int, late_at: float) -> tuple[list[HeldHost], list[HeldHost]]:

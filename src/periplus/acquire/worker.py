@@ -188,6 +188,9 @@ class Worker:
                 return min((host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now), default=TICK_S)
             for host in turn:
                 self._serve(host, now)
+                if host.tasks and self._crew.policy.patience_s is not None:  # the policy says who has a page in hand: not who waits for its robots.txt
+                    host.put_back()
+                    self._commit_now = True  # what is in hand counts against the budget
         return max(0.0, self._due[0][0] - now) if self._due and self._transport.in_flight < self._manners.concurrency else TICK_S
 
     def _turn(self, now: float) -> Sequence[HeldHost]:
@@ -245,6 +248,7 @@ class Worker:
 
     def _next_request(self, host: HeldHost) -> Request | None:
         """The next request that the rules allow. Tasks that they do not allow end here, without a request."""
+        host.polls = False
         while not host.given_up:
             if host.side:
                 request = host.side.popleft()
@@ -283,6 +287,7 @@ class Worker:
         host.dry = True
         if later_s is not None:
             host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "layer")
+            host.polls = True
         elif host.in_flight == 0 and host.uncommitted:
             self._commit_now = True
         elif host.in_flight == 0:

@@ -73,6 +73,7 @@ class ChosenFrontier(OwnFrontier, ABC):
     spent: int  # of it, pages asked for
     in_hand: int  # pages given out that are not stored
     budget_spent: bool
+    given: dict[int, Url]  # the page that each host got last: the worker may put it back
 
     @abstractmethod
     def next_of(self, host: HostKey) -> Url | None:
@@ -83,7 +84,8 @@ class ChosenFrontier(OwnFrontier, ABC):
         """What became of a page, once it is stored."""
 
     def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
-        """One page at a time, so that the budget is kept exactly; robots.txt of a host comes before its pages, what no order knows after them."""
+        """One page at a time, so that the budget is kept exactly; robots.txt of a host comes before its pages, what no order knows after them.
+        A page that was put back is the next again."""
         if self.pages and self.spent + self.in_hand >= self.pages:
             self.budget_spent = self.spent >= self.pages
             return (), BARRIER_POLL_S
@@ -93,9 +95,10 @@ class ChosenFrontier(OwnFrontier, ABC):
         return tasks, later_s
 
     def _best(self, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
-        while (url := self.next_of(lease.host)) is not None:
+        while (url := self.given.pop(lease.host_id, None) or self.next_of(lease.host)) is not None:
             task = self.store.take_page(lease, url_id(url), now)
             if task is not None and (task.layer, task.seq) not in in_hand:
+                self.given[lease.host_id] = url
                 return task
         return None
 
@@ -103,6 +106,8 @@ class ChosenFrontier(OwnFrontier, ABC):
         lost = self.store.commit(worker, batch, now)
         self.in_hand = batch.in_hand
         for completion in batch.completions:
+            if self.given.get(completion.task.host_id) == completion.task.request.url:
+                del self.given[completion.task.host_id]
             if completion.task.request.purpose is Purpose.PAGE and completion.lease not in lost:
                 self.spent += not isinstance(completion.visit.outcome, Skipped)
                 self.learn(completion)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from periplus.api.chosen_frontier import ChosenFrontier
 from periplus.api.survey_choice import Chooser
@@ -25,6 +25,7 @@ class CampaignFrontier(ChosenFrontier):
     spent: int  # of it, pages asked for
     in_hand: int = 0  # pages given out that are not stored
     budget_spent: bool = False
+    given: dict[int, Url] = field(default_factory=dict)
     most_held: int = MOST_HELD
     _lean: bool = False
 

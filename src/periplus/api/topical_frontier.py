@@ -98,6 +98,7 @@ class TopicalFrontier(ChosenFrontier):
     spent: int = 0  # pages asked for in this run
     in_hand: int = 0
     budget_spent: bool = False
+    given: dict[int, Url] = field(default_factory=dict)
     most_held: int = MOST_HELD
     _lean: bool = False
 

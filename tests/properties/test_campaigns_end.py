@@ -1,0 +1,145 @@
+"""Every campaign ends: over random webs, robots.txt that come late, lead elsewhere or never come, dead hosts, budgets and rules."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from contracts.crawl_worlds import SqliteWorld
+from fakes import LOST, FakeClock, FakeTransport, Scripted
+from periplus.acquire.aliases import Aliases
+from periplus.acquire.crew import Crew
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.worker import Worker
+from periplus.analyse.units import unit_of
+from periplus.api.survey_choice import chooser_of
+from periplus.api.survey_frontier import CampaignFrontier
+from periplus.model.campaign import Campaign
+from periplus.model.visit import Cause, Purpose, Request
+from periplus.schedule.traps import TrapDetector
+from periplus.settings import settings_from
+from periplus.urls.canonical import canonical
+from periplus.urls.hosts import host_name
+
+MOST_S = 3 * 3600.0  # several times as long as the slowest of these webs takes host by host
+PLAIN = (("content-type", "text/plain"),)
+
+
+@dataclass(frozen=True)
+class MadeSite:
+    """One host of pages /0, /1, ... that all link to all, and to the other hosts' starts."""
+
+    pages: int
+    robots: str  # none, rules, slow, short (expires at once), away (leads to the next host), error, silent, dead
+    broken: int  # every so many pages fail at first; 0: none
+    links: int  # new external links on a page
+    took_s: float
+
+
+sites = st.builds(
+    MadeSite,
+    st.integers(1, 12),
+    st.sampled_from(["none", "none", "rules", "slow", "short", "away", "away short", "error", "silent", "dead"]),
+    st.sampled_from([0, 0, 2, 3]),
+    st.integers(0, 3),
+    st.sampled_from([0.0, 0.1, 3.0]),
+)
+campaigns = st.builds(
+    dict,
+    pages=st.integers(0, 25),
+    rule=st.sampled_from(["scout", "r1", "r2:1", "r2:20", "r3:2", "thompson", "quantum:3"]),
+    within=st.sampled_from(["learned", "breadth"]),
+    at_once=st.sampled_from([0, 1, 3]),
+    patience_s=st.sampled_from([-1.0, 0.0, 30.0]),
+).filter(lambda fields: fields["pages"] or fields["rule"] != "r1")  # which needs a budget
+
+
+def answer_of(web: list[MadeSite], request: Request, attempts: dict[str, int]) -> Scripted:
+    number = int(host_name(request.url)[1:].partition(".")[0])
+    made = web[number]
+    attempts[request.url] = attempts.get(request.url, 0) + 1
+    if made.robots == "dead":
+        return Scripted(cause=Cause.CONNECT, took_s=0.2)
+    if request.url.endswith("/robots.txt"):
+        return robots_of(made, (number + 1) % len(web))
+    page = int(request.url.rpartition("/")[2] or 0)
+    if made.broken and page % made.broken == 1 and attempts[request.url] == 1:
+        return Scripted(status=500 if page % 2 else 503, took_s=made.took_s)
+    inner = "".join(f'<a href="/{other}">{other}</a>' for other in range(1, made.pages))
+    outer = "".join(f'<a href="http://s{other}.test/">s{other}</a>' for other in range(len(web)))
+    fresh = "".join(f'<a href="http://new.example/{number}-{page}-{one}">new</a>' for one in range(made.links))
+    return Scripted(f"<p>{inner}{outer}{fresh} words of {number} {page}".encode(), took_s=made.took_s)
+
+
+def robots_of(made: MadeSite, following: int) -> Scripted:
+    kind = made.robots
+    life = (("cache-control", "max-age=5"),) if "short" in kind else ()
+    if "away" in kind:
+        return Scripted(status=301, headers=(("location", f"http://s{following}.test/robots.txt"), *life))
+    if kind in ("none", "error", "silent"):
+        return {"none": LOST, "error": Scripted(status=500), "silent": Scripted(cause=Cause.TIMEOUT, took_s=20.0)}[kind]
+    rules = b"User-agent: *\nCrawl-delay: 3\nDisallow: /3\n" if kind == "rules" else b""
+    return Scripted(rules, headers=(*PLAIN, *life), took_s=8.0 if kind == "slow" else 0.1)
+
+
+@contextlib.contextmanager
+def frontier_of(campaign: Campaign, values: dict[str, object]) -> Iterator[CampaignFrontier]:
+    made = settings_from(values)
+    with tempfile.TemporaryDirectory() as folder:
+        world = SqliteWorld(Path(folder) / "c", {os.getpid()}, made.budget, made.keeping)
+        try:
+            yield CampaignFrontier(world.open(), chooser_of(campaign, made), campaign.pages, 0, most_held=4)
+        finally:
+            world.close()
+
+
+def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list[Request], bool, bool]:
+    """(pages asked for, whether nothing was left, whether it ended by itself)."""
+    units = tuple(unit_of(f"http://s{number}.test/", f"s{number}") for number in range(len(web)))
+    campaign = Campaign("made", units, **fields)
+    at_once = campaign.at_once or (1 if campaign.pages else 8)
+    values = {"quantum": 1_000_000, "concurrency": at_once, "sitemaps": False, "trap_window": 0, "max_depth": 5, "commit_pages": 1 if at_once == 1 else 50}
+    clock, attempts = FakeClock(), dict[str, int]()
+    transport = FakeTransport(clock, lambda request: answer_of(web, request, attempts))
+    made = settings_from(values)
+    with frontier_of(campaign, values) as frontier:
+        territory = frontier.chooser.territory
+        starts = [canonical(unit.start) for unit in units]
+        frontier.offer(Discovery(territory, made.scope).of_starts(starts), (), clock.now())
+        crew = Crew(frontier, transport, clock, frontier.chooser, lambda memory, past: TrapDetector(0, memory, past), territory, frozenset(), Aliases())
+
+        def is_late() -> bool:
+            return clock.monotonic() > began + MOST_S
+
+        began = clock.monotonic()
+        Worker(crew, made).run(is_late)
+        return [request for _, request in transport.started if request.purpose is Purpose.PAGE], frontier.idle(clock.now()), not is_late()
+
+
+NAMES = ("pages", "rule", "within", "at_once", "patience_s")
+# Hosts that wait for their robots.txt had the rest of the budget in hand, and the rule stayed with another.
+IN_HAND = ([MadeSite(22, "none", 0, 1, 0.1)] * 4, dict(zip(NAMES, (22, "r2:20", "learned", 0, -1.0), strict=True)))
+# The host that the others' robots.txt lead to is silent: its waits doubled for ever, as nobody gave it up.
+LED_TO_SILENCE = (
+    [MadeSite(12, "away short", 2, 2, 0.0), MadeSite(8, "silent", 2, 2, 0.0), MadeSite(10, "away", 3, 0, 3.0)],
+    dict(zip(NAMES, (19, "r3:2", "learned", 1, -1.0), strict=True)),
+)
+
+
+@example(*IN_HAND)
+@example(*LED_TO_SILENCE)
+@settings(max_examples=50, deadline=None)
+@given(st.lists(sites, min_size=1, max_size=7), campaigns)
+def test_every_campaign_ends_with_its_budget_spent_or_nothing_left(web, fields):
+    asked, idle, ended = run_to_its_end(web, fields)
+    assert ended, f"{len(asked)} pages in {MOST_S:g} s, and no end"
+    budget = fields["pages"]
+    assert len(asked) <= budget or not budget
+    assert len(asked) == budget or idle
