@@ -5,10 +5,12 @@ import random
 import numpy as np
 import pytest
 
+from periplus.analyse.content import second
 from periplus.analyse.content.evidence import SiteEvidence, traces_of
 from periplus.analyse.content.learnt import Forest
 from periplus.analyse.content.letters import CLASSES, COMMA, DIGIT, LOWER, MARK, SPACE, STOP, UPPER, WIDE, counts
 from periplus.analyse.content.marking import parts_of, scores_of
+from periplus.analyse.content.pages import Pages
 from periplus.analyse.content.paths import facts
 from periplus.document import html
 from periplus.document.blocks import blocks_of
@@ -144,3 +146,12 @@ def test_a_forest_adds_up_the_leaves_that_a_plain_walk_finds():
 def test_scores_lie_between_0_and_1():
     scores = scores_of(made_page(1))
     assert scores.min() >= 0 and scores.max() <= 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("many", "words"), [(20_000, 40), (3_000, 2_000)])
+def test_a_long_page_that_ends_in_short_blocks_has_a_number_for_each_measure(many, words):
+    """A sum of float32 went past the whole here: the words after a block were fewer than none."""
+    blocks = [Block(BlockKind.PARAGRAPH, "river " * (words + at % 7) if at < many - 3 else "a", "div/p") for at in range(many)]
+    found = second.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
+    assert np.isfinite(found).all()

@@ -116,11 +116,13 @@ def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, ke
     assert export_warc(folder, tmp_path / "n.warc.gz").conversions == 0
 
 
-def test_on_a_terminal_no_page_moves_the_cursor_and_a_file_gets_all_of_it(tmp_path):
+def test_no_page_moves_the_cursor_and_a_file_gets_all_other_signs(tmp_path):
     """By a terminal of its own: what is shown there differs from what a pipe gets."""
-    folder = stored(tmp_path / "e.periplus", {"https://e.org/": "<p>one\x1b[2Jtwo\x9b1m"}, ["https://e.org/"])
+    folder = stored(tmp_path / "e.periplus", {"https://e.org/": "<p>one\x1b[2Jtwo\x9b1m\x85\x7f&zwnj;x"}, ["https://e.org/"])
     words = ["page", "https://e.org/", "--as", "text", "-c", str(folder)]
-    assert "\x1b[2J" in CliRunner().invoke(main, words).output
+    assert CliRunner().invoke(main, words).output == "one[2Jtwo1m \u200cx\n"
+    assert CliRunner().invoke(main, [*words, "-o", str(tmp_path / "text")]).exit_code == 0
+    assert (tmp_path / "text").read_text() == "one[2Jtwo1m \u200cx\n"
     child = f"import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'periplus.cli', *{words!r}]))"
     ran = subprocess.run([sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
     assert b"one[2Jtwo" in ran.stdout and b"\x1b[2J" not in ran.stdout, ran

@@ -41,7 +41,7 @@ def test_absent_values_and_truths_in_a_table():
     assert written(["a", "b"], [[None, True], [None, False]], "table").splitlines()[2:] == ["   yes", "   no"]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "＝1+1", "＋1", "－1", "＠A1"])
 def test_csv_texts_that_a_spreadsheet_would_compute_are_quoted(text):
     [_, [cell]] = list(csv.reader(io.StringIO(written(["x"], [[text]], "csv"), newline="")))
     assert cell == "'" + text

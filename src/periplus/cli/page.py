@@ -64,12 +64,12 @@ def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False
     import io
 
     from periplus.present import page_text
-    from periplus.present.lines import visible
+    from periplus.present.lines import visible, without_controls
 
     out = io.StringIO()
     if form == "text":
         text = found.text()
-        out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else text) + "\n")  # no page moves the cursor; a file gets all of it
+        out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")  # a pipe may end on a terminal too
     elif form == "blocks":
         blocks, parts = found.blocks(), found.parts()
         links = [[getattr(link, name) for name in page_text.INLINK_COLUMNS] for link in found.inlinks()]

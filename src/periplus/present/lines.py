@@ -8,6 +8,7 @@ import unicodedata
 # C0, C1, soft hyphen, zero width, bidi marks and overrides, line separators, surrogates, byte order mark: a crawled title
 # may not move the cursor, turn the line round or break the encoding
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _SPACE = re.compile(r"\s+")
 
 
@@ -16,6 +17,11 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     return _SPACE.sub(" ", _UNSEEN.sub("", _SPACE.sub(" ", text))).strip()
+
+
+def without_controls(text: str) -> str:
+    """The text without control characters, but for its lines and tabs: what joins letters or sets their direction stays."""
+    return _CONTROL.sub("", text)
 
 
 def cells(text: str) -> int:

@@ -13,6 +13,7 @@ from periplus.model.webometrics import SurveyResults
 from periplus.present.graphs import GEXF
 from periplus.present.lines import visible
 from periplus.present.network import TARGET, Network, shown
+from periplus.present.tables import harmless
 from periplus.present.wording import iso
 from periplus.present.xml_text import attributes, characters, escaped
 from periplus.settings import PRODUCT_TOKEN, VERSION
@@ -94,15 +95,10 @@ def matrix_part(found: SurveyResults, most: int) -> tuple[list[str], list[list[i
 
 def write_matrix_csv(found: SurveyResults, out: TextIO) -> None:
     """The interlinking matrix, sites by name in the first row and column; row = source. out: UTF-8, newline=""."""
-    names = [_cell(unit.name) for unit in found.units[: found.chosen]]
+    names = [harmless(visible(unit.name)) for unit in found.units[: found.chosen]]
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow([f"{found.method.model.value} links from / to", *names])
     writer.writerows([name, *row] for name, row in zip(names, matrix_rows(found), strict=True))
-
-
-def _cell(name: str) -> str:
-    """A name that a spreadsheet does not compute."""
-    return f"'{visible(name)}" if name[:1] in "=+-@" else visible(name)
 
 
 def write_matrix_pajek(found: SurveyResults, out: TextIO) -> None:

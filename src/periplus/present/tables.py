@@ -17,7 +17,7 @@ FORMATS = ("table", "csv", "json", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
 _NUMBERS = frozenset({int, float, bool})
-_COMPUTED = frozenset("=+-@\t\r\n")
+_COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")  # the full-width ones too: spreadsheets in Japanese take them for the others
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -65,11 +65,11 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: Te
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([value if value is None or type(value) in _NUMBERS else _harmless(_plain(value)) for value in row])
+        writer.writerow([value if value is None or type(value) in _NUMBERS else harmless(_plain(value)) for value in row])
 
 
-def _harmless(value: object) -> object:
-    """A text that begins like a formula would run in Excel and Calc (OWASP, CSV injection); numbers stay numbers."""
+def harmless(value: object) -> object:
+    """A value for a spreadsheet: a text that begins like a formula would run in Excel and Calc (OWASP, CSV injection); numbers stay numbers."""
     if isinstance(value, list):
         value = " ".join(map(str, value))
     if isinstance(value, str) and value[:1] in _COMPUTED and value:

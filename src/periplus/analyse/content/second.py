@@ -40,23 +40,23 @@ def _of_containers(pages: Pages, mass: Floats, words: Floats) -> list[Array]:
 def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
     """Where a block stands in the content of its page as it seems so far, and how much of that there is."""
     is_strong = (score > 0.5) & (pages.plain >= STRONG_WORDS)
-    before = np.empty(len(score), dtype=np.float32)
+    before = np.empty(len(score), dtype=np.float64)  # of float32, a long page's sum went past the whole, and its logarithm was none
     strong: list[tuple[int, int, int]] = []  # of each page the first, the last, and how many
     best = []
     for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
-        np.cumsum(mass[begin:end], out=before[begin:end])
+        np.cumsum(mass[begin:end], out=before[begin:end], dtype=np.float64)
         found = np.flatnonzero(is_strong[begin:end])
         strong.append((int(found[0]), int(found[-1]), len(found)) if len(found) else (0, end - begin - 1, 0))
         best.append(float(np.sort(score[begin:end])[-3:].mean()))
     before -= mass
     first, last, count = np.array(strong).T
     all_mass, most = _all_mass(pages, mass), np.array(best)
-    mass_of_page = all_mass.astype(np.float32)[pages.page]
+    mass_of_page = all_mass[pages.page]
     return [
         *(signed_distance(pages.index - at[pages.page]) for at in (first, last)),
         before / mass_of_page,
         np.log1p(before),
-        np.log1p(mass_of_page - before),
+        np.log1p(np.maximum(mass_of_page - before, 0)),  # the whole is rounded otherwise than the parts
         score / np.maximum(most, 0.05).astype(np.float32)[pages.page],
         *pages.of_pages([most, np.log1p(all_mass), all_mass / pages.total.astype(np.float64), last - first, count]),
     ]
