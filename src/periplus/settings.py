@@ -69,6 +69,10 @@ class Manners:
     retries: int = _row(2, "Further attempts after a failure that may pass (5xx, timeouts, lost connections).", unit="attempts", low=0, high=20)
     retry_wait_s: float = _row(5.0, "Wait before a further attempt and before a failing host is asked again; doubled each time.", unit="s", low=0, high=3600)
     recheck_wait_s: float = _row(30.0, "Shortest time between two failures before a link is called broken.", unit="s", low=0, high=604_800)
+    net_probe: str = _row(
+        "https://example.com/",  # there for such uses: RFC 2606, 3
+        "Asked by a check when nearly no other site's host answers, to tell a net of our own that is down from links that are dead; empty: never.",
+    )
     host_strikes: int = _row(4, "Suspensions in a row after which a host is given up for this run.", unit="times", low=1, high=100)
 
 

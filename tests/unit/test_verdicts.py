@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.analyse.verdicts import Attempt, Evidence, Hop, judged
+from periplus.analyse.verdicts import Attempt, Evidence, Hop, judged, net_seems_down
 from periplus.document.anchors import anchors_of, fragment_verdict
 from periplus.errors import InvalidUrl
 from periplus.model.audit import Verdict
@@ -144,3 +144,8 @@ def test_moved_names_how_far_the_move_is_permanent():
 
 def test_a_long_chain_is_alive_and_said_to_be_long():
     assert "12 redirects" in judged(redirected(*[302] * 12), spacing_s=1).why
+
+
+@pytest.mark.parametrize(("hosts", "silent", "ours"), [(0, 0, False), (2, 2, False), (3, 3, True), (58, 57, True), (10, 8, False)])
+def test_silent_hosts_speak_against_our_own_net_when_nearly_all_are(hosts, silent, ours):
+    assert net_seems_down(hosts, silent) == ours

@@ -287,6 +287,28 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         assert len(server.log) == asked
 
 
+def test_a_net_of_one_s_own_that_is_down_is_told_once_and_judges_nothing(tmp_path):
+    """Four names that nobody has: whether that is their fault or ours, a probe decides."""
+    near, far = Site("a.test"), Site("b.test")
+    near.add(Page("/", "Home"))
+    far.add(Page("/", "Far"))
+    names = [f"http://nobody{number}.invalid/" for number in range(4)]
+    for url in (*names, near.url("/gone")):
+        near.link("/", url, url, target=url)
+    with serve(Web([near, far])) as server:
+        end, issues = checked(tmp_path, server, "a.test", net_probe="http://probe.invalid/")
+        assert (end.state, end.note.partition(":")[0]) == ("failed", "our own net is down")
+        assert "5 of 5 hosts" in end.note
+        assert not [issue for issue in issues if ".invalid" in issue.related]
+        end, issues = checked(tmp_path, server, "a.test", net_probe=server.url("b.test"))
+        assert end.state == "done"
+        assert of_links(issues) == {("broken-link", "gone"), *(("broken-link", name) for name in names)}
+        assert server.log.count("/robots.txt") == 2, "b.test is asked once, and only for its rules and the probe"
+        end, issues = checked(tmp_path, server, "a.test", net_probe="")
+        assert len(of_links(issues)) == 5
+    assert not Collection(tmp_path).sane()
+
+
 def hard_to_ask():
     """Other sites that redirect without end, whose robots.txt fails, that ask to wait, and that speak no HTTP."""
     near, endless, failing, busy = Site("a.test"), Site("b.test"), Site("c.test"), Site("d.test")

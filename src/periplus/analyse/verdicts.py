@@ -18,6 +18,9 @@ REFUSALS = frozenset({401, 402, 403, 405, 406, 407, 429, 451, 999})  # 405 and 4
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PASSING = frozenset({408, 421, 425})  # 4xx that speak of this exchange, not of the page
 LONG_CHAIN = 5  # hops; crawlers for search engines give up after 5 to 10 (RFC 9309 2.3.1.2 asks for at least five)
+NET_HOSTS = 3  # of other sites: one or two that are silent are more often gone than a sign of our own net
+NET_SHARE = 0.9  # of them silent: on a machine without a net one mirror of dozens still answered
+SILENT = frozenset({Cause.NAME, Cause.CONNECT, Cause.TIMEOUT})
 _GONE = {Cause.NAME: "there is no host of that name", Cause.CONNECT: "nothing answers at that host and port"}
 _FAILING = {
     Cause.TIMEOUT: "it did not answer in time",
@@ -81,6 +84,11 @@ class Judgement:
     why: str
     ask_again_at: float = 0.0  # seconds since the epoch: not settled before a further attempt then; 0.0: settled
     better: str = ""  # MOVED: what the link should name
+
+
+def net_seems_down(hosts: int, silent: int) -> bool:
+    """Whether so many silent hosts of other sites speak against our own net. A probe decides: see `api.checking`."""
+    return hosts >= NET_HOSTS and silent >= NET_SHARE * hosts
 
 
 def judged(evidence: Evidence, *, spacing_s: float) -> Judgement:

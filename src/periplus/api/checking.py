@@ -19,6 +19,7 @@ import numpy as np
 from periplus.acquire.checking import check_errand
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.soft404 import probe_url
+from periplus.analyse.verdicts import SILENT, net_seems_down
 from periplus.api.check_frontier import CheckFrontier
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, work, workable
 from periplus.api.judging import FAILED, Seen
@@ -27,7 +28,7 @@ from periplus.api.site_audit import CHECK
 from periplus.model.crawl_home import RunRecord
 from periplus.model.frontier import Errand
 from periplus.model.graph import REASONS
-from periplus.model.visit import Purpose, Reason, Request
+from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings
 from periplus.store.sqlite import checks, graph_rows, part_rows, reading, runs, schema, site_rows
@@ -54,7 +55,7 @@ class CheckOrder:
 
 @dataclass(frozen=True, slots=True)
 class CheckEnd:
-    """How a check ended. state and note: as in CrawlEnd; crawl: the crawl that went before, if one was needed."""
+    """How a check ended. state and note: as in CrawlEnd, failed where our own net was down; crawl: the crawl that went before, if one was needed."""
 
     run_id: int
     state: str
@@ -121,25 +122,53 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.keeping)
     frontier = CheckFrontier(store) if left else store
     refit = partial(dataclasses.replace, store=frontier) if left else None
-    stop_note = ""
+    stop_note = net_note = ""
     try:
-        for _ in range(ROUNDS_MOST):
+        for number in range(ROUNDS_MOST):
             wishes = planned(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
             if not wishes and frontier.idle(clock.now()):
                 break
             frontier.offer((), wishes, clock.now())
             stop_note, _ = work(store, crawl_order, run_id, watch, refit)
-            if stop_note or not frontier.idle(clock.now()):
-                stop_note = stop_note or "work is left"
+            if number == 0 and not stop_note and _net_seems_down(crawl_order, since):
+                frontier.offer((), [check_errand(Request(canonical(settings.manners.net_probe), Purpose.CHECK))], clock.now())
+                stop_note, _ = work(store, crawl_order, run_id, watch, refit)
+                net_note = "" if stop_note else _net_note(crawl_order, since)
+            if net_note or stop_note or not frontier.idle(clock.now()):
+                stop_note = stop_note or ("" if net_note else "work is left")
                 break
         counts = store.counts()
     finally:
         store.close()
-    state = "stopped" if stop_note else "done"
+    state = "failed" if net_note else "stopped" if stop_note else "done"
     if not stop_note:
-        _ended(order.crawl.folder)
-    runs.end_run(order.crawl.folder, run_id, state, stop_note, clock.now())
-    return CheckEnd(run_id, state, stop_note, counts.fetched, None, left)
+        _ended(order.crawl.folder, run_id, net_down=bool(net_note))
+    runs.end_run(order.crawl.folder, run_id, state, net_note or stop_note, clock.now())
+    return CheckEnd(run_id, state, net_note or stop_note, counts.fetched, None, left)
+
+
+def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
+    """(hosts of other sites that were asked since then, those of them that gave no answer)."""
+    own = site_scope(order.starts, order.settings.scope).sites
+    with contextlib.closing(reading.connect(order.folder)) as connection:
+        rows = [row for row in checks.asked_since(connection, since) if site_key(row.url) not in own and row.outcome != "skipped"]
+    silent = {host_key(row.url) for row in rows if row.outcome == "failed" and Cause(row.detail.partition(": ")[0]) in SILENT}
+    answered = {host_key(row.url) for row in rows if row.outcome != "failed"}
+    return silent | answered, silent - answered
+
+
+def _net_seems_down(order: CrawlOrder, since: float) -> bool:
+    hosts, silent = _hosts_since(order, since)
+    return bool(order.settings.manners.net_probe) and net_seems_down(len(hosts), len(silent))
+
+
+def _net_note(order: CrawlOrder, since: float) -> str:
+    """That the probe failed too; empty: it was answered, so the links are what is dead."""
+    hosts, silent = _hosts_since(order, since)
+    probe = Url(order.settings.manners.net_probe)
+    if host_key(canonical(probe)) in hosts - silent:
+        return ""
+    return f"our own net is down: {len(silent):,} of {len(hosts):,} hosts of other sites do not answer, {probe} among them; links to other sites are not judged"
 
 
 def _for_a_check(settings: Settings, *, alone: bool) -> Settings:
@@ -154,9 +183,11 @@ def _begun(folder: Path, now: float) -> float:
         return checks.begin(connection, now)
 
 
-def _ended(folder: Path) -> None:
+def _ended(folder: Path, run_id: int, *, net_down: bool) -> None:
     with schema.writing(folder) as connection:
         checks.end(connection)
+        if net_down:
+            checks.net_was_down(connection, run_id)
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:

@@ -98,11 +98,14 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
         sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
     issues = found_issues(folder, settings, order)
     keep_issues(folder, end.run_id, issues)
-    if not quiet:
+    if not quiet and end.state != "failed":
         if end.left:
             say(f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. `periplus crawl` goes on with it.", "yellow")
         say(f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} requests besides the crawl's.")
-    sys.exit(_tell(wish, quiet, _since(folder, issues, baseline), baseline))
+    code = _tell(wish, quiet, _since(folder, issues, baseline), baseline)
+    if end.state == "failed":
+        say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
+    sys.exit(code or EXIT[end.state])
 
 
 def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[list[Url], Path]:

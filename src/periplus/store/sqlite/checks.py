@@ -25,6 +25,8 @@ CREATE TABLE issue (
     PRIMARY KEY (run_id, code, url_id, related_id)) WITHOUT ROWID;
 """
 _OF_CHECKS = "purpose IN ('head', 'check')"  # written as in the index, or SQLite does not take it
+_NET_DOWN = "net-down"  # in run_count: our own net was down in this run, and what got no answer then says nothing
+_JUDGED = f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
 _SINCE = "check_since"  # in meta: when the check that has not ended yet began
 
 
@@ -69,8 +71,8 @@ def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> Non
 
 
 def asked(connection: sqlite3.Connection) -> Iterator[Asked]:
-    """All that was ever asked to check links, oldest first."""
-    find = f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {_OF_CHECKS} ORDER BY id"
+    """All that was ever asked to check links, oldest first; without what failed while our own net was down."""
+    find = f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {_OF_CHECKS} AND {_JUDGED} ORDER BY id"
     for url, *rest in connection.execute(find):
         yield Asked(Url(url), *rest)
 
@@ -96,9 +98,22 @@ def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[Url
 
 def host_failures(connection: sqlite3.Connection) -> Iterator[Asked]:
     """Every request for a robots.txt to which nobody answered: so it would have been with any page of the host."""
-    find = "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL ORDER BY id"
-    for url, *rest in connection.execute(find):
+    of_robots = "purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL"
+    for url, *rest in connection.execute(f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {of_robots} AND {_JUDGED} ORDER BY id"):
         yield Asked(Url(url), *rest)
+
+
+def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[Asked]:
+    """What was asked to check links since then, requests for robots.txt included, oldest first."""
+    find = "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE started >= ? AND purpose IN ('head', 'check', 'robots') ORDER BY id"
+    for url, *rest in connection.execute(find, (begun,)):
+        if url:
+            yield Asked(Url(url), *rest)
+
+
+def net_was_down(connection: sqlite3.Connection, run_id: int) -> None:
+    """What got no answer in this run is no evidence. Within a transaction."""
+    connection.execute("INSERT OR REPLACE INTO run_count VALUES (?, ?, 1)", (run_id, _NET_DOWN))
 
 
 def store_issues(connection: sqlite3.Connection, run_id: int, keys: Iterable[tuple[str, int, int]]) -> None:
