@@ -18,6 +18,9 @@ from testweb import Page, Site, serve, tls
 from testweb.content import mixed_site
 from testweb.wire import PORT, TLS_PORT, Answer
 
+UNPLANTED = {  # the first would take 2 s; test_check.py plants the others, test_unread.py the last
+    "slow-page", "dead-start", "suspect-link", "refused-link", "server-error", "partly-read",
+}  # fmt: skip
 # the first would take 2 s; test_check.py plants four, test_unread.py three
 UNPLANTED = {"slow-page", "dead-start", "suspect-link", "refused-link", "server-error", "partly-read", "unreadable", "needs-script"}
 
@@ -164,6 +167,14 @@ def links(plan):
     plan.wrong |= {("redirect-loop", "/round", "/round"), ("redirect-loop", "/round-1", "/round-1")}
 
 
+def reading(plan):
+    for path, code, body in (("/picture", "unreadable", b"GIF89a<p>x"), ("/shell", "needs-script", b"<div id=root></div><script>start()</script>")):
+        plan.site.answer(path, Answer(200, body), linked_from=None)
+        plan.link(path)
+        plan.listed.append(path)
+        plan.wrong.add((code, path, ""))
+
+
 def structure(plan):
     plan.page("/insecure", "mixed-content", related="/lamp.png", body=f'<img src="http://a.test:{PORT}/lamp.png" alt="">')
     plan.page("/insecure-form", "insecure-form", related="/send", body=f'<form action="http://a.test:{PORT}/send"><input name=a></form>')
@@ -177,7 +188,7 @@ def structure(plan):
 @pytest.mark.skipif(not tls.AVAILABLE, reason="openssl is not installed")
 def test_every_kind_of_fault_is_found_where_it_was_planted_and_nowhere_else(tmp_path):
     plan = Planted()
-    for part in (titles, indexing, languages, links, structure):
+    for part in (titles, indexing, languages, links, reading, structure):
         part(plan)
     assert {code for code, _, _ in plan.wrong} == KINDS_OF_ISSUES.keys() - UNPLANTED
     with serve(plan.done(), certificate=tls.self_signed(tmp_path)) as server:
@@ -197,6 +208,6 @@ def test_what_the_mixed_site_plants_is_found_and_nothing_else_of_these_kinds(tmp
     assert told["hreflang-no-return"] == {("/lang/other.html", f"/lang/{language}.html") for language in ("en", "cs", "hu")}
     assert told["charset-mismatch"] == {("/liar.html", ""), ("/wreck.html", "")}  # its stray bytes are no UTF-8
     assert told["near-duplicate"] == {("/liar.html", "/cz-full.html")}  # another heading over the same paragraphs
-    assert {url for url, _ in told["title-missing"]} == {"/zip-as-html"}
+    assert {url for url, _ in told["unreadable"]} == {"/zip-as-html", "/almanac.pdf"}
     unknown = {code for code in told if code.startswith(("broken", "redirect", "hreflang-b", "canonical-", "noindex", "robots", "soft", "mixed", "bad"))}
     assert unknown == {"canonical-elsewhere", "canonical-in-sitemap"}
