@@ -57,6 +57,7 @@ def _carried_work(spread: Spread, store: RunStore, order: CrawlOrder, run_id: in
         if not crew.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
             order.home.end_run(run_id, *verdict(store, order, stop_note), SystemClock().now())
         crew.wait(LEAVE_S)
+        store.merge_twins()
     return stop_note, elapsed_s
 
 

@@ -180,6 +180,7 @@ def work(store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progr
     ended_by_itself = False
     try:
         run_worker(store, order, boss.tick, refit)
+        store.merge_twins()
         ended_by_itself = not boss.stop_note
     finally:
         boss.dismiss(at_once=not ended_by_itself)

@@ -26,7 +26,7 @@ from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Visit
 from periplus.model.web import Url
 from periplus.settings import Manners, Settings
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import aliases, runs, schema
 from periplus.store.sqlite.filling import Filler
 from periplus.store.warc.reading import Reader, http_answer
 from periplus.store.warc.records import CHANGED, CRAWLER, PURPOSE, original
@@ -134,6 +134,7 @@ class _Import:
             with Filler(order.folder, run_id, self._settings.keeping) as filler:
                 stopped = self._fill(filler, watch)
                 filler.count_clicks([url_id(start) for start in order.starts])
+            aliases.merge_twins_in(order.folder)
             state, note = self._judged(stopped)
         finally:
             runs.end_run(order.folder, run_id, state, note, self._clock.now())

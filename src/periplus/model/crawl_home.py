@@ -47,6 +47,9 @@ class RunStore(CrawlStore, Protocol):
     def traps(self) -> Sequence[TrapTally]:
         """The families that were left out as endless series, the largest first."""
 
+    def merge_twins(self) -> int:
+        """Pages that are the same (see `urls.twins.merged`) become one page with several addresses. Returns how many are aliases by it."""
+
     def is_paused(self) -> bool: ...
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:

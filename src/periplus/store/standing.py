@@ -10,6 +10,7 @@ from periplus.model.frontier import LAYER_NONE, Candidate, Task
 from periplus.model.visit import Cut, Purpose, Reason, Request
 from periplus.model.web import Url, UrlId
 
+MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})  # whose bytes are whole, so that they can be the same as another's
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
 RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
 NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}

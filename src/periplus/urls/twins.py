@@ -11,10 +11,11 @@ from collections.abc import Iterable, Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from periplus.model.web import Url
+from periplus.model.web import Url, UrlId
 from periplus.urls import hosts
 from periplus.urls.canonical import INDEX_FILE, TRACKING
 from periplus.urls.families import SESSION_NAMES, mask
+from periplus.urls.scope import site_key
 
 MOST_TWISTS = 4  # that may be judged as one: more say that two addresses have little in common
 
@@ -167,6 +168,85 @@ def words(twists: Set[Twist]) -> str:
     """For users: `sid, order of parameters, last slash`."""
     named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
     return ", ".join(sorted(named.get(twist.kind) or (";" if twist.kind == "path-parameter" else "") + twist.name for twist in twists))
+
+
+class TwinPage(NamedTuple):
+    """A page that was fetched, as far as it takes to tell whether it is the same as another."""
+
+    url_id: UrlId
+    url: Url
+    layer: int | None
+    body: bytes  # digest
+    text: bytes  # digest
+    canonical: str  # that it names; empty: none
+
+
+class Merger(NamedTuple):
+    """A fetched page that is another address of a page. why: what says so."""
+
+    twin: TwinPage
+    page: TwinPage
+    why: str
+
+
+def merged(pages: Iterable[TwinPage], starts: Set[Url]) -> list[Merger]:
+    """Which of these pages are the same, by URL. starts: of the crawl.
+
+    Pages are the same when their bytes are and their addresses differ in the scheme, in `www.` or in an index file only; and when one names
+    the other of its site as canonical, which says the same text and names no third. Of them the page is the one that others name as canonical,
+    else the one that is a start, has a start's scheme and `www.`, is fetched by https, names no index file, is nearest to the start: never
+    the one that was fetched first. O(pages log pages).
+    """
+    known = {page.url: page for page in pages}
+    groups: dict[tuple[str, bytes], list[Url]] = {}
+    for url, page in known.items():
+        groups.setdefault((without(url, _plain_twists(url)), page.body), []).append(url)
+    leader = {url: min(group) for group in groups.values() for url in group}
+    named: set[Url] = set()
+    for url, page in known.items():
+        target = known.get(Url(page.canonical))
+        if target is not None and target.url != url and target.text == page.text and _vouches(page, target):
+            named.add(target.url)
+            _join(leader, url, target.url)
+    sets: dict[Url, list[Url]] = {}
+    for url in known:
+        sets.setdefault(_leader_of(leader, url), []).append(url)
+    doors = {(shape(start).scheme, shape(start).www) for start in starts}
+    found = []
+    for urls in sets.values():
+        main = min(urls, key=lambda url: (url not in named, url not in starts, *_oddity(known[url], doors)))
+        same = known[main]
+        found += [
+            Merger(known[url], same, f"{'same bytes as' if known[url].body == same.body else 'names as canonical, with the same text,'} {main}")
+            for url in urls
+            if url != main
+        ]
+    return sorted(found, key=lambda merger: merger.twin.url)
+
+
+def _plain_twists(url: Url) -> frozenset[Twist]:
+    return frozenset((SCHEME, WWW, Twist("index", shape(url).index_file)))
+
+
+def _vouches(page: TwinPage, target: TwinPage) -> bool:
+    return target.canonical in ("", target.url) and site_key(page.url) == site_key(target.url)
+
+
+def _join(leader: dict[Url, Url], one: Url, other: Url) -> None:
+    first, second = sorted((_leader_of(leader, one), _leader_of(leader, other)))
+    leader[second] = first
+
+
+def _leader_of(leader: dict[Url, Url], url: Url) -> Url:
+    while leader[url] != url:
+        url = leader[url]
+    return url
+
+
+def _oddity(page: TwinPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
+    parts = shape(page.url)
+    far = page.layer is None
+    return (parts.scheme, parts.www) not in doors, parts.scheme != "https", bool(parts.index_file), far, page.layer or 0, len(page.url), page.url
 
 
 def cores_shared(urls: Iterable[Url]) -> set[Url]:

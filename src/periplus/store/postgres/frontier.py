@@ -18,7 +18,7 @@ from periplus.model.frontier import Batch, Candidate, Errand, HostRow, Lease, Re
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
-from periplus.store.postgres import hosts, inbox, moved, pausing, reading, status, tasks
+from periplus.store.postgres import hosts, inbox, moved, pages, pausing, reading, status, tasks
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.bulk import cleaned
 from periplus.store.postgres.committing import Commit
@@ -160,6 +160,9 @@ class PostgresCrawlStore:
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
         yield from self._session.read(lambda connection: reading.texts(connection, site, most))
+
+    def merge_twins(self) -> int:
+        return self._session.run(pages.merge_twins)
 
     # writing ---------------------------------------------------------------------------------------------------------
 

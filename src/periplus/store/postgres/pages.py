@@ -8,11 +8,14 @@ from typing import NamedTuple
 from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind
 from periplus.model.visit import Redirected, Unchanged
+from periplus.model.web import Url
 from periplus.store.postgres.bulk import columns_of, copy_rows
 from periplus.store.postgres.connection import Connection
 from periplus.store.rows import PackedBody, bad_link_rows, link_rows, page_row, redirect_row
 from periplus.store.segments import Place
+from periplus.store.standing import MERGED
 from periplus.store.versions import FIELDS, is_another
+from periplus.urls.twins import TwinPage, merged
 
 PAGE = (
     "url_id, fetched, media_type, size, wire_bytes, took_s, charset, charset_source, language, title, description, h1, canonical, robots, cut,"
@@ -181,3 +184,43 @@ class PageWriter:
             if value or unchanged.status == 200:
                 update = f"UPDATE page SET {column} = %s WHERE shard = %s AND url_id = %s AND {column} <> %s"
                 self._connection.execute(update, (value, shard, url_id, value))
+
+
+def merge_twins(connection: Connection) -> int:
+    """See `model.crawl_home.RunStore.merge_twins`. Within a transaction; the hosts concerned are locked in their order, as by who stores pages."""
+    alike = connection.execute(
+        "SELECT u.shard, u.id, u.text, u.layer, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id"
+        " WHERE u.reason = ANY(%s) AND u.status = 200"
+        " AND (p.shard, p.text_md5) IN (SELECT shard, text_md5 FROM page GROUP BY shard, text_md5 HAVING count(*) > 1)",
+        (_MERGED,),
+    ).fetchall()
+    starts = connection.execute("SELECT u.text FROM start s JOIN url u ON u.shard = s.shard AND u.id = s.url_id").fetchall()
+    mergers = merged(map(TwinPage._make, (row[1:] for row in alike)), frozenset(Url(text) for (text,) in starts))
+    if mergers:
+        shards = {row[1]: row[0] for row in alike}
+        rows = [(shards[one.twin.url_id], one.twin.url_id, one.page.url_id, one.why) for one in mergers]
+        connection.execute("CREATE TEMP TABLE merger (shard smallint, id bigint, page bigint, why text) ON COMMIT DROP")
+        copy_rows(connection, "merger", "shard, id, page, why", rows)
+        for statement in _MERGE:
+            connection.execute(statement.encode(), (_MERGED,) if "%s" in statement else None)
+    return len(mergers)
+
+
+_MERGED = sorted(reason.value for reason in MERGED)
+_TALLY = "INSERT INTO tally SELECT 0, 'reason:' || {reason}, {sign}count(*) FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id GROUP BY 2"
+_ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
+_MERGE = (  # the twin keeps its row and its content; the page is as near to the start as the nearest of them
+    "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
+    " ORDER BY h.shard, h.id FOR NO KEY UPDATE",
+    "DELETE FROM merger m USING url u WHERE u.shard = m.shard AND u.id = m.id AND u.reason <> ALL(%s)",
+    "INSERT INTO alias (shard, url_id, page_id, rule, learned, was, was_rule, page_layer)"
+    " SELECT m.shard, m.id, m.page, m.why, 1, u.reason, u.rule, CASE WHEN u.layer < coalesce(p.layer, 2000000000) THEN coalesce(p.layer, 2000000000) END"
+    " FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id JOIN url p ON p.shard = m.shard AND p.id = m.page"
+    " ON CONFLICT (shard, url_id) DO UPDATE SET page_id = excluded.page_id, rule = excluded.rule, learned = 1, was = excluded.was,"
+    " was_rule = excluded.was_rule, moved = '', page_layer = excluded.page_layer",
+    _TALLY.format(reason="u.reason", sign="-") + _ADD,
+    _TALLY.format(reason="'alias'", sign="") + _ADD,
+    "UPDATE url p SET layer = n.layer FROM (SELECT m.shard, m.page, min(u.layer) AS layer FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id"
+    " GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page AND n.layer < coalesce(p.layer, 2000000000)",
+    "UPDATE url u SET reason = 'alias', rule = m.why FROM merger m WHERE u.shard = m.shard AND u.id = m.id",
+)

@@ -20,11 +20,14 @@ from periplus.settings import Keeping
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
+from periplus.store.sqlite.listing import names
 from periplus.store.sqlite.pages import PageWriter
+from periplus.store.standing import MERGED
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
+from periplus.urls.twins import Merger, TwinPage, merged
 
 FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})  # no pages of ours: rules leave them alone
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})  # and so is the page's one URL
@@ -73,7 +76,11 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
         ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
         with lock.transaction(connection):
             ledger.open()
-            done = Reapplication(connection, ledger, now).apply(list(wishes(connection, rules)))
+            reapplication = Reapplication(connection, ledger, now)
+            reapplication.part_twins()  # of which a rule may say otherwise; those that stay the same page are merged again
+            done = reapplication.apply(list(wishes(connection, rules)))
+            for merger in twins_found(connection):
+                merge(connection, ledger, merger)
             ledger.close()
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('rules', ?)", (key,))
         return done
@@ -103,6 +110,11 @@ class Reapplication:
         ignored = sum(not wish.page for wish in wanted)
         undone = sum(UrlId(identity) not in wants for identity in gone)
         return Reapplied(len(wanted) - ignored, ignored, undone, self._merged)
+
+    def part_twins(self) -> None:
+        """Undoes what `merge` did."""
+        for (identity,) in self._run("SELECT url_id FROM alias WHERE learned = 1 AND was <> 'waiting' ORDER BY url_id").fetchall():
+            self._undo(identity)
 
     def _restate(self, identity: int, reason: Reason, rule: str) -> None:
         self._ledger.restate(identity, reason, rule)
@@ -185,6 +197,48 @@ class Reapplication:
             self._run(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
         for (page,) in self._run("SELECT id FROM marked ORDER BY id").fetchall():
             self._ledger.forget_url(page)
+
+
+def merge_twins_in(folder: Path) -> int:
+    """See `model.crawl_home.RunStore.merge_twins`; nobody may be crawling the collection in folder."""
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
+        mergers = twins_found(connection)
+        ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
+        with lock.transaction(connection):
+            ledger.open()
+            for merger in mergers:
+                merge(connection, ledger, merger)
+            ledger.close()
+    return len(mergers)
+
+
+def twins_found(connection: sqlite3.Connection) -> list[Merger]:
+    """Which pages are the same as others. One pass through the pages."""
+    starts = connection.execute("SELECT u.text FROM start s JOIN url u ON u.id = s.url_id")
+    return merged(_alike(connection), frozenset(Url(text) for (text,) in starts))
+
+
+def _alike(connection: sqlite3.Connection) -> Iterator[TwinPage]:
+    """Pages whose text another page has too."""
+    find = (
+        "SELECT u.id, u.text, u.layer, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.id = p.url_id"
+        f" WHERE u.reason IN ({names(MERGED)}) AND u.status = 200"
+        " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
+    )
+    return map(TwinPage._make, connection.execute(find))
+
+
+def merge(connection: sqlite3.Connection, ledger: Ledger, merger: Merger) -> None:
+    """The twin keeps its row and its content; the page is as near to the start as the nearer of them. Within a transaction."""
+    twin, page = merger.twin, merger.page
+    reason, rule = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (twin.url_id,)).fetchone()
+    (layer,) = connection.execute("SELECT layer FROM url WHERE id = ?", (page.url_id,)).fetchone()
+    nearer = twin.layer is not None and (layer is None or twin.layer < layer)
+    if nearer:
+        connection.execute("UPDATE url SET layer = ? WHERE id = ?", (twin.layer, page.url_id))
+    was = (reason, rule, "", (NO_LAYER if layer is None else layer) if nearer else None)
+    connection.execute("INSERT OR REPLACE INTO alias VALUES (?, ?, ?, 1, ?, ?, ?, ?)", (twin.url_id, page.url_id, merger.why, *was))
+    ledger.restate(twin.url_id, Reason.ALIAS, merger.why)
 
 
 def fetched_pages(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, bytes]]:

@@ -32,7 +32,7 @@ from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Keeping
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import clock_turned_back, pausing, reading, schema
+from periplus.store.sqlite import aliases, clock_turned_back, pausing, reading, schema
 from periplus.store.sqlite.history import History
 from periplus.store.sqlite.ledger import Ledger
 from periplus.store.sqlite.pages import PageWriter
@@ -318,6 +318,14 @@ class SqliteCrawlStore:
         if self._is_refresh:  # what is asked again is not waiting, but it is work
             waiting = self._connection.execute("SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0").fetchone()[0]
         return RunCounts(counts.get("known", 0), waiting, fetched, wire, by_reason)
+
+    def merge_twins(self) -> int:
+        mergers = aliases.twins_found(self._connection)
+        if mergers:
+            with self._transaction() as ledger:
+                for merger in mergers:
+                    aliases.merge(self._connection, ledger, merger)
+        return len(mergers)
 
     def traps(self) -> Sequence[TrapTally]:
         return reading.traps(self._connection)

@@ -1,0 +1,69 @@
+"""`model.crawl_home.RunStore.merge_twins`, over both stores."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
+from contracts.crawl_worlds import PostgresWorld, SqliteWorld
+from periplus.document.understand import understand
+from periplus.model.visit import Fetched, Reason
+from periplus.store.sqlite import schema
+
+ME = 100
+A, X, W = "http://a.test/", "http://a.test/index.html", "http://www.a.test/"
+
+
+@pytest.fixture(params=[SqliteWorld, PostgresWorld], ids=["sqlite", "postgres"])
+def world(request):
+    world = request.param(request.getfixturevalue("address" if request.param is PostgresWorld else "tmp_path"), {ME})
+    yield world
+    _, tally, true, _ = world.recount()
+    world.close()
+    assert tally == true
+
+
+def asked(world, query):
+    if isinstance(world, PostgresWorld):
+        return [tuple(row) for row in world.connection.execute(query).fetchall()]
+    with contextlib.closing(schema.connect(world.folder)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def read(store, pages):
+    """Stores these answers; pages: {url: (layer, body)}."""
+    store.offer([candidate(url, layer) for url, (layer, _) in pages.items()], (), 0.0)
+    worker = store.join(ME, 0.0)
+    for lease in get(store, worker).values():
+        while tasks := take(store, lease):
+            for task in tasks:
+                fetched = Fetched(200, PAGE.headers, pages[task.request.url][1])
+                store.commit(worker, batch(completion(lease, task, outcome=fetched, document=understand(task.request.url, fetched))), 0.0)
+    store.leave(worker, 0.0)
+
+
+def test_pages_of_the_same_bytes_become_addresses_of_one(world):
+    store = world.open()
+    for lot in ({A: (3, b"<p>Home"), X: (1, b"<p>Home")}, {W: (4, b"<p>Home")}, {A + "b": (1, b"<p>Home")}):
+        read(store, lot)
+    assert store.merge_twins() == 2
+    assert store.counts().by_reason == {"ok": 2, "alias": 2}
+    assert [store.standing(url) for url in (A, X, W, A + "b")] == [
+        (Reason.OK, ""),
+        (Reason.ALIAS, f"same bytes as {A}"),
+        (Reason.ALIAS, f"same bytes as {A}"),
+        (Reason.OK, ""),
+    ]
+    assert store.merge_twins() == 0
+    kept = "SELECT t.text, p.text, a.learned, a.was, p.layer FROM alias a JOIN url t ON t.id = a.url_id JOIN url p ON p.id = a.page_id ORDER BY t.text"
+    assert asked(world, kept) == [(X, A, 1, "ok", 1), (W, A, 1, "ok", 1)]
+    assert asked(world, "SELECT count(*) FROM page") == [(4,)], "the content of each address is kept"
+
+
+def test_nothing_is_merged_where_pages_differ(world):
+    store = world.open()
+    read(store, {A: (0, b"<p>Home"), X: (1, b"<p>Another")})
+    assert store.merge_twins() == 0
+    assert store.counts().by_reason == {"ok": 2}
