@@ -21,8 +21,6 @@ from testweb.wire import PORT, TLS_PORT, Answer
 UNPLANTED = {  # the first would take 2 s; test_check.py plants the others, test_unread.py the last
     "slow-page", "dead-start", "suspect-link", "refused-link", "server-error", "partly-read",
 }  # fmt: skip
-# the first would take 2 s; test_check.py plants four, test_unread.py three
-UNPLANTED = {"slow-page", "dead-start", "suspect-link", "refused-link", "server-error", "partly-read", "unreadable", "needs-script"}
 
 
 def audited(folder, server, start):
