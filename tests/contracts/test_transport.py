@@ -257,6 +257,7 @@ def test_validators_make_a_conditional_request_and_only_that_one(server, opened)
     assert carry(transport, Request(url, etag='"other"', last_modified=changed))[0].status == 200
     assert carry(transport, url)[0].status == 200
     assert not {"if-none-match", "if-modified-since"} & dict(entry(server, "/good.html").headers).keys()
+    assert carry(transport, Request(url, etag='"caf\xe9"', last_modified="\xe9t\xe9"))[0].status == 200, "a server wrote such validators"
 
 
 def test_the_password_goes_to_its_hosts_only(server, opened):
@@ -281,6 +282,10 @@ def test_cookies_start_from_a_file_and_live_as_long_as_the_transport(server, ope
     assert dict(entry(server, "/good.html?first").headers)["cookie"] == "session=old"
     carry(transport, server.url("a.test", "/cookie"))
     assert sent("/good.html?c") == {"session=new"}
+    carry(transport, Request(server.url("a.test", "/good.html?redirected"), fields=("Cookie: session=new",)))
+    assert dict(entry(server, "/good.html?redirected").headers)["cookie"] == "session=new", "what a redirect set is in the jar: sent once"
+    carry(opened(server.resolve), Request(server.url("a.test", "/good.html?alone"), fields=("Cookie: seen=1",)))
+    assert dict(entry(server, "/good.html?alone").headers)["cookie"] == "seen=1"
     carry(opened(server.resolve), server.url("a.test", "/cookie"), server.url("a.test", "/good.html?none"))
     assert "cookie" not in dict(entry(server, "/good.html?none").headers)
 

@@ -157,3 +157,36 @@ def test_a_wait_that_is_kept_does_not_slow_the_host_for_good(tmp_path: Path, tim
     refused = [at for at, request in transport.started if request.purpose is Purpose.PAGE]
     assert min(later - earlier for earlier, later in itertools.pairwise(refused)) >= 0.5
     assert took_s < most_s, took_s
+
+
+# cookies
+
+
+def cookie_wall(*cookies: str) -> Scripted:
+    return Scripted(status=302, headers=(("location", "/wall"), *(("set-cookie", cookie) for cookie in cookies)))
+
+
+def test_a_redirect_to_itself_that_sets_cookies_is_followed_with_them_once(tmp_path: Path) -> None:
+    def answer(request: Request) -> Scripted:
+        if not request.url.endswith("/wall"):
+            return Scripted(status=404) if request.purpose is Purpose.ROBOTS else page("/wall", "/other")
+        return page(text="through") if request.fields else cookie_wall("seen=1; Path=/; HttpOnly", "lang=en", "; Path=/", "odd=\xe9")
+
+    transport, _ = crawled(tmp_path, answer, "http://a.test/")
+    assert reasons(tmp_path)["http://a.test/wall"] == "ok"
+    assert [request.fields for _, request in transport.started if request.url.endswith("/wall")] == [(), ("Cookie: seen=1; lang=en",)]
+    assert not any(request.fields for _, request in transport.started if request.url.endswith("/other")), "it goes to this URL alone"
+    times = [at for at, _ in transport.started]
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.5
+    with contextlib.closing(sqlite3.connect(tmp_path / "collection.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM visit WHERE outcome = 'redirected'").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("cookies", [(), ("seen=1",), ("seen",)])
+def test_a_redirect_to_itself_without_end_ends(tmp_path: Path, cookies: tuple[str, ...]) -> None:
+    def answer(request: Request) -> Scripted:
+        return Scripted(status=404) if request.purpose is Purpose.ROBOTS else cookie_wall(*cookies)
+
+    transport, _ = crawled(tmp_path, answer, "http://a.test/wall")
+    assert reasons(tmp_path)["http://a.test/wall"] == "bad-answer"
+    assert len(transport.started) == 2 + (cookies == ("seen=1",))

@@ -9,7 +9,7 @@ from periplus.acquire.politeness import may_pass
 from periplus.document.digest import body_digest
 from periplus.model.frontier import Candidate, Completion, Lease, Task
 from periplus.model.page import Document
-from periplus.model.visit import Cause, Failed, Fetched, Reason, Redirected, Skipped, Unchanged, Visit
+from periplus.model.visit import Cause, Failed, Fetched, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.settings import Manners
 
 NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
@@ -53,6 +53,18 @@ def _understood(document: Document) -> tuple[Reason, str]:
     if why:
         return Reason.PARTIAL, why
     return (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills") if document.needs_script else (Reason.OK, "")
+
+
+def with_its_cookies(visit: Visit) -> Request | None:
+    """The request to send once more when a redirect led to its own URL and set cookies: the same, with these; None: it did not, or has them."""
+    request = visit.request
+    match visit.outcome:
+        case Redirected(target=target, headers=headers) if target == request.url and not request.fields:
+            pairs = [field.partition(";")[0].strip() for field in headers.all("set-cookie")]
+            cookies = "; ".join(pair for pair in pairs if "=" in pair[1:] and pair.isascii() and pair.isprintable())
+            return replace(request, fields=(f"Cookie: {cookies}",)) if cookies else None
+        case _:
+            return None
 
 
 def recognised(task: Task, visit: Visit) -> Visit:

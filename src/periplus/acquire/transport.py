@@ -160,11 +160,12 @@ class _Slot:
             self.easy.setopt(pycurl.POSTFIELDS, request.body)
         extra = self._extra_headers(request)
         if extra or self.special:
-            self.easy.setopt(pycurl.HTTPHEADER, self.plain_headers + extra)
+            lines = [line.encode("latin-1", "replace") for line in extra]  # as servers wrote their validators: pycurl takes ASCII alone for text
+            self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers, *lines])
             self.special = bool(extra)
 
     def _extra_headers(self, request: Request) -> list[str]:
-        extra = list(request.fields)
+        extra = [field for field in request.fields if not (field.startswith("Cookie:") and self.wire.identity.cookie_file)]  # libcurl's jar has those
         if request.etag:
             extra.append(f"If-None-Match: {request.etag}")
         if request.last_modified:

@@ -15,6 +15,7 @@ import math
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from periplus.acquire.checking import check_of
 from periplus.acquire.crew import Crew
@@ -23,7 +24,7 @@ from periplus.acquire.harvest import Harvester
 from periplus.acquire.held import HeldHost
 from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
 from periplus.acquire.robots_desk import RobotsDesk
-from periplus.acquire.settle import bug, completion_of, recognised
+from periplus.acquire.settle import bug, completion_of, recognised, with_its_cookies
 from periplus.acquire.turns import preferred, surplus_hosts
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
@@ -314,6 +315,9 @@ class Worker:
             log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)
             self._pace(host, visit)
             if task is None:
+                self._visits.append(visit)
+            elif (again := with_its_cookies(visit)) is not None:
+                host.tasks.appendleft(replace(task, request=again))
                 self._visits.append(visit)
             else:
                 self._settle(host, task, visit)
