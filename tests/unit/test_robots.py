@@ -234,6 +234,31 @@ def test_rfc9309_5_2_longest_match():
 # What the peers got wrong (each of these failed somewhere), and our own choices
 
 
+RULES = "User-agent: *\nDisallow: /b\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        *((mark + RULES.encode(name), "is in UTF-16 or UTF-32") for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))),
+        *((RULES.encode(name), "is in UTF-16 or UTF-32") for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32")),
+        (b"\xef\xbb" + RULES.encode(), "begins with a part of a byte order mark"),
+        (b"\xef" + RULES.encode(), "begins with a part of a byte order mark"),
+    ],
+)
+def test_ours_what_is_no_utf8_from_its_beginning_forbids_everything_and_says_why(body, why):
+    verdict = parse_robots(body).group_for().decide("/a")
+    assert not verdict.allowed and verdict.line == 1
+    assert verdict.rule == f"the file {why}{', not in UTF-8' if 'UTF' in why else ''}: what it forbids cannot be read"
+    assert parse_robots(body).group_for().decide("/robots.txt").allowed
+
+
+@pytest.mark.parametrize("start", ["\ufeff", "\uff03 full width", "\ufefb Arabic", "", "# caf\xe9"])
+def test_a_file_that_begins_with_any_letter_is_read(start):
+    assert not allowed(f"{start}\n{RULES}".encode(), "/b")
+    assert allowed(f"{start}\n{RULES}".encode(), "/a")
+
+
 def test_a_byte_order_mark_is_no_letter():
     assert not allowed(b"\xef\xbb\xbfUser-agent: *\nDisallow: /b.html", "/b.html")
 
@@ -273,7 +298,12 @@ def test_an_empty_disallow_allows_and_ends_the_agents():
         ("user-agent: *\ncrawl-delay: inf", None),
         ("user-agent: *\ncrawl-delay: 1e9", None),
         ("user-agent: *\ncrawl-delay:", None),
-        ("user-agent: *\ncrawl-delay: 9\nuser-agent: periplus\ncrawl-delay: 3", 9.0),
+        ("user-agent: *\ncrawl-delay: 9\nuser-agent: periplus\ncrawl-delay: 3", 3.0),
+        ("user-agent: a\ncrawl-delay: 10\nuser-agent: *\ndisallow: /x", None),
+        ("user-agent: *\ncrawl-delay: 10\nuser-agent: a\ndisallow: /x", 10.0),
+        ("user-agent: a\nuser-agent: *\ncrawl-delay: 10\ncrawl-delay: 12\ndisallow: /x\ncrawl-delay: 11", 12.0),
+        ("user-agent: a\ncrawl-delay: 60\nuser-agent: *\ncrawl-delay: 1\ndisallow: /x", 1.0),
+        ("user-agent: *\ncrawl-delay: 60\nuser-agent: periplus\ndisallow: /x", None),
         ("user-agent: *\ncrawl-delay: 9\ndisallow: /x\nuser-agent: periplus\ncrawl-delay: 3", 3.0),
         ("user-agent: *\ncrawl-delay: 9\ndisallow: /x\nuser-agent: periplus\ndisallow: /x", None),
         ("crawl-delay: 9\nuser-agent: *\ndisallow: /x", None),

@@ -29,6 +29,8 @@ _FIELDS = {
     **dict.fromkeys((b"sitemap", b"sitemaps", b"site-map"), "sitemap"),
 }
 _TOKEN = re.compile(rb"\*(?=\s|\Z)|[A-Za-z0-9_-]+")  # digits beyond the RFC, so that `bot2` is not `bot`
+_WIDE = re.compile(rb"\xff\xfe|\xfe\xff|[^\0]\0(?:\0\0|[^\0]\0)|\0(?:\0\0[^\0]|[^\0]\0[^\0])")  # UTF-16 and UTF-32 by their mark, or by their zeros
+_PART_OF_BOM = re.compile(rb"\xef(?:\xbb)?(?![\x80-\xbf])")  # what follows continues no letter
 _SECONDS = re.compile(rb"\d{1,9}(?:\.\d*)?|\.\d+")
 _SAFE = re.compile(r"[A-Za-z0-9._~!&'()+,;=:@/?\[\]-]*")  # already in the form that rules are compared in
 _TO_CHANGE = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~!&'()+,;=:@/?\[\]%-]")
@@ -161,16 +163,23 @@ class Robots:
 
 
 def parse_robots(body: bytes) -> Robots:
-    """The groups and sitemaps of a robots.txt. Any bytes give a value; lines that mean nothing are passed over."""
+    """The groups and sitemaps of a robots.txt. Any bytes give a value; lines that mean nothing are passed over.
+
+    A Crawl-delay makes a group of its own, of the agents named since the one before: it ends no list of agents, so that the rules below
+    hold for all of them, and is no wish for agents that are named after it.
+    """
+    if why := _unreadable(body):
+        return _disallowing(f"the file {why}: what it forbids cannot be read", 1)
     groups: list[Group] = []
     sitemaps: dict[str, None] = {}
     agents: list[str] = []
+    unpaced: list[str] = []  # named since the last Crawl-delay
+    paced: list[str] = []  # that it holds for
     rules: list[Rule] = []
-    delays: list[float] = []
 
     def close_group() -> None:
-        groups.append(Group(tuple(dict.fromkeys(agents)), tuple(rules), max(delays, default=None)))
-        for part in (agents, rules, delays):
+        groups.append(Group(tuple(dict.fromkeys(agents)), tuple(rules), None))
+        for part in (agents, unpaced, paced, rules):
             part.clear()
 
     for number, line in enumerate(_parsed_part(body).splitlines(), 1):
@@ -181,16 +190,34 @@ def parse_robots(body: bytes) -> Robots:
                     close_group()
                 token = _TOKEN.match(value)
                 agents.append(token.group().lower().decode() if token else "")
+                unpaced.append(agents[-1])
             case (("allow" | "disallow") as kind, value) if agents:
                 shown = written.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
                 rules.append(_rule(Verdict(kind == "allow", shown, number), value))
             case ("delay", value) if agents and _SECONDS.fullmatch(value):
-                delays.append(float(value))
+                if unpaced:
+                    paced[:], unpaced[:] = unpaced, []
+                groups.append(Group(tuple(dict.fromkeys(paced)), (), float(value)))
             case ("sitemap", value) if value:
                 sitemaps[value.decode("utf-8", "replace")] = None
     if agents:
         close_group()
     return Robots(tuple(groups), tuple(sitemaps))
+
+
+def _unreadable(body: bytes) -> str:
+    """Why a file is no UTF-8 (RFC 9309, 2.3) from its very beginning, in words for users; empty: it may be. Such a file was meant to say
+    something, and lines that are passed over would allow everything."""
+    if _WIDE.match(body):
+        return "is in UTF-16 or UTF-32, not in UTF-8"
+    if _PART_OF_BOM.match(body):
+        return "begins with a part of a byte order mark"
+    return ""
+
+
+def _disallowing(why: str, line: int) -> Robots:
+    """A file that forbids everything to everybody; line 0: there is none."""
+    return Robots((Group(("*",), (Rule(Verdict(False, why, line), ("/",), False),), None),), ())
 
 
 def _parsed_part(body: bytes) -> bytes:
@@ -309,8 +336,7 @@ class RobotsAnswer:
     def robots(self) -> Robots:
         """The file; for ALL and NONE one with the same effect, its line 0 saying why."""
         if self.access is Access.NONE:
-            why = f"robots.txt is unreachable: {self.cause or f'status {self.status}'}"
-            return Robots((Group(("*",), (Rule(Verdict(False, why), ("/",), False),), None),), ())
+            return _disallowing(f"robots.txt is unreachable: {self.cause or f'status {self.status}'}", 0)
         return parse_robots(self.body)
 
     def life_s(self, cache_control: str = "") -> float:
