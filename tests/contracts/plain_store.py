@@ -93,9 +93,9 @@ class PlainStore:
             if host.lease_by == worker:
                 host.lease_by, host.next_at = None, max(host.next_at, now + host.delay_s / host.rate)
 
-    def _bury_fallen(self, now):
+    def _bury_fallen(self, now, *, silent=True):
         for name, worker in list(self.workers.items()):
-            if worker.until < now or not self.is_alive(worker.pid):
+            if (silent and worker.until < now) or not self.is_alive(worker.pid):
                 self.leave(name, now)
 
     def _pending(self, host_id):
@@ -128,6 +128,7 @@ class PlainStore:
         return host.lease_by is not None and host.epoch == lease.epoch
 
     def fair_share(self, now):
+        self._bury_fallen(now, silent=False)
         hosts = {entry.host_id for entry in self.queue}
         workers = [worker for worker in self.workers.values() if worker.until >= now]
         return 0 if self.paused else max(1, -(-len(hosts) // max(1, len(workers))))

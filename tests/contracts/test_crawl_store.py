@@ -195,6 +195,28 @@ def test_fair_share_parts_the_hosts_among_those_alive(store):
     assert store.fair_share(0.0) == 4
 
 
+def test_a_dead_worker_has_no_share(store):
+    """Its heir holds its own share and looks for nothing more, unless it is told that its share is greater now."""
+    store.offer([candidate(A), candidate(B)], (), 0.0)
+    heir, gone = store.join(ME, 0.0), store.join(OTHER, 0.0)
+    first, second = (host.host_id for host in store.ready(9, 0.0, 0.0))
+    assert len(store.lease(heir, [first], 0.0)) == len(store.lease(gone, [second], 0.0)) == 1
+    assert store.fair_share(1.0) == 1
+    store.is_alive = store._is_alive = {ME}.__contains__
+    assert store.fair_share(1.0) == 2
+    assert [host.host_id for host in store.ready(9, 5.0, 1.0)] == [second]
+
+
+def test_who_was_silent_and_asks_for_its_share_keeps_what_it_holds(store):
+    """It may be the one that asks: a clock was set, or it was stopped, and nobody took its hosts meanwhile."""
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    late = KEEPING.lease_s + 60.0
+    store.fair_share(late)
+    assert urls(take(store, lease, late)) == [A]
+
+
 # the order within a site
 
 

@@ -61,6 +61,26 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int
         assert set(workers.collection.reasons.values()) == {Reason.OK}
 
 
+@pytest.mark.parametrize("store", ["folder", "postgres"])
+def test_the_hosts_of_a_killed_worker_are_anothers_at_once(tmp_path: Path, store: str, request: pytest.FixtureRequest) -> None:
+    """Its lease goes on for a minute; whoever is left holds as many hosts as it should, while the killed one is counted."""
+    address = request.getfixturevalue("address").text if store == "postgres" else ""
+    with (
+        served_apart("linked seed=7 sites=2 pages=60 links_between=12 links_per_page=8", tmp_path) as web,
+        crew(web, tmp_path / "c", hosts_of(web), store=address, delay_s=0.15, lease_s=60) as workers,
+    ):
+        workers.hire()
+        (victim,) = workers.workers
+        until(lambda: victim.pid in workers.holders() and workers.boss.pid in workers.holders(), "a host in each one's hands")
+        assert workers.kill(random.Random(0))
+        killed = time.monotonic()
+        until(lambda: victim.pid not in workers.holders(), "another holder")
+        assert time.monotonic() - killed < 5
+        log = workers.finish()
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.early_starts(log, 0.15) == []
+
+
 @pytest.mark.parametrize("freezes", [1, pytest.param(5, marks=LONG)])
 def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, freezes: int) -> None:
     """Stopped for one and three quarters of its lease. Another fetches what it had in hand; what it then has to say is of an old epoch."""

@@ -116,7 +116,10 @@ class PostgresCrawlStore:
         return leases
 
     def fair_share(self, now: float) -> int:
-        return self._session.read(lambda connection: reading.fair_share(connection, self._given(now)))
+        given = self._given(now)
+        if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):  # they would be counted until their lease ends
+            self._session.run(lambda connection: hosts.bury(connection, dead, self.is_alive, given))
+        return self._session.read(lambda connection: reading.fair_share(connection, given))
 
     def is_paused(self) -> bool:
         return self._session.read(pausing.is_paused)

@@ -98,6 +98,12 @@ def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float |
     return [name for name, pid, machine, late in rows if late or (machine and machine == this_machine() and not is_alive(pid))]
 
 
+def dead(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
+    """Workers of this machine whose processes are no more."""
+    rows = connection.execute("SELECT name, pid FROM worker WHERE machine = %s AND machine <> ''", (this_machine(),)).fetchall()
+    return [name for name, pid in rows if not is_alive(pid)]
+
+
 def bury(connection: Connection, workers: Sequence[str], is_alive: Callable[[int], bool], now: float | None, *, leaving: bool = False) -> None:
     """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment.
 

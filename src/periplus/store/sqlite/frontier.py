@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -78,10 +79,15 @@ class SqliteCrawlStore:
         with self._transaction():
             self._bury([worker], now)
 
-    def _fallen(self, now: float) -> list[str]:
-        """Workers that are dead or fell silent."""
+    def _fallen(self, silent: float) -> list[str]:
+        """Workers that are dead, and those whose leases ended before `silent`."""
         workers = self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall()
-        return [name for name, pid, until in workers if until < now or not self._is_alive(pid)]
+        return [name for name, pid, until in workers if until < silent or not self._is_alive(pid)]
+
+    def _bury_fallen(self, silent: float, now: float) -> None:
+        if fallen := self._fallen(silent):
+            with self._transaction():
+                self._bury(fallen, now)
 
     def _bury(self, workers: Sequence[str], now: float) -> None:
         """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment."""
@@ -96,9 +102,7 @@ class SqliteCrawlStore:
         if now < self._latest - clock_turned_back.NOTICED_S:
             self._follow_the_clock(now)
         self._latest = max(now, self._latest)
-        if fallen := self._fallen(now):  # here, for whoever waits for a dead worker's hosts never comes to lease
-            with self._transaction():
-                self._bury(fallen, now)
+        self._bury_fallen(now, now)  # here, for whoever waits for a dead worker's hosts never comes to lease
         if self.is_paused():
             return ()
         find = (
@@ -133,6 +137,7 @@ class SqliteCrawlStore:
         return Lease(host_id, HostKey(key), SiteKey(site), epoch, max(0.0, next_at - now), delay_s, rate, strikes, bool(answered))
 
     def fair_share(self, now: float) -> int:
+        self._bury_fallen(-math.inf, now)  # the dead alone: whoever holds its share comes no further, and would count them until their lease ends
         if self.is_paused():
             return 0
         hosts = int(self._connection.execute("SELECT count(*) FROM host WHERE pending > 0").fetchone()[0])
