@@ -90,7 +90,7 @@ class SmallSite:
 
     def _remarks(self, place):
         told = dict(self.remarks)
-        for name, urls in (("mails", 1), ("malformed", 1), ("unread", 1), ("hreflangs", 2)):
+        for name, urls in (("mails", 1), ("malformed", 1), ("unread", 1), ("series", 1), ("hreflangs", 2)):
             told[name] = [(*(place[url(part)] for part in row[:urls]), *row[urls:]) for row in told.get(name, [])]
         told["near"] = [
             replace(group, leader=place[url(group.leader)], members=tuple(place[url(name)] for name in group.members)) for group in told.get("near", [])

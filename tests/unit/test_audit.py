@@ -73,6 +73,12 @@ def test_what_was_not_read_or_not_whole_is_told_with_its_reason(reason, code):
     assert (issue.code, issue.url, issue.detail) == (code, "https://h/b", "body-limit")
 
 
+def test_a_series_that_was_left_is_told_once_with_how_many():
+    known = site(pages={"a": {}}, others={"c/1": {"reason": Reason.TRAP}}, remarks={"series": [("c/1", "h/c/*", 1200)]}).input()
+    (issue,) = issues(audit(known), known)
+    assert (issue.code, issue.url, issue.detail) == ("endless-series", "https://h/c/1", "1,200 left unread as h/c/*")
+
+
 def test_a_long_url():
     assert ("url-too-long", "a" * 2048, "") in site(pages={"a" * 2048: {"title": "t", "description": "d"}}).found()
 

@@ -157,6 +157,12 @@ def _reading(known: AuditInput) -> Iterator[Finding]:
         yield Finding(code, np.array([place for place, _ in rows], np.int64), words=[why for _, why in rows])
 
 
+def _series(known: AuditInput) -> Iterator[Finding]:
+    rows = known.remarks.series
+    places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
+    yield Finding("endless-series", places, numbers=left.astype(np.float64), words=[family for _, family, _ in rows])
+
+
 def _contents(known: AuditInput) -> Iterator[Finding]:
     pages, shown = known.pages, _showable(known)
     yield _shared("duplicate", pages, pages.text, shown)
@@ -180,4 +186,4 @@ def _measures(known: AuditInput) -> Iterator[Finding]:
     yield Finding("url-too-long", long, numbers=chars[long].astype(np.float64))
 
 
-CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _contents, _measures, *audit_links.CHECKS)
+CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _series, _contents, _measures, *audit_links.CHECKS)

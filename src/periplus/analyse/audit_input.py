@@ -82,6 +82,7 @@ class Remarks:
     hreflangs: Sequence[tuple[int, int, str]] = ()  # (place of the page, place of the translation, its language as written)
     near: Sequence[NearGroup] = ()  # indices are places
     unread: Sequence[tuple[int, Reason, str]] = ()  # (place of an own page that was not read, or not whole; its reason, why)
+    series: Sequence[tuple[int, str, int]] = ()  # (place of the first URL that was left as part of an endless series, the family, how many were)
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,15 @@ _ROWS = (
         "Shorten it.",
         "{number:.0f} characters, more than {limit:.0f}",
     ),
+    (
+        "endless-series",
+        _N,
+        _C.STRUCTURE,
+        "Series of addresses that look endless",
+        "What they hold was not read to its end.",
+        "See whether a page hides among them: crawl with --trap-window 0.",
+        "{number:,.0f} left unread as {words}",
+    ),
 )
 _CAUSED_BY = {
     CausedBy.TARGET: (

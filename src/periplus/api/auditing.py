@@ -105,6 +105,7 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
         hreflangs=list(_hreflangs(urls, said)),
         near=list(_near(urls, groups)),
         unread=_unread(connection, order.site, urls),
+        series=_series(connection, order.site, urls),
     )
     known = AuditInput(url_facts, pages, facts, moved, remarks, order.limits)
     return Audited(known, rows.ids[by], rows.statuses[by], rows.sites[by], sizes, found, np.isin(links.kinds, _FOLLOWED), tuple(groups), tuple(notes))
@@ -236,6 +237,12 @@ def _unread(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[
     rows = list(site_rows.unread_pages(connection, site))
     places = urls.places(np.array([page for page, _, _ in rows], np.int64)).tolist()
     return [(place, Reason(reason), why) for place, (_, reason, why) in zip(places, rows, strict=True)]
+
+
+def _series(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[tuple[int, str, int]]:
+    rows = site_rows.trap_families(connection, site)
+    places = urls.places(np.array([first for first, _, _ in rows], np.int64)).tolist()
+    return [(place, family, left) for place, (_, family, left) in zip(places, rows, strict=True)]
 
 
 def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:

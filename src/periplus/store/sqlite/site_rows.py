@@ -171,6 +171,13 @@ def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tupl
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
 
+def trap_families(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, str, int]]:
+    """(its first URL, family, how many) of what was left of the site as endless series, by family."""
+    family = "substr(u.rule, 1, instr(u.rule, ': ') - 1)"
+    find = f"SELECT u.id, {family} AS family, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap' GROUP BY family ORDER BY family"
+    return [(first, name, left) for first, name, left, _ in connection.execute(find, (site,))]
+
+
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
     """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages that were kept, by target."""
     find = (

@@ -1,0 +1,41 @@
+"""What was left as an endless series is told wherever a crawl's state is: at its end, in `status`, `check` and the report, with the flag that reads it."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+from voyage import crawled, settings_for
+
+from periplus.api.check_results import ResultOrder, found_issues
+from periplus.cli.crawl import traps_left
+from periplus.cli.main import main
+from periplus.model.visit import Reason
+from testweb import GraphRecipe, graph_site, serve, traps
+
+
+def test_end_status_check_and_report_say_which_and_how_many(tmp_path):
+    site = graph_site(GraphRecipe(seed=1, pages=30, page_bytes=1500, host="traps.test"))
+    traps.calendar(site)
+    with serve(site) as server:
+        collection, end = crawled(tmp_path, server, "traps.test", trap_window=5)
+        issues = found_issues(tmp_path, settings_for(server), ResultOrder(near=False))
+    left = sum(reason is Reason.TRAP for reason in collection.reasons.values())
+    assert left
+    assert sum(tally.urls for tally in end.traps) == left
+    (line,) = traps_left(end.traps)
+    assert line.startswith(f"{left} addresses were left out as endless series: ")
+    assert "--trap-window 0" in line
+    assert line in ran("status", "-c", str(tmp_path))
+    told = json.loads(ran("status", "-c", str(tmp_path), "-f", "json"))
+    assert sum(row["urls"] for row in told["traps"]) == left
+    found = [issue for issue in issues if issue.code == "endless-series"]
+    assert [f"{tally.urls} left unread as {tally.family}" for tally in sorted(end.traps)] == [issue.detail for issue in found]
+    ran("report", "-c", str(tmp_path))
+    assert "Series of addresses that look endless" in (tmp_path / "report.html").read_text()
+
+
+def ran(*words: str) -> str:
+    done = CliRunner().invoke(main, list(words), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
