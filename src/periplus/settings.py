@@ -63,6 +63,13 @@ class Manners:
     max_crawl_delay_s: float = _row(120.0, "Longest Crawl-delay that is obeyed; beyond it the host is left alone.", unit="s", low=1, high=86_400)
     max_retry_after_s: float = _row(300.0, "Longest Retry-After that is waited for; beyond it the host is left for this run.", unit="s", low=1, high=86_400)
     per_host: int = _row(1, "Requests at once to one host; more than 1 only for hosts of your own.", unit="requests", low=1, high=64)
+    per_address: int = _row(
+        8,
+        "Names of one IP address that are asked side by side; where more lead to it, they take turns there, as one host would.",
+        unit="names",
+        low=1,
+        high=1_000_000,
+    )
     concurrency: int = _row(128, "Requests at once in one worker, over all hosts.", unit="requests", low=1, high=2000)
     mine: tuple[str, ...] = _row((), "Hosts declared your own: only they may have a delay under 0.5 s, per-host above 1, or robots ignored.")
     ignore_robots: bool = _row(False, "Do not ask for robots.txt of hosts that are your own; stored with the run.")

@@ -190,3 +190,33 @@ def test_a_redirect_to_itself_without_end_ends(tmp_path: Path, cookies: tuple[st
     transport, _ = crawled(tmp_path, answer, "http://a.test/wall")
     assert reasons(tmp_path)["http://a.test/wall"] == "bad-answer"
     assert len(transport.started) == 2 + (cookies == ("seen=1",))
+
+
+# names of one address
+
+
+def starts_by(transport: FakeTransport, key: Callable[[Request], object]) -> dict[object, list[float]]:
+    found: dict[object, list[float]] = {}
+    for at, request in transport.started:
+        found.setdefault(key(request), []).append(at)
+    return found
+
+
+@pytest.mark.parametrize(("names", "most", "takes_turns"), [(12, 8, True), (3, 1, True), (8, 8, False), (12, 100, False)])
+def test_many_names_of_one_address_take_turns_there(tmp_path: Path, names: int, most: int, takes_turns: bool) -> None:
+    """FakeTransport answers for all of them from one address. It is known from the first answer on."""
+
+    def answer(request: Request) -> Scripted:
+        return Scripted(status=404) if request.purpose is Purpose.ROBOTS else page(*(f"/{n}" for n in range(4)), text=request.url)
+
+    transport, took_s = crawled(tmp_path, answer, *(f"http://s{n}.test/" for n in range(names)), per_address=most)
+    assert set(reasons(tmp_path).values()) == {"ok"}
+    pages = [(at, request) for at, request in transport.started if request.purpose is Purpose.PAGE]
+    gaps = [later - earlier for (earlier, _), (later, _) in itertools.pairwise(pages)]
+    assert (min(gaps) >= 0.5 - 1e-6) is takes_turns
+    if takes_turns:
+        assert took_s < 1.25 * 0.5 * len(pages) + 5, "and none of them is wasted"
+        halves = [sum(request.url.startswith(f"http://s{n}.test") for _, request in pages[: len(pages) // 2]) for n in range(names)]
+        assert max(halves) - min(halves) <= 2, halves
+    else:
+        assert took_s < 5 * 0.6 + 3

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.checking import check_of
 from periplus.acquire.crew import Crew
 from periplus.acquire.fetch import reason_of, visit_of
@@ -69,6 +70,7 @@ class Worker:
         self._manners, self._keeping = settings.manners, settings.keeping
         self._harvester = Harvester(crew.scope, settings, crew.aliases)
         self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
+        self._addresses = AddressTurns(settings.manners.per_address, delay_for(settings.manners, False, None))
         self._name = ""
         self._held: dict[int, HeldHost] = {}
         self._due: list[tuple[float, int]] = []  # (monotonic time, host id); entries of hosts that moved on are passed over
@@ -241,6 +243,12 @@ class Worker:
             host.pace = suspended(host.pace, now + TICK_S, "lease")
             self._schedule(host)
             return
+        at = now if host.mine else self._addresses.turn(host.name, now)
+        if at > now:
+            host.take_back(request)
+            host.pace = suspended(host.pace, at, "address")
+            self._schedule(host)
+            return
         self._transport.start(request, before)
         host.pace = started(host.pace, now)
         self._flights[request] = host
@@ -310,6 +318,7 @@ class Worker:
         task = host.flying.pop(request, None)
         if task is None:
             host.side_in_flight = False
+        self._addresses.ended(host.name, response.address)
         with self._guard(host, task or Task(host.lease.host_id, 0, 0, UrlId(0), request)):
             visit = visit_of(response, self._settings.limits)
             log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)

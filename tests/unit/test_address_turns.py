@@ -1,0 +1,80 @@
+"""Names of one address take turns: over any history one at a time, the delay apart, and each gets its turn."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import Counter
+
+import pytest
+
+from periplus.acquire import address_turns
+from periplus.acquire.address_turns import AddressTurns
+
+A, B = "198.51.100.7", "2001:db8::7"
+NAMES = [f"s{number}.test" for number in range(12)]
+
+
+def crowded(names: list[str] = NAMES, most: int = 8) -> AddressTurns:
+    turns = AddressTurns(most, 0.5)
+    for name in names:
+        assert turns.turn(name, 0.0) == 0.0, "nobody knows yet where it leads"
+        turns.ended(name, A)
+    return turns
+
+
+@pytest.mark.parametrize("took_s", [(0.01, 0.1), (0.3, 0.7), (1.5, 3.0)], ids=["quick", "as long as the delay", "slow"])
+def test_names_of_a_crowded_address_are_asked_one_after_another_and_all_alike(took_s: tuple[float, float]) -> None:
+    rng, turns, starts, ends = random.Random(5), crowded(), [], []
+    due = [(1.0 + rng.random(), "ask", name) for name in NAMES]
+    heapq.heapify(due)
+    asked: Counter[str] = Counter()
+    while len(starts) < 600:
+        now, what, name = heapq.heappop(due)
+        if what == "end":
+            turns.ended(name, A)
+            heapq.heappush(due, (now + 0.01, "ask", name))
+            continue
+        at = turns.turn(name, now)
+        if at > now:
+            heapq.heappush(due, (at + rng.random() * 0.02, "ask", name))  # whoever looks at the clock is late
+            continue
+        starts.append(now)
+        ends.append(now + rng.uniform(*took_s))
+        asked[name] += 1
+        heapq.heappush(due, (ends[-1], "end", name))
+    assert min(later - earlier for earlier, later in itertools.pairwise(starts)) >= 0.5 - 1e-9
+    assert all(end <= start for end, start in zip(ends, starts[1:], strict=False)), "one at a time"
+    assert min(asked.values()) >= 0.5 * max(asked.values()), asked
+    wasted = (starts[-1] - starts[0]) / (len(starts) * max(0.5, sum(took_s) / 2))
+    assert wasted < 1.6, wasted
+
+
+@pytest.mark.parametrize(("names", "address"), [(8, A), (12, ""), (12, "127.0.0.1"), (12, "::1")])
+def test_few_names_a_proxys_and_those_of_this_machine_are_asked_side_by_side(names: int, address: str) -> None:
+    turns = AddressTurns(8, 0.5)
+    for _ in range(2):
+        for name in NAMES[:names]:
+            assert turns.turn(name, 1.0) == 1.0
+        for name in NAMES[:names]:
+            turns.ended(name, address)
+
+
+def test_a_name_that_moves_is_counted_where_it_leads_now() -> None:
+    turns = crowded(NAMES[:9])
+    assert [turns.turn(name, 1.0) for name in NAMES[:3]] == [1.0, 1.5, 2.0]
+    turns.ended(NAMES[8], B)
+    assert turns.turn(NAMES[8], 1.0) == 1.0, "it is another machine's"
+    assert turns.turn(NAMES[3], 1.0) == 1.0, "eight are few"
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address_turns, "MOST_KNOWN", 20)
+    turns = AddressTurns(1, 0.5)
+    for number in range(200):
+        turns.ended(f"s{number}.test", f"198.51.100.{number}")
+        turns.ended(f"t{number}.test", f"198.51.100.{number}")
+    assert len(turns._address) == len(turns._places) == 20
+    assert [turns.turn(f"{letter}199.test", 1.0) for letter in "st"] == [1.0, 1.5]
+    assert [turns.turn(f"{letter}0.test", 1.0) for letter in "st"] == [1.0, 1.0]
