@@ -278,7 +278,8 @@ class PlainStore:
         if completion.reason is not None and task.url_id:
             self.urls[task.url_id].reason = completion.reason
         if completion.reason is None and listed:
-            again = replace(task.request, attempt=task.request.attempt + asked)
+            respelled = task.request.url != completion.visit.request.url
+            again = replace(task.request, attempt=task.request.attempt + (asked and not respelled))
             layer = task.layer if completion.retry_layer is None else completion.retry_layer
             self._enter(task.host_id, layer, task.url_id, again, now + completion.retry_in_s)
         for candidate in completion.candidates:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, get, given_up, state, take, urls
+from contracts.crawl_values import batch, candidate, completion, errand, get, given_up, state, take, urls, visit_of
 from contracts.crawl_worlds import KEEPING
-from periplus.model.frontier import FamilyRecord, ShownLines, StoredRobots, TrapChanges
-from periplus.model.visit import Cause, Failed, Reason, Skipped
+from periplus.model.frontier import Completion, FamilyRecord, ShownLines, StoredRobots, TrapChanges
+from periplus.model.visit import Cause, Failed, Headers, Reason, Redirected, Skipped
 from periplus.urls.canonical import url_id
 
 A, B, W = "http://a.test/", "http://b.test/", "http://www.a.test/"
@@ -24,6 +26,29 @@ def test_a_url_is_offered_any_number_of_times_and_enters_once(store):
     worker = store.join(ME, 0.0)
     assert urls(take(store, get(store, worker)["a.test"])) == [A]
     assert store.counts().known == store.counts().waiting == 1
+
+
+def test_spellings_of_a_url_enter_once_and_the_first_is_asked_for(store):
+    first, second = A + "%7Eu", "http://a.test./~u"
+    assert store.offer([candidate(first), candidate(second)], (), 0.0) == 1
+    assert store.offer([candidate(second)], (), 1.0) == 0
+    assert urls(take(store, get(store, store.join(ME, 0.0))["a.test"])) == [first]
+    assert store.counts().known == 1
+
+
+def test_a_url_that_redirects_to_another_spelling_of_itself_is_asked_for_by_that(store):
+    first, second = A + "%7Eu", A + "~u"
+    store.offer([candidate(first)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    (task,) = take(store, lease)
+    again = replace(task, request=replace(task.request, url=second, hops=1))
+    redirect = Redirected(301, Headers(), second, "")
+    store.commit(worker, batch(Completion(lease, again, visit_of(task, redirect), None)), 0.0)
+    (task,) = take(store, lease)
+    assert (task.request.url, task.request.hops, task.request.attempt) == (second, 1, 0)
+    store.commit(worker, batch(completion(lease, task)), 0.0)
+    assert store.counts().by_reason == {"ok": 1}
 
 
 def test_entries_come_layer_by_layer_in_the_order_of_their_entering(store):

@@ -3,7 +3,10 @@
 import pytest
 
 from periplus.errors import InvalidUrl
-from periplus.urls.canonical import canonical, page_key, places, resolve, scheme_of_href, url_id
+from periplus.model.web import Url
+from periplus.urls.canonical import canonical, identity, page_key, places, resolve, scheme_of_href, url_id
+from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.scope import site_key
 
 BASE = canonical("https://example.org/a/b/c.html?q=1")
 
@@ -200,3 +203,51 @@ def test_ours_page_key_forgets_what_seldom_matters():
 )
 def test_places_lead_from_the_domain_to_the_page(text, expected):
     assert places(canonical(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ("http://example.org/~u", "http://example.org/%7Eu", "http://example.org/%7eu"),
+        ("http://example.org/%C3%A9?a=%C3", "http://example.org/%c3%a9?a=%c3"),
+        ("http://example.org/a-b_c.d1?x=y", "http://example.org/%61%2Db%5fc%2Ed%31?%78=%79"),
+        ("http://example.org/", "http://example.org./"),
+        ("https://example.org/a./b", "https://example.org./a./b"),
+        ("http://example.org:8080/", "http://example.org.:8080/"),
+        ("http://[::1]:8080/a", "http://[::1]:8080/%61"),
+    ],
+)
+def test_rfc3986_6_2_2_equivalent_spellings_are_one_url(spellings):
+    urls = [canonical(text) for text in spellings]
+    assert {identity(url) for url in urls} == {urls[0]}
+    for name in (url_id, page_key, places, host_key, origin_of, site_key):
+        assert len(set(map(name, urls))) == 1, name
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://example.org/a%2Fb", "http://example.org/a/b"),
+        ("http://example.org/?a=b%26c", "http://example.org/?a=b&c"),
+        ("http://example.org/%25", "http://example.org/%"),
+        ("http://example.org/a%20b", "http://example.org/a+b"),
+        ("http://example.org/A", "http://example.org/a"),
+        ("http://example.org/a", "http://example.org/a/"),
+        ("http://example.org/a.", "http://example.org/a"),
+    ],
+)
+def test_rfc3986_2_2_reserved_characters_and_their_escapes_differ(one, other):
+    assert url_id(canonical(one)) != url_id(canonical(other))
+
+
+def test_rfc3986_2_3_each_escape_is_an_unreserved_character_or_in_upper_case():
+    unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+    for code in range(256):
+        char = chr(code)
+        expected = char if char in unreserved else f"%{code:02X}"
+        for escape in (f"%{code:02X}", f"%{code:02x}"):
+            assert identity(Url(f"http://example.org/x{escape}y")) == f"http://example.org/x{expected}y"
+
+
+def test_what_is_sent_stays_as_it_was_written():
+    assert canonical("http://example.org./%7Eu/%c3") == "http://example.org./%7Eu/%c3"

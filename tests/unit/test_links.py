@@ -191,6 +191,11 @@ def test_links_that_agree_are_one_row_with_count_fragments_and_first_words():
     assert row == Link(Url("http://a.example/dir/x"), LinkKind.ANCHOR, Position.BODY, "First words", False, ("a", "b", "%41%20%C3%A9"), 5)
 
 
+def test_spellings_of_one_url_are_one_row_of_the_first():
+    (row,) = links('<a href="/%7Eu">a</a><a href="/~u#x">b</a><a href="http://a.example./%7eu">c</a>')
+    assert (row.target, row.anchor, row.fragments, row.times) == ("http://a.example/%7Eu", "a", ("x",), 3)
+
+
 def test_empty_href_and_fragments_lead_to_the_page_itself():
     (row,) = links('<a href="">self</a><a href="#top">top</a><a href="page.html?q=1">named</a>')
     assert (row.target, row.times, row.fragments) == (PAGE, 3, ("top",))

@@ -9,6 +9,7 @@ from periplus.document.understand import understand
 from periplus.model.frontier import Lease, Task
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.settings import Manners
+from periplus.urls.canonical import url_id
 
 URL = "http://a.test/"
 LEASE = Lease(1, "a.test:80", "a.test", 1, 0.0, 0.5, 1.0, 0, True)
@@ -16,8 +17,8 @@ MANNERS = Manners(retries=2, retry_wait_s=5.0)
 HTML = Headers((("content-type", "text/html"),))
 
 
-def end(outcome, attempt=0, **more):
-    task = Task(1, 0, 0, 7, Request(URL, attempt=attempt))
+def end(outcome, attempt=0, url=URL, **more):
+    task = Task(1, 0, 0, url_id(url), Request(url, attempt=attempt))
     return completion_of(LEASE, task, Visit(task.request, 1.0, 0.1, outcome), MANNERS, **more)
 
 
@@ -39,6 +40,15 @@ def end(outcome, attempt=0, **more):
 def test_each_outcome_has_its_reason_and_what_decided_it(outcome, reason, rule):
     done = end(outcome)
     assert (done.reason, done.rule) == (reason, rule)
+
+
+def test_a_redirect_to_another_spelling_of_a_url_is_followed_in_its_place():
+    first, second = "http://a.test/%7Eu", "http://a.test./~u"
+    followed = end(Redirected(301, HTML, second), url=first, candidates=("the target",))
+    assert (followed.reason, followed.task.request.url, followed.task.request.hops, followed.visit.request.url) == (None, second, 1, first)
+    assert followed.candidates == ()
+    assert end(Redirected(301, HTML, second), url=first).reason is Reason.BAD_ANSWER, "hops are spent"
+    assert end(Redirected(301, HTML, first), url=first).reason is Reason.BAD_ANSWER, "the same spelling"
 
 
 def test_a_redirect_names_its_target_and_one_that_is_followed_no_further_is_bad():

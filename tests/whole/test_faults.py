@@ -168,6 +168,22 @@ def test_redirects_chain_loop_and_endless(tmp_path: Path) -> None:
         assert ("redirect" in {row[2] for row in collection.links}) is True
 
 
+def test_a_url_that_redirects_to_another_spelling_of_itself_is_read_by_that(tmp_path: Path) -> None:
+    site = Site("a.test")
+    site.add(Page("/", "Crossroads", ("Signposts.",)))
+    site.add(Page("/~u.html", "The user", ("At home.",)))
+    faults.redirect_chain(site, "/%7Eu.html", 1, "/~u.html", 301)
+    faults.redirect_chain(site, "/%7Ecircle", 1, "/~circle")
+    faults.redirect_chain(site, "/~circle", 1, "/%7Ecircle")
+    with serve(site) as server:
+        collection, _ = crawled(tmp_path, server, "a.test", redirect_hops=4, delay_s=0.005)
+        url = server.url("a.test", "/~u.html")
+        assert (collection.reasons[url], server.url("a.test", "/%7Eu.html") in collection.reasons) == (Reason.OK, False)
+        assert (server.log.count("/%7Eu.html"), server.log.count("/~u.html")) == (1, 1)
+        assert server.log.count("/%7Ecircle") + server.log.count("/~circle") == 5, "as many as there may be hops, and the first"
+        assert {reason for url, reason in collection.reasons.items() if "circle" in url} == {Reason.BAD_ANSWER}
+
+
 @pytest.mark.parametrize("form", ["1", "date+2"])
 @pytest.mark.parametrize("code", [429, 503])
 def test_rfc9110_retry_after_is_waited_for(tmp_path: Path, code: int, form: str) -> None:

@@ -74,7 +74,7 @@ class Discovery:
     def named(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
         """The candidate for a URL's page, and with it the URL itself where that is only another address of the page."""
         naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
-        if naming is None or naming.page == url:
+        if naming is None or (naming.page is not None and url_id(naming.page) == url_id(url)):
             return (self.candidate(url, layer, hops=hops, in_sitemap=in_sitemap),)
         host, site = host_key(url), self._scope.site_of(url)
         if naming.page is None:

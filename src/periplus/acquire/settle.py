@@ -11,6 +11,7 @@ from periplus.model.frontier import Candidate, Completion, Lease, Task
 from periplus.model.page import Document
 from periplus.model.visit import Cause, Failed, Fetched, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.settings import Manners
+from periplus.urls.canonical import url_id
 
 NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
 
@@ -23,6 +24,8 @@ def completion_of(
     if may_pass(outcome) and task.request.attempt < manners.retries:
         waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
         return Completion(lease, task, visit, None, retry_in_s=manners.retry_wait_s * 2**task.request.attempt if waits else 0.0)
+    if isinstance(outcome, Redirected) and candidates and _is_respelled(task, outcome):  # the server insists on it: so it is asked for from now on
+        return Completion(lease, replace(task, request=replace(task.request, url=outcome.target, hops=task.request.hops + 1)), visit, None)
     reason, rule = reason_of(outcome), ""
     match outcome:
         case Redirected() if not candidates:
@@ -43,6 +46,11 @@ def completion_of(
         if document.noindex:
             reason, rule = Reason.NOINDEX, "; ".join(filter(None, ("the page asks not to be indexed", rule)))
     return Completion(lease, task, visit, reason, rule, document, candidates)
+
+
+def _is_respelled(task: Task, redirect: Redirected) -> bool:
+    """Whether a URL redirects to another spelling of itself, as from `/%7Eu` to `/~u`."""
+    return redirect.target != task.request.url and url_id(redirect.target) == task.url_id
 
 
 def _understood(document: Document) -> tuple[Reason, str]:

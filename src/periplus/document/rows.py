@@ -13,7 +13,7 @@ from periplus.document.charsets import encoding_of
 from periplus.errors import InvalidUrl
 from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.web import Url
-from periplus.urls.canonical import resolve, scheme_of_href
+from periplus.urls.canonical import identity, resolve, scheme_of_href
 
 ROWS_MOST = 20_000  # distinct ones of one page; what is beyond is not recorded
 ELEMENTS_MOST = 200_000  # of one tag on one page; a reference of 421 pages has 30,000 links, and more than these take 3 s
@@ -44,6 +44,7 @@ Place: TypeAlias = tuple[LinkKind, Position, bool]
 class Row:
     """A Link in the making."""
 
+    target: Url  # as it was met first
     anchor: str
     count: int
     fragments: dict[str, None]  # as written
@@ -93,12 +94,13 @@ class Rows:
         except InvalidUrl:
             self._add_bad(href, place, anchor)
             return None
-        row = self._rows.get((target, place))
+        key = identity(target), place
+        row = self._rows.get(key)
         if row is None:
             if len(self._rows) >= ROWS_MOST:
                 self._bounds[f"more than {ROWS_MOST:,} distinct links"] = None
                 return None
-            row = self._rows[target, place] = Row(anchor, 1, {})
+            row = self._rows[key] = Row(target, anchor, 1, {})
         else:
             row.count += 1
             row.anchor = row.anchor or anchor
@@ -129,8 +131,8 @@ class Rows:
         """The rows, in the order in which their first links were added."""
         return tuple(
             [
-                _new(Link, (target, kind, position, row.anchor[:ANCHOR_CHARS], nofollow, _encoded(row.fragments) if row.fragments else (), row.count))
-                for (target, (kind, position, nofollow)), row in self._rows.items()
+                _new(Link, (row.target, kind, position, row.anchor[:ANCHOR_CHARS], nofollow, _encoded(row.fragments) if row.fragments else (), row.count))
+                for (_, (kind, position, nofollow)), row in self._rows.items()
             ]
         )
 

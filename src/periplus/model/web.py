@@ -8,7 +8,7 @@ Url = NewType("Url", str)
 """An absolute URL in canonical form, without fragment: made only by `urls.canonical`."""
 
 UrlId = NewType("UrlId", int)
-"""The signed 64-bit xxh3 of a canonical URL's UTF-8 text: any process can name a URL without asking another."""
+"""The signed 64-bit xxh3 of a canonical URL's identity (`urls.canonical.identity`): any process can name a URL without asking another."""
 
 HostKey = NewType("HostKey", str)
 """`name:port`, the unit of politeness, as in `example.org:443` or `[::1]:8080`."""

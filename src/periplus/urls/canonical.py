@@ -137,9 +137,37 @@ _NO_TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
+def identity(url: Url) -> Url:
+    """One spelling of all that name the same resource by the syntax of URLs alone: for names, never for fetching.
+
+    Escapes of unreserved characters are decoded, all others written in upper case, and the dot that marks a host's name as complete goes:
+    `http://example.org./%7eu/%c3` is `http://example.org/~u/%C3`. A server that tells such spellings apart redirects from one to the other.
+    Source: RFC 3986, 6.2.2.1 and 6.2.2.2; of the dot 3.2.2.
+    """
+    if "%" not in url and "./" not in url and ".:" not in url:  # nearly always
+        return url
+    start = url.index("//") + 2
+    end = url.index("/", start)
+    authority = url[start:end]
+    if authority.endswith(".") or ".:" in authority:
+        authority = hosts.host_key(url)
+        authority = authority.removesuffix(":443" if url[4] == "s" else ":80")
+    return Url(url[:start] + authority + _ESCAPE.sub(_plainest, url[end:]))
+
+
+# Escapes that are not as RFC 3986 wants them: of lower-case digits, and of unreserved characters (2.3). Others are not looked at: 9 us less a URL.
+_ESCAPE = re.compile("%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)")
+_UNRESERVED = re.compile("[A-Za-z0-9._~-]")
+
+
+def _plainest(escape: re.Match[str]) -> str:
+    char = chr(int(escape[0][1:], 16))
+    return char if _UNRESERVED.match(char) else escape[0].upper()
+
+
 def url_id(url: Url) -> UrlId:
-    """The URL's name for machines: signed 64-bit xxh3 of its UTF-8 text."""
-    number = xxhash.xxh3_64_intdigest(url.encode())
+    """The URL's name for machines, whichever of its spellings it is met in: signed 64-bit xxh3 of its identity's UTF-8 text."""
+    number = xxhash.xxh3_64_intdigest(identity(url).encode())
     return UrlId(number - (1 << 64) if number >> 63 else number)
 
 
@@ -148,7 +176,7 @@ def page_key(url: Url) -> str:
 
     Forgets the scheme, `www.`, an index file, a last slash, tracking parameters and the order of the others.
     """
-    address, _, query = url.partition("?")
+    address, _, query = identity(url).partition("?")
     start = address.index("//") + 2
     slash = address.index("/", start)
     path = INDEX_FILE.sub("/", address[slash:]).rstrip("/")
@@ -164,7 +192,7 @@ def places(url: Url) -> tuple[str, ...]:
     `https://docs.example.org/a/b.html?x=1` is `("example.org", "docs.example.org", "/a", "/b.html", "?x=1")`.
     A folder with and without its last slash is one place. For maps, never for fetching.
     """
-    address, _, query = url.partition("?")
+    address, _, query = identity(url).partition("?")
     slash = address.index("/", 8)
     domain = hosts.registered_domain(hosts.host_name(url))
     host = hosts.without_www(address[address.index("//") + 2 : slash])

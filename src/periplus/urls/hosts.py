@@ -17,8 +17,13 @@ HOSTS_REMEMBERED = 65_536  # about 20 MB of text at worst; a crawl meets far few
 
 
 def _authority(url: Url) -> str:
-    """`name` or `name:port`; the host has at least one character, so that a search from 8 suits both schemes."""
-    return url[8 if url[4] == "s" else 7 : url.find("/", 8)]
+    """`name` or `name:port`; the host has at least one character, so that a search from 8 suits both schemes. Without the dot that marks
+    a name as complete: the two are one host."""
+    authority = url[8 if url[4] == "s" else 7 : url.find("/", 8)]
+    if authority[-1] == "." or ".:" in authority:
+        name, colon, port = authority.partition(":")
+        return _plain(name) + colon + port
+    return authority
 
 
 def _has_port(authority: str) -> bool:
@@ -39,7 +44,7 @@ def origin_of(url: Url) -> Origin:
 
 
 def host_name(url: Url) -> str:
-    """The host without its port, as the URL writes it: IPv6 in brackets."""
+    """The host without its port and last dot, as the URL writes it: IPv6 in brackets."""
     authority = _authority(url)
     return authority[: authority.rindex(":")] if _has_port(authority) else authority
 

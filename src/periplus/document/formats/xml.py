@@ -15,6 +15,7 @@ from periplus.document.rows import Rows
 from periplus.document.xml_source import without_doctype
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Headers
+from periplus.urls.canonical import identity
 
 _SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
@@ -63,8 +64,8 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
     tree = html.parse(feed.page)
     told = metadata(tree, Headers())
     said = dataclasses.replace(said, title=told.title, language=told.language or said.language)
-    known = {link.target for link in rows.links()}
-    links = (*rows.links(), *(link for link in inner.links() if link.target not in known))
+    known = {identity(link.target) for link in rows.links()}
+    links = (*rows.links(), *(link for link in inner.links() if identity(link.target) not in known))
     blocks = blocks_of(tree, told.language)  # last of all questions: it consumes the tree
     return Content(said, blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*rows.bounds(), *inner.bounds()))))
 

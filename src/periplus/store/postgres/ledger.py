@@ -195,8 +195,10 @@ class Ledger:
     def put_back(self, shard: int, completion: Completion) -> None:
         """To be tried again, later."""
         task = completion.task
-        asked = not isinstance(completion.visit.outcome, Skipped)
-        again = replace(task.request, attempt=task.request.attempt + asked, etag="", last_modified="")
+        asked, respelled = not isinstance(completion.visit.outcome, Skipped), task.request.url != completion.visit.request.url
+        if task.url_id and respelled:  # it redirects to another spelling of itself
+            self._connection.execute("UPDATE url SET text = %s WHERE shard = %s AND id = %s", (task.request.url, shard, task.url_id))
+        again = replace(task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified="")
         layer = task.layer if completion.retry_layer is None else completion.retry_layer
         self._enqueue(HostRef(task.host_id, shard, 0), layer, task.url_id, again, self.now + completion.retry_in_s, recheck=task.recheck)
 

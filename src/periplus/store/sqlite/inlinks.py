@@ -28,7 +28,7 @@ from periplus.store.sqlite.number_rows import number_blocks
 from periplus.urls.canonical import url_id
 
 FILE = "links.book"
-VERSION = 1  # of the file; another one is made anew
+VERSION = 2  # of the file; another one is made anew
 ALIGNED = 64  # bytes
 NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))

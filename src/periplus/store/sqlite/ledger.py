@@ -85,7 +85,10 @@ class Ledger:
         if completion.reason is not None and task.url_id:
             news = self._found(completion, completion.reason, body, now)
         elif completion.reason is None and listed:
-            again = replace(task.request, attempt=task.request.attempt + asked, etag="", last_modified="")
+            respelled = task.request.url != visit.request.url  # it redirects to another spelling of itself
+            if task.url_id and respelled:
+                run("UPDATE url SET text = ? WHERE id = ?", (task.request.url, task.url_id))
+            again = replace(task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified="")
             layer = task.layer if completion.retry_layer is None else completion.retry_layer
             self._enqueue(task.host_id, layer, task.url_id, again, now + completion.retry_in_s, recheck=task.recheck)
         if news and (asked or completion.reason is not None):  # else it was only put off

@@ -12,7 +12,7 @@ from pathlib import Path
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import STATE_OF
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import changes, checks, survey_marks
+from periplus.store.sqlite import changes, checks, respelled, survey_marks
 from periplus.store.sqlite.history import HISTORY
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 
@@ -259,12 +259,13 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
-    """Brings the file to this schema: all of it or nothing. No row is written anew, so a large collection takes no longer."""
+    """Brings the file to this schema: all of it or nothing. Hardly a row is written anew, so a large collection takes little longer."""
     with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
         if _version(connection) == SCHEMA_VERSION:  # another process was first
             return
         for statement in _statements(_UPGRADES[_version(connection)] + DROP_VIEWS + CREATE_VIEWS):
             connection.execute(statement)
+        respelled.rename(connection)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
 
 
