@@ -10,7 +10,9 @@ from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.document.understand import understand
 from periplus.model.visit import Fetched, Reason
+from periplus.store.postgres import rechecks
 from periplus.store.sqlite import schema
+from periplus.store.sqlite.home import FolderHome
 
 ME = 100
 A, X, W = "http://a.test/", "http://a.test/index.html", "http://www.a.test/"
@@ -30,6 +32,13 @@ def asked(world, query):
         return [tuple(row) for row in world.connection.execute(query).fetchall()]
     with contextlib.closing(schema.connect(world.folder)) as connection:
         return connection.execute(query).fetchall()
+
+
+def ask_again(world):
+    if isinstance(world, PostgresWorld):
+        with world.connection.transaction():
+            return rechecks.ask_again(world.connection, due_only=False)
+    return FolderHome(world.folder).ask_again(0.0, due_only=False)
 
 
 def read(store, pages):
@@ -60,6 +69,17 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
     kept = "SELECT t.text, p.text, a.learned, a.was, p.layer FROM alias a JOIN url t ON t.id = a.url_id JOIN url p ON p.id = a.page_id ORDER BY t.text"
     assert asked(world, kept) == [(X, A, 1, "ok", 1), (W, A, 1, "ok", 1)]
     assert asked(world, "SELECT count(*) FROM page") == [(4,)], "the content of each address is kept"
+
+
+def test_a_refresh_asks_for_each_address_and_parts_those_that_differ_now(world):
+    store = world.open()
+    for lot in ({A: (3, b"<p>Home"), X: (1, b"<p>Home")}, {W: (None, b"<p>Home")}):
+        read(store, lot)
+    assert store.merge_twins() == 2
+    assert ask_again(world) == 3
+    assert store.counts().by_reason == {"ok": 3}
+    assert asked(world, "SELECT text, layer FROM url ORDER BY text") == [(A, 3), (X, 1), (W, None)]
+    assert asked(world, "SELECT count(*) FROM alias") == [(0,)]
 
 
 def test_nothing_is_merged_where_pages_differ(world):

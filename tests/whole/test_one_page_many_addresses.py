@@ -28,7 +28,7 @@ def web() -> Web:
     for site in (plain, www):
         site.add(Page("/", "Home"))
         for path in ("/", "/index.html"):
-            site.answer(path, html("Home", "/index.html", "/article", "/print", "http://www.a.test:{port}/"), linked_from=None)
+            site.answer(path, html("Home", "/index.html", "/article", "/print", "/index.html#none", "http://www.a.test:{port}/"), linked_from=None)
         site.answer("/article", html("Article", "/index.html", note="<!-- 1 -->"), linked_from=None)
         site.answer("/print", html("Article", "/index.html", head="<link rel=canonical href=/article>", note="<!-- 2 -->"), linked_from=None)
     return Web([plain, www])
@@ -66,6 +66,7 @@ def test_the_map_search_and_faults_know_one_page(told):
     assert shown.count('"title": "Home"') == 1
     assert "index.html" not in shown
     assert not [issue for issue in issues if issue.code in ("duplicate", "title-duplicate", "description-duplicate", "canonical-elsewhere")]
+    assert [issue.related for issue in issues if issue.code == "broken-fragment"] == [base], "places are looked for at the address that is linked to"
     found = json.loads(ran("search", "-c", folder, "-f", "json", "home"))
     assert [hit["url"] for hit in found["hits"] if hit["title"] == "Home"] == [base]
 

@@ -206,8 +206,15 @@ def merge_twins(connection: Connection) -> int:
     return len(mergers)
 
 
+def part_twins(connection: Connection) -> None:
+    """Undoes what `merge_twins` did. Within a transaction that holds the hosts concerned."""
+    for statement in _PART:
+        connection.execute(statement.encode())
+
+
 _MERGED = sorted(reason.value for reason in MERGED)
 _TALLY = "INSERT INTO tally SELECT 0, 'reason:' || {reason}, {sign}count(*) FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id GROUP BY 2"
+_PARTED = "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
 _ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
 _MERGE = (  # the twin keeps its row and its content; the page is as near to the start as the nearest of them
     "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
@@ -223,4 +230,12 @@ _MERGE = (  # the twin keeps its row and its content; the page is as near to the
     "UPDATE url p SET layer = n.layer FROM (SELECT m.shard, m.page, min(u.layer) AS layer FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id"
     " GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page AND n.layer < coalesce(p.layer, 2000000000)",
     "UPDATE url u SET reason = 'alias', rule = m.why FROM merger m WHERE u.shard = m.shard AND u.id = m.id",
+)
+_PART = (
+    "UPDATE url p SET layer = nullif(greatest(p.layer, n.layer), 2000000000) FROM (SELECT shard, page_id, max(page_layer) AS layer FROM alias"
+    " WHERE learned = 1 AND was <> 'waiting' AND page_layer IS NOT NULL GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page_id",
+    f"INSERT INTO tally SELECT 0, 'reason:' || a.was, count(*) FROM alias a JOIN url u ON {_PARTED} GROUP BY 2" + _ADD,
+    f"INSERT INTO tally SELECT 0, 'reason:alias', -count(*) FROM alias a JOIN url u ON {_PARTED} GROUP BY 2" + _ADD,
+    f"UPDATE url u SET reason = a.was, rule = a.was_rule FROM alias a WHERE {_PARTED}",
+    "DELETE FROM alias WHERE learned = 1 AND was <> 'waiting'",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from periplus.model.freshness import ASKED_AGAIN, EARLY_SHARE, FIRST_INTERVAL_S
 from periplus.model.frontier import LAYER_NONE
+from periplus.store.postgres import pages
 from periplus.store.postgres.connection import Connection
 
 _NOW = "extract(epoch FROM clock_timestamp())"
@@ -27,6 +28,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
     """
     connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
     connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
+    pages.part_twins(connection)  # each address is asked for, and they are merged again if they are still the same
     reasons = [reason.value for reason in ASKED_AGAIN]
     values = {"all": not due_only, "first": FIRST_INTERVAL_S, "early": 1 - EARLY_SHARE, "none": LAYER_NONE, "reasons": reasons}
     added = connection.execute(_ENQUEUE, values).rowcount

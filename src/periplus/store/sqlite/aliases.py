@@ -212,6 +212,16 @@ def merge_twins_in(folder: Path) -> int:
     return len(mergers)
 
 
+def part_twins(folder: Path, now: float) -> None:
+    """Undoes what `merge` did: a refresh asks for each address, and they are merged again if they are still the same."""
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
+        ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
+        with lock.transaction(connection):
+            ledger.open()
+            Reapplication(connection, ledger, now).part_twins()
+            ledger.close()
+
+
 def twins_found(connection: sqlite3.Connection) -> list[Merger]:
     """Which pages are the same as others. One pass through the pages."""
     starts = connection.execute("SELECT u.text FROM start s JOIN url u ON u.id = s.url_id")

@@ -47,6 +47,7 @@ class FolderHome:
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.keeping)
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
+        aliases.part_twins(self._folder, now)
         return rechecks.ask_again(self._folder, now, due_only=due_only)
 
     def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:

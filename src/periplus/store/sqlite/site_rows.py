@@ -183,7 +183,7 @@ def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
         f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
-        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex') AND p.media_type IN {_HTML}"
+        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex', 'alias') AND p.media_type IN {_HTML}"
         " AND p.body_id IS NOT NULL ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
