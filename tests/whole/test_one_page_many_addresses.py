@@ -9,7 +9,9 @@ from click.testing import CliRunner
 from voyage import crawled, settings_for
 
 from periplus.api.check_results import ResultOrder, found_issues
+from periplus.api.refreshing import refresh, refresh_order
 from periplus.cli.main import main
+from periplus.model.freshness import Finding
 from periplus.model.visit import Reason
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
@@ -79,3 +81,19 @@ def test_both_addresses_are_kept(told):
     assert f"another address of a page (same bytes as {base})" in said
     assert "Home in many words." in ran("page", base + "index.html", "-c", folder, "--as", "text")
     assert f"names as canonical, with the same text, {base}article" in ran("page", base + "print", "-c", folder)
+
+
+def test_a_refresh_finds_that_an_address_has_a_page_of_its_own_now(tmp_path):
+    site = Site("a.test")
+    site.answer("/", html("Home", "/index.html"), linked_from=None)
+    site.answer("/index.html", html("Home", "/index.html"), linked_from=None)
+    with serve(site) as server:
+        collection, _ = crawled(tmp_path / "c", server, "a.test")
+        assert sorted(collection.reasons.values()) == [Reason.ALIAS, Reason.OK]
+        same = refresh(refresh_order(collection.folder, {}), lambda progress: False)
+        assert (same.found[Finding.UNCHANGED], same.found[Finding.CHANGED]) == (2, 0)
+        assert sorted(collection.reasons.values()) == [Reason.ALIAS, Reason.OK]
+        site.answer("/index.html", html("Another page", "/"), linked_from=None)
+        refresh(refresh_order(collection.folder, {}), lambda progress: False)
+        assert sorted(collection.reasons.values()) == [Reason.OK, Reason.OK]
+        assert not collection.sane()
