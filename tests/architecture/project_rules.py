@@ -60,3 +60,30 @@ def loose_pins(constraints: str) -> list[str]:
     """Lines of constraints.txt that are not one exact version of one package."""
     lines = [line for line in constraints.splitlines() if line.strip() and not line.startswith("#")]
     return [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!+]+", line)]
+
+
+def named_tests(guarantees: str) -> set[str]:
+    """Each test that docs/guarantees.md names, as `folder/file.py::name`."""
+    return set(re.findall(r"`(\w+/test_\w+\.py::\w+)`", guarantees))
+
+
+def names_for_pytest(tree: ast.Module) -> set[str]:
+    """The names that one may give pytest after `::`: functions, classes, and classes under another name."""
+    named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return named | {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets if isinstance(target, ast.Name)}
+
+
+def promises(text: str) -> dict[str, set[str]]:
+    """The numbers of the promises below each heading `###`, be they items of a list or (1), (2) in a sentence; empty where they have none."""
+    parts = re.split(r"^#{2,3} (.+)\n", text, flags=re.MULTILINE)
+    found = {}
+    for heading, level, body in zip(parts[1::2], re.findall(r"^(#{2,3}) ", text, re.MULTILINE), parts[2::2], strict=True):
+        if level == "###":
+            found[heading] = set(re.findall(r"^(?:\| )?(\d)\. ", body, re.MULTILINE)) | set(re.findall(r"\((\d)\)", body))
+    return found
+
+
+def rows_without_a_test(guarantees: str) -> list[str]:
+    """Rows that neither name a test nor say that there is none, nor where it stands."""
+    rows = [line for line in guarantees.splitlines() if line.startswith("| ") and not line.startswith("| promise")]
+    return [row for row in rows if "::" not in row and "no test" not in row]

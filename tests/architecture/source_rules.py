@@ -17,6 +17,10 @@ SHORT_SHARE = 0.9  # of all functions are shorter than SHORT_FUNCTION_LINES
 PARAMETERS = 6
 VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "manager", "core", "misc"})
 BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__"})
+PURE = frozenset({"model", "urls", "document", "schedule", "search", "analyse", "present"})  # packages whose results depend on their arguments alone
+SURROUNDINGS = frozenset(["time.time", "time.monotonic", "time.perf_counter", "time.sleep", "datetime.now", "datetime.utcnow", "date.today", "uuid.uuid4"]) | {
+    "os.urandom", "os.getenv", "os.environ",
+}  # fmt: skip
 BANNED_MODULES = ("pickle", "marshal", "shelve", "urllib.request")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -140,6 +144,28 @@ def no_relative_import(source: Source) -> Iterator[str]:
             yield _at(source, node, "relative import: write the whole name")
 
 
+def time_chance_and_surroundings_are_arguments(source: Source) -> Iterator[str]:
+    """In the packages that give results; how long a stage of a large analysis took, and what a cluster's driver needs, is none."""
+    if PURE.isdisjoint(source.path.parts[2:3]) or "engines" in source.path.parts:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            if name in SURROUNDINGS or (node.value.id in ("random", "secrets") and node.attr != "Random"):
+                yield _at(source, node, f"{name}: take it as an argument")
+        unseeded = isinstance(node, ast.Call) and not node.args and not node.keywords
+        if unseeded and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("Random", "default_rng"):
+            yield _at(source, node, "chance without a seed")
+
+
+def urls_are_joined_in_one_place(source: Source) -> Iterator[str]:
+    if "urls" in source.path.parts:
+        return
+    for node in ast.walk(source.tree):
+        if any(name.startswith("ada_url") or name.endswith(".urljoin") for name in _imported(node)):
+            yield _at(source, node, "joins URLs: that is for urls.canonical")
+
+
 def name_says_something(source: Source) -> Iterator[str]:
     for part in source.path.with_suffix("").parts:
         if part.strip("_") in VAGUE_NAMES:
@@ -162,6 +188,8 @@ RULES: tuple[Rule, ...] = (
     no_banned_module,
     no_import_of_the_root,
     no_relative_import,
+    time_chance_and_surroundings_are_arguments,
+    urls_are_joined_in_one_place,
     name_says_something,
     module_has_docstring,
 )

@@ -22,6 +22,8 @@ BAD = {
     "no_banned_module": "from urllib import request\n",
     "no_import_of_the_root": "from periplus import settings\n",
     "no_relative_import": "from .hosts import is_within\n",
+    "time_chance_and_surroundings_are_arguments": "import random\n\nx = random.random()\n",
+    "urls_are_joined_in_one_place": "from urllib.parse import urljoin\n",
     "module_has_docstring": "x = 1\n",
 }
 GOOD = (
@@ -31,7 +33,9 @@ GOOD = (
 
 def bad_sample(rule: Rule) -> Source:
     """A module that breaks the rule; for the rule on names the path is what is bad."""
-    path = "src/periplus/urls/utils.py" if rule.__name__ == "name_says_something" else "src/periplus/urls/sample.py"
+    path = {"name_says_something": "src/periplus/urls/utils.py", "urls_are_joined_in_one_place": "src/periplus/analyse/sample.py"}.get(
+        rule.__name__, "src/periplus/urls/sample.py"
+    )
     return source_of(Path(path), BAD.get(rule.__name__, GOOD))
 
 

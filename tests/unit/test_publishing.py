@@ -1,5 +1,6 @@
 """A folder comes to hold exactly the files of a portal: whole, only what changed, nothing of anybody else's touched."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,35 @@ def test_killed_half_way_the_next_one_goes_on(tmp_path, monkeypatch):
     assert held(tmp_path)["index.html"] == b"i"  # what leads to others is the last to change, and nothing is half there
     publish(tmp_path, new)
     assert held(tmp_path) == new
+
+
+@pytest.mark.parametrize("steps", range(9))
+def test_killed_at_any_step_every_link_leads_to_a_file(tmp_path, monkeypatch, steps):
+    """The story of before goes last, the page that led to it is by then another."""
+    before = {"story/x.html": b"x", "index.html": b"story/x.html"}
+    after = {"story/z.html": b"z", "index.html": b"story/z.html"}
+    publish(tmp_path, before)
+    left = [steps]
+
+    def last(act):
+        def step(self, *given, **more):
+            if self.name.startswith(".") and act is Path.unlink:  # what is left of a draft, if anything
+                return act(self, *given, **more)
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            return act(self, *given, **more)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", last(Path.replace))
+        patch.setattr(Path, "unlink", last(Path.unlink))
+        with contextlib.suppress(KeyboardInterrupt):
+            publish(tmp_path, after)
+    assert (tmp_path / (tmp_path / "index.html").read_text()).exists()
+    publish(tmp_path, after)
+    assert held(tmp_path) == after
 
 
 @pytest.mark.parametrize("listed", ['["../victim"]', '["/etc/hostname"]', "{}", "no json", "[7]"])

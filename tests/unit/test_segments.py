@@ -21,6 +21,7 @@ from periplus.model.archive import Exchange, RunNote
 from periplus.model.visit import Headers
 from periplus.store.segment_sweep import swept
 from periplus.store.segments import Place, SegmentReader, SegmentWriter, members, shelf_of
+from periplus.store.shelves import FolderShelf
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
 HEADERS = Headers((("content-type", "text/html"), ("content-encoding", "gzip"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK")
@@ -134,6 +135,32 @@ def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(t
     assert shelf.failures
     reader = SegmentReader(shelf_of(str(folder)))
     assert {one: reader.body(one) for one in rows} == rows
+
+
+def test_a_segment_is_left_after_a_write_that_failed(tmp_path):
+    """What stands at its end may be half of a record: nobody appends to it."""
+
+    class Failing(FolderShelf):
+        fails = False
+
+        def write(self, name, data, at):
+            if self.fails:
+                raise StoreError("no space left on device")
+            super().write(name, data, at)
+
+    shelf = Failing(tmp_path)
+    with SegmentWriter(shelf, "w", NOTE) as writer:
+        places = [writer.append(exchange(1, b"one"))]
+        writer.flush()
+        places.append(writer.append(exchange(2, b"two")))
+        shelf.fails = True
+        with pytest.raises(StoreError):
+            writer.flush()
+        shelf.fails = False
+        places.append(writer.append(exchange(3, b"three")))
+        writer.flush()
+    assert places[0].segment == places[1].segment != places[2].segment
+    assert [SegmentReader(shelf).body(places[at]) for at in (0, 2)] == [b"one", b"three"]
 
 
 def test_two_writers_of_one_name_are_told_apart(tmp_path):
