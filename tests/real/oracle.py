@@ -109,8 +109,9 @@ def _answer(connection: http.client.HTTPConnection, root: str, url: str) -> Page
     answer = connection.getresponse()
     media_type, _, parameters = (answer.getheader("Content-Type") or "").partition(";")
     where = answer.getheader("Location")
-    is_page = answer.status == 200 and media_type.strip().lower() in PAGE_TYPES
     body = answer.read()
+    unsaid = media_type.strip().lower() in ("", "application/octet-stream") and body[:200].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    is_page = answer.status == 200 and (unsaid or media_type.strip().lower() in PAGE_TYPES)
     if where and 300 <= answer.status < 400:
         return PageRead(answer.status, moved_to=normal((absolute(where, url) or ("", ""))[0]))
     return _read(body, parameters, url) if is_page else PageRead(answer.status)
@@ -198,6 +199,8 @@ def absolute(href: str, base: str) -> tuple[str, str] | None:
     head = head.replace("\\", "/")
     parts = urlsplit(base)
     origin, folder = f"{parts.scheme}://{parts.netloc}", parts.path.rpartition("/")[0]
+    if scheme and scheme[1].lower() == parts.scheme and head[len(scheme[0]) :][:1] != "/":  # `http:x` is x beside an http page: URL Standard, 4.4
+        head, scheme = head[len(scheme[0]) :], None
     if scheme:
         whole, rest = head.partition(":")[0].lower(), head.partition(":")[2].lstrip("/")
         host, slash, path = rest.partition("/")

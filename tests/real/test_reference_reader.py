@@ -77,7 +77,7 @@ def test_whatever_is_missing_is_told(site, tmp_path):
     [
         ("b", "http://h:1/d/b"), ("./b/../c", "http://h:1/d/c"), ("/x//y", "http://h:1/x//y"), ("?q", "http://h:1/d/e?q"), ("", "http://h:1/d/e?f=g"),
         (" b\n", "http://h:1/d/b"), ("HTTP://Other/x", "http://other/x"), ("//other", "http://other/"), ("a:b", None), ("a b", "http://h:1/d/a%20b"),
-        ("..", "http://h:1/"), ("%2e%2E/x", "http://h:1/x"), ("x\\y", "http://h:1/d/x/y"), ("http://h:80/", "http://h/"),
+        ("..", "http://h:1/"), ("%2e%2E/x", "http://h:1/x"), ("x\\y", "http://h:1/d/x/y"), ("http://h:80/", "http://h/"), ("http:b?c", "http://h:1/d/b?c"),
     ],
 )  # fmt: skip
 def test_references_are_resolved_as_browsers_do(href, url):
