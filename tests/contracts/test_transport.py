@@ -209,6 +209,17 @@ def test_after_any_misfortune_the_transport_is_as_good_as_new(server, opened):
     assert [response.cause for response in mixed] == [None, Cause.FIRST_BYTE, None, Cause.RESET, None, Cause.NOT_HTTP]
 
 
+def test_one_exchange_is_one_request_even_if_a_kept_connection_dies(server, opened):
+    """libcurl would ask again at once, on a new connection: the host's delay would not hold."""
+    transport = opened(server.resolve)
+    for path in ("/reset", "/empty-reply"):
+        before = server.log.count(path)
+        (kept,) = carry(transport, server.url("a.test", "/good.html"))
+        (lost,) = carry(transport, server.url("a.test", path))
+        assert (kept.cause, lost.cause, lost.detail) == (None, Cause.RESET, "a kept connection was lost before an answer")
+        assert server.log.count(path) == before + 1
+
+
 def test_headers_come_in_order_with_names_in_lower_case_and_latin_1_values(ask):
     headers = ask("/headers").headers
     assert headers.all("x-twice") == ["1", "2"]

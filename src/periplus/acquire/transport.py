@@ -150,7 +150,7 @@ class _Slot:
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted, self.header_whole, self.refused = True, False, ""
+        self.wanted, self.header_whole, self.refused, self.sent = True, False, "", False
         self.easy.setopt(pycurl.URL, request.url)
         method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
         if method != self.method:
@@ -187,8 +187,13 @@ class _Slot:
     def _on_sending(self, address: str, own_address: str, port: int, own_port: int) -> int:
         """Called by libcurl when all is ready and the request's first byte is next: the last look at the time there can be.
 
-        A process may be stopped at any moment before, and its host be another worker's when it goes on.
+        A process may be stopped at any moment before, and its host be another worker's when it goes on. libcurl comes here again when a
+        connection that was kept dies without an answer: to ask anew at once is not its decision, for the host's delay holds for that too.
         """
+        if self.sent:
+            self.cause = Cause.RESET
+            return int(pycurl.PREREQFUNC_ABORT)
+        self.sent = True
         return int(pycurl.PREREQFUNC_OK if self.clock.monotonic() <= self.before else pycurl.PREREQFUNC_ABORT)
 
     def _on_header(self, line: bytes) -> int | None:
@@ -244,6 +249,8 @@ class _Slot:
     def response(self, code: int, detail: str) -> Response:
         """The finished exchange as a value. code: libcurl's, 0 when all went well."""
         cause = self.cause
+        if cause is Cause.RESET:
+            detail = "a kept connection was lost before an answer"
         if cause is None and self.cut is Cut.NONE and (code or not self.header_whole):
             if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
