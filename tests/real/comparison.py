@@ -185,7 +185,7 @@ def comparison_of(manual: Manual, work: Path, *, interrupted: bool = False, stra
         sight = read_site(site.root, manual.start, site.port)
         manners = ("--delay", "0.5") if stranger else ("--mine", host, *OURS)
         after = max(len(sight.layers) // 5, 5) if interrupted else 0
-        crawled = crawl(site.root + manual.start, site, work / "collection", (*manners, *flags), interrupt_after=after)
+        crawled = crawl(site.root + manual.start, site, work / "collection", (*manners, *manual.flags, *flags), interrupt_after=after)
     name = manual.name + (", interrupted" if interrupted else "") + (", as a stranger" if stranger else "")
     return compared(name, sight, crawled)
 

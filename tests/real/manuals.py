@@ -26,13 +26,14 @@ START_S = 10.0  # the longest that a server may take to listen
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """One site. folder: within the package, the site's root; start: the path of its home page."""
+    """One site. folder: within the package, the site's root; start: the path of its home page; flags: what a user would give its crawl."""
 
     name: str
     package: str
     folder: str
     generator: str
     start: str = "/index.html"
+    flags: tuple[str, ...] = ()
 
 
 MANUALS = {
@@ -52,7 +53,7 @@ MANUALS = {
         Manual("eigen", "libeigen3-doc", "doc/libeigen3-dev/html", "Doxygen"),
         Manual("libstdcxx", "libstdc++-12-doc", "doc/gcc-12-base/libstdc++", "DocBook and Doxygen"),
         Manual("lilypond", "lilypond-doc-html", "doc/lilypond/html", "Texinfo"),
-        Manual("ghc", "ghc-doc", "doc/ghc-doc/html", "Haddock and Sphinx"),
+        Manual("ghc", "ghc-doc", "doc/ghc-doc/html", "Haddock and Sphinx", flags=("--body-bytes", "33554432")),  # a page of 13 MB
         Manual("boost", "libboost1.74-doc", "doc/libboost1.74-doc", "BoostBook", "/doc/html/index.html"),
         Manual("cppreference", "cppreference-doc-en-html", "cppreference/doc/html", "MediaWiki", "/en/index.html"),
         Manual("openjdk", "openjdk-17-doc", "doc/openjdk-17-jre-headless/api", "Javadoc"),

@@ -158,7 +158,10 @@ def _layers(pages: dict[str, PageRead], start: str) -> dict[str, int]:
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects hrefs of links that lead to pages, as written, and names of places."""
+    """Collects hrefs of links that lead to pages, as written, and names of places.
+
+    A link element that names a place of its own page is left out, as Periplus does: no reader can follow it.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -175,7 +178,7 @@ class Reader(html.parser.HTMLParser):
         if tag in HREF_TAGS and HREF_TAGS[tag] in given:
             if not (rel & UNFOLLOWED and tag in ("a", "area")):
                 self.hrefs.append(given[HREF_TAGS[tag]])
-        elif tag == "link" and "href" in given and rel and "stylesheet" not in rel and rel - NO_PAGE_RELS:
+        elif tag == "link" and given.get("href", "#")[:1] != "#" and rel and "stylesheet" not in rel and rel - NO_PAGE_RELS:
             self.hrefs.append(given["href"])
         elif tag == "base" and not self.base:
             self.base = given.get("href", "")
