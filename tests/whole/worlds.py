@@ -49,9 +49,9 @@ def without_session(target: str) -> str:
     return re.sub(r"\?(?:sid|ticket)=\w+$", "", target)
 
 
-def town(seed: int = 1, stories: int = 240, traps: Iterable[str] | None = None) -> World:
+def town(seed: int = 1, stories: int = 240, traps: Iterable[str] | None = None, host: str = HOST) -> World:
     """A site of about 5/3 as many real pages as stories, with the traps of those names; None: all of TRAPS."""
-    world = World(Site(HOST))
+    world = World(Site(host))
     rng = random.Random(seed)
     doors = [*_newspaper(world, rng, stories)]
     for name in TRAPS if traps is None else traps:
