@@ -47,6 +47,7 @@ def test_html_standard_finds_the_indicated_part(fragment, expected):
         ("view", "image/svg+xml", "unknown"),
         ("missing", "application/xhtml+xml", "missing"),
         ("/inbox/3", "text/html", "unknown"),
+        ("//", "text/html", "missing"),
         ("!/route", "text/html", "unknown"),
         ("readme", "text/html", "found"),
     ],

@@ -147,6 +147,7 @@ def links(plan):
     plan.link("/gone", "broken-link")
     plan.page("/no-image", "broken-resource", related="/gone.png", body='<img src="/gone.png" alt="">')
     plan.link("/sound#nowhere", "broken-fragment", related="/sound")
+    plan.link("/self-named#:~:text=words%20that%20nobody%20wrote", "missing-text", related="/self-named")
     plan.link("mailto:bad@@there", "bad-mailto", related="")
     plan.link("http://[::1/", "malformed-link", related="")
     plan.link("/sound", "nofollow-inside", related="", attributes="rel=nofollow")

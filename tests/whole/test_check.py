@@ -46,7 +46,7 @@ def of_links(issues):
     found = set()
     for issue in issues:
         if KINDS_OF_ISSUES[issue.code].category is Category.LINKS and issue.code != "nofollow-inside":
-            what = issue.detail.removeprefix("no ") if issue.code == "broken-fragment" else ""
+            what = issue.detail.removeprefix("no ") if issue.code in ("broken-fragment", "missing-text") else ""
             found.add((issue.code, issue.related.partition("test:")[2].partition("/")[2] + what or issue.related or issue.detail.partition(":")[0]))
     return found
 
@@ -85,7 +85,7 @@ def truth_table(home: Site, far: Site) -> None:
         link(path)
     link("/soft")
     link("/truncated")
-    for fragment in ("#top", "#", "#caf%C3%A9", "#old", "#A", "#missing", "#:~:text=some%20text"):
+    for fragment in ("#top", "#", "#caf%C3%A9", "#old", "#A", "#missing", "#:~:text=some%20text", "#:~:text=other%20text", "#//"):
         link("/single" + fragment)
     for fragment in (*PLACES, "none"):
         link("/places#" + fragment)
@@ -100,6 +100,8 @@ ALWAYS = {
     ("server-error", "status/500"),
     ("broken-fragment", "single#A"),
     ("broken-fragment", "single#missing"),
+    ("broken-fragment", "single#//"),
+    ("missing-text", "single#:~:text=other%20text"),
     ("broken-fragment", "places#none"),
     ("bad-mailto", "mailto"),
     ("malformed-link", "http"),
@@ -133,6 +135,19 @@ def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
         assert {moved.detail.partition("test:")[2].partition("/")[2] for moved in issues if moved.code == "link-to-redirect"} == {"plain"}
     assert not Collection(tmp_path).sane()
     assert {row.reason for url, row in Collection(tmp_path).urls.items() if "b.test" in url} == {Reason.SCOPE}  # the map stays as it was
+
+
+def test_a_missing_page_whose_text_repeats_its_address_is_found(tmp_path):
+    """The text differs from that of a URL that cannot exist by the address alone, which is longer there."""
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    site.routes.prefixes["/"] = lambda asked: Answer(200, f"<title>Oops</title><p>Oops. We could not find {asked.path} here.".encode())
+    site.answer("/robots.txt", Answer(404, b""), linked_from=None)
+    for number in range(3):
+        site.link("/", f"/dead{number}.html", "there", target=site.url(f"/dead{number}.html"))
+    with serve(site) as server:
+        _, issues = checked(tmp_path, server, "a.test")
+        assert {path for code, path in of_links(issues) if code == "soft-404"} == {f"dead{number}.html" for number in range(3)}
 
 
 CODE_OF = {

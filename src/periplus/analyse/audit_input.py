@@ -77,6 +77,7 @@ class Remarks:
     """What stands at few links only: rows as tuples, in any order."""
 
     fragments: Sequence[tuple[int, str]] = ()  # (index of a link, fragment that its target lacks)
+    texts: Sequence[tuple[int, str]] = ()  # (index of a link, fragment whose `:~:text=` its target lacks)
     mails: Sequence[tuple[int, str, str]] = ()  # (place of the page, mailto: as written, what is wrong)
     malformed: Sequence[tuple[int, str]] = ()  # (place of the page, what stood where a URL belongs)
     hreflangs: Sequence[tuple[int, int, str]] = ()  # (place of the page, place of the translation, its language as written)

@@ -58,11 +58,12 @@ def _starts(known: AuditInput) -> Iterator[Finding]:
 def _remarks(known: AuditInput) -> Iterator[Finding]:
     """What was found at single links."""
     urls, remarks = known.urls, known.remarks
-    rows = np.array([row for row, _ in remarks.fragments], np.int64)
-    kept = urls.own[known.links.source[rows]]
-    words = [fragment for (_, fragment), wanted in zip(remarks.fragments, kept.tolist(), strict=True) if wanted]
-    rows = rows[kept]
-    yield Finding("broken-fragment", known.links.source[rows], known.links.target[rows], links=rows, words=words)
+    for code, fragments in (("broken-fragment", remarks.fragments), ("missing-text", remarks.texts)):
+        rows = np.array([row for row, _ in fragments], np.int64)
+        kept = urls.own[known.links.source[rows]]
+        words = [fragment for (_, fragment), wanted in zip(fragments, kept.tolist(), strict=True) if wanted]
+        rows = rows[kept]
+        yield Finding(code, known.links.source[rows], known.links.target[rows], links=rows, words=words)
     mails = [(page, f"{text[:200]}: {problem}") for page, text, problem in remarks.mails if urls.own[page]]
     yield Finding("bad-mailto", np.array([page for page, _ in mails], np.int64), words=[text for _, text in mails])
     malformed = [(page, text[:200]) for page, text in remarks.malformed if urls.own[page]]

@@ -15,6 +15,7 @@ _ROWS = (
     ("broken-link", _E, _C.LINKS, "Broken links", "A reader who follows the link finds nothing.", "Correct the link or take it away.", "{words}"),
     ("broken-resource", _E, _C.LINKS, "Broken parts of pages", "An image, style or script is missing from the page.", "Correct its address.", "{words}"),
     ("broken-fragment", _W, _C.LINKS, "Links to places that a page lacks", "The reader lands at the page's top.", "Name an id that is there.", "no #{words}"),
+    ("missing-text", _W, _C.LINKS, "Links to words that a page lacks", "The reader lands at the page's top.", "Quote words that are there.", "no #{words}"),
     ("bad-mailto", _E, _C.LINKS, "Mail links that cannot work", "Nobody can write to that address.", "Correct the address.", "{words}"),
     ("malformed-link", _E, _C.LINKS, "Links that are no URL", "No browser can follow the link.", "Write a whole address.", "{words}"),
     (
@@ -166,7 +167,7 @@ _CAUSED_BY = {
         "broken-link", "broken-resource", "server-error", "soft-404", "suspect-link", "refused-link", "link-to-redirect", "redirect-broken",
         "canonical-broken", "canonical-redirect", "canonical-noindex", "hreflang-broken", "near-duplicate", "mixed-content", "insecure-form",
     ),
-    CausedBy.FRAGMENT: ("broken-fragment",),
+    CausedBy.FRAGMENT: ("broken-fragment", "missing-text"),
     CausedBy.WORDS: ("bad-mailto", "malformed-link", "hreflang-bad-language"),
     CausedBy.GROUP: ("title-duplicate", "description-duplicate", "duplicate"),
 }  # fmt: skip

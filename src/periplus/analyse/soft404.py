@@ -37,7 +37,7 @@ class PageLook:
     title: str
     h1: str
     text: str
-    shingles: Hashes  # of the text, from `nearness.shingles`
+    shingles: Hashes  # of `without_address`, from `nearness.shingles`
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,14 @@ def _same(one: PageLook, other: PageLook) -> bool:
     """Whether two pages have one text, the URL that was asked for aside."""
     if min(len(one.shingles), len(other.shingles)) >= SAME_SHORT:
         return jaccard(one.shingles, other.shingles) >= SAME
-    return bool(one.text) and one.title == other.title and _without_url(one) == _without_url(other)
+    titles = without_address(one.title, one.url), without_address(other.title, other.url)
+    return bool(one.text) and titles[0] == titles[1] and without_address(one.text, one.url) == without_address(other.text, other.url)
 
 
-def _without_url(page: PageLook) -> str:
-    """The text without the address that was asked for, whole or in part, encoded or not."""
-    text = page.text
-    for address in (page.url, urlsplit(page.url).path, urlsplit(page.url).path.rpartition("/")[2]):
+def without_address(text: str, url: str) -> str:
+    """The text without the address that was asked for, whole or in part, encoded or not: error pages repeat it."""
+    path = urlsplit(url).path
+    for address in (url, path, path.rpartition("/")[2]):
         for written in (address, unquote(address)):
             if len(written) > 1:
                 text = text.replace(written, "")

@@ -18,7 +18,7 @@ from periplus.analyse.sizes import SizeInput, Weights, media_places, weights
 from periplus.analyse.soft404 import TEXT_CHARS, HostHabits, PageLook, looks_missing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.parts import known_sizes
-from periplus.document.anchors import anchors_of, fragment_verdict
+from periplus.document.anchors import DIRECTIVE, anchors_of, fragment_verdict
 from periplus.document.decode import decode
 from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
@@ -98,8 +98,10 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
     start[places[places >= 0]] = True
     rows, by = urls.rows, urls.order
     url_facts = UrlFacts(urls.texts, rows.reasons[by], verdicts, rows.layers[by], own, start, rows.in_sitemap[by])
+    fragments = list(_fragments(connection, order.site, links, notes))
     remarks = Remarks(
-        fragments=_broken_fragments(connection, order.site, links, notes),
+        fragments=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.MISSING],
+        texts=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.TEXT_MISSING],
         mails=[(page, text, problem) for page, text in _bad(connection, order.site, urls, "mailto") if (problem := mailto_problem(text))],
         malformed=list(_bad(connection, order.site, urls, "malformed")),
         hreflangs=list(_hreflangs(urls, said)),
@@ -253,10 +255,11 @@ def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:
                 yield place, other, language
 
 
-def _broken_fragments(connection: reading.Connection, site: SiteKey, links: site_rows.SiteLinks, notes: list[str]) -> list[tuple[int, str]]:
-    """(index of the link, fragment that its target lacks). Each target's body is read once."""
+def _fragments(connection: reading.Connection, site: SiteKey, links: site_rows.SiteLinks, notes: list[str]) -> Iterator[tuple[int, str, FragmentVerdict]]:
+    """(index of the link, fragment, verdict) of links that name places on kept pages. Each target's body is read once."""
     contents = Contents(connection)
-    found, target_now, names, looked = [], None, frozenset[str](), 0
+    target_now, names, looked = None, frozenset[str](), 0
+    text: str | None = None
     for source, target, kind, position, fragments in site_rows.fragment_rows(connection, site):
         if target != target_now:
             if looked == FRAGMENT_PAGES:
@@ -264,11 +267,11 @@ def _broken_fragments(connection: reading.Connection, site: SiteKey, links: site
                 break
             body, charset = contents.body(UrlId(target)), site_rows.charset_of(connection, target)
             target_now, looked = target, looked + 1
-            names = anchors_of(decode(body, charset, "text/html")[0]) if body is not None else frozenset()
+            names, text = anchors_of(decode(body, charset, "text/html")[0]) if body is not None else frozenset(), None
         for fragment in fragments.split(" "):
-            if fragment_verdict(fragment, names) is FragmentVerdict.MISSING:
-                found.append((_index_of(links, source, target, kind, position), fragment))
-    return found
+            if DIRECTIVE in fragment and text is None:
+                text = contents.text(UrlId(target))
+            yield _index_of(links, source, target, kind, position), fragment, fragment_verdict(fragment, names, text=text)
 
 
 def _index_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:

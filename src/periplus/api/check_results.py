@@ -42,7 +42,7 @@ def found_issues(folder: Path, settings: Settings, order: ResultOrder) -> list[I
 
 def _rules(settings: Settings, order: ResultOrder) -> AuditRules:
     rules = audit_rules(settings.auditing.grade, settings.auditing.ignore)
-    return rules if order.fragments else dataclasses.replace(rules, off=rules.off | {"broken-fragment"})
+    return rules if order.fragments else dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
 
 
 def check_rules(settings: Settings) -> None:

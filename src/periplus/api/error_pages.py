@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from periplus.analyse.nearness import shingles
-from periplus.analyse.soft404 import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home
+from periplus.analyse.soft404 import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home, without_address
 from periplus.api.judging import Seen
 from periplus.model.frontier import Look
 from periplus.model.web import HostKey, Url, UrlId
@@ -15,7 +15,7 @@ from periplus.store.sqlite.site_rows import PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 
-ALIKE_CHARS = (0.7, 1.4)  # of a probe's length: beyond, texts do not share nine shingles in ten
+ALIKE_CHARS = (0.7, 1.4)  # of a probe's length without its address: beyond, texts do not share nine shingles in ten
 
 
 def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[PageTexts]) -> dict[int, str]:
@@ -59,18 +59,26 @@ def _own_look(contents: Contents, seen: Seen, page: PageTexts, habits: Mapping[H
     if not short and not habits:
         return None
     host = habits.get(host_key(seen.text(page.url_id)))
+    if short or (host is not None and any(_may_be_alike(page.text_chars, seen.text(page.url_id), probe) for probe in host.probes)):
+        return _page_look(seen, page, contents)
+    return None
+
+
+def _may_be_alike(text_chars: int, url: Url, probe: PageLook) -> bool:
+    """By length alone. Either may repeat its address, as often as the probe does: short texts differ by little else."""
     low, high = ALIKE_CHARS
-    alike = host is not None and any(low * len(probe.text) <= page.text_chars <= high * len(probe.text) for probe in host.probes)
-    return _page_look(seen, page, contents) if short or alike else None
+    chars = len(without_address(probe.text, probe.url))
+    times = (len(probe.text) - chars) / len(probe.url.rpartition("/")[2])  # that it is repeated, at most
+    return low * chars <= text_chars <= high * chars + times * len(url)
 
 
 def _page_look(seen: Seen, page: PageTexts, contents: Contents) -> PageLook:
     text, url = contents.text(UrlId(page.url_id)) or "", seen.text(page.url_id)
-    return PageLook(url, url, page.title, page.h1, text, shingles(text))
+    return PageLook(url, url, page.title, page.h1, text, shingles(without_address(text, url)))
 
 
 def _look(url: Url, final: Url, look: Look) -> PageLook:
-    return PageLook(url, final, look.title, look.h1, look.text, shingles(look.text))
+    return PageLook(url, final, look.title, look.h1, look.text, shingles(without_address(look.text, url)))
 
 
 def _sent_home(seen: Seen, habits: Mapping[HostKey, HostHabits]) -> dict[int, str]:

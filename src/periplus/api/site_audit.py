@@ -76,11 +76,13 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float | 
     seen = Seen(connection, site_rows.all_urls(connection), *_check_settings(connection, spacing_s))
     missing = missing_pages(connection, seen, list(site_rows.page_texts(connection, start.site)))
     verdict, judgements = _verdicts(base, seen, missing)
-    fragments = [*base.known.remarks.fragments, *_looked_for(connection, seen, links)]
+    said, looked_for = base.known.remarks, list(_looked_for(connection, seen, links))
+    fragments = [*said.fragments, *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.MISSING)]
+    texts = [*said.texts, *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.TEXT_MISSING)]
     known = dataclasses.replace(
         base.known,
         urls=dataclasses.replace(base.known.urls, verdict=verdict),
-        remarks=dataclasses.replace(base.known.remarks, fragments=fragments),
+        remarks=dataclasses.replace(said, fragments=fragments, texts=texts),
     )
     return SiteAudit(known, audit(known), judgements, base.ids, base.duplicates, base.notes)
 
@@ -108,14 +110,14 @@ def _verdicts(base: Audited, seen: Seen, missing: Mapping[int, str]) -> tuple[np
     return verdict, judgements
 
 
-def _looked_for(connection: reading.Connection, seen: Seen, links: site_rows.SiteLinks) -> Iterator[tuple[int, str]]:
-    """(index of a link, fragment) of the links to pages that were not kept, or that redirects lead to, and that lack the place."""
+def _looked_for(connection: reading.Connection, seen: Seen, links: site_rows.SiteLinks) -> Iterator[tuple[int, str, FragmentVerdict]]:
+    """(index of a link, fragment, verdict) of the links to pages that were not kept, or that redirects lead to."""
     looks: dict[int, dict[str, FragmentVerdict]] = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
     for source, target, kind, position, fragments in checks.fragments(connection):
         verdicts = looks.get(seen.way(target).end, {})
         for fragment in fragments.split():
-            if verdicts.get(fragment) is FragmentVerdict.MISSING:
-                yield from ((row, fragment) for row in _rows(links, source, target, (_KINDS[kind], _POSITIONS[position])))
+            if (verdict := verdicts.get(fragment)) is not None:
+                yield from ((row, fragment, verdict) for row in _rows(links, source, target, (_KINDS[kind], _POSITIONS[position])))
 
 
 def _rows(links: site_rows.SiteLinks, source: int, target: int, what: tuple[int, int]) -> Iterator[int]:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from periplus.document import html, whitespace
 from periplus.model.audit import FragmentVerdict
 
-_DIRECTIVE = ":~:"  # Text Fragments, 3.3: what follows is for the browser, never for the page
+DIRECTIVE = ":~:"  # Text Fragments, 3.3: what follows is for the browser, never for the page
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 # GitHub and GitLab write ids with this before them and leave the rest to a script: every such link would look broken.
 _SCRIPTED_PREFIX = "user-content-"
@@ -35,12 +35,12 @@ def fragment_verdict(fragment: str, anchors: frozenset[str], *, text: str | None
 
     anchors: of the target. text: the target's visible text, to look for the words of a text fragment; None: not looked for.
     Exactly as written first, then percent-decoded; empty and `top` (any case) are always there. A fragment of another media
-    type is that type's business (`#page=3`), and `#/way` or `#!way` that of a script.
+    type is that type's business (`#page=3`), and `#/way` or `#!way` that of a script; `#//` is no such way.
     Source: HTML Living Standard, 7.4.6.4; Text Fragments (WICG), 3.3 to 3.5.
     """
     if media_type not in _HTML_TYPES:
         return FragmentVerdict.UNKNOWN
-    place, found, directive = fragment.partition(_DIRECTIVE)
+    place, found, directive = fragment.partition(DIRECTIVE)
     verdict = _of_place(place, anchors)
     if verdict in (FragmentVerdict.FOUND, FragmentVerdict.TOP) and found and text is not None and not _has_words(directive, text):
         return FragmentVerdict.TEXT_MISSING
@@ -55,9 +55,9 @@ def _of_place(place: str, anchors: frozenset[str]) -> FragmentVerdict:
         return FragmentVerdict.FOUND
     if decoded.lower() == "top":
         return FragmentVerdict.TOP
-    if decoded[0] in "/!" or _SCRIPTED_PREFIX + decoded in anchors:
-        return FragmentVerdict.UNKNOWN if decoded[0] in "/!" else FragmentVerdict.FOUND
-    return FragmentVerdict.MISSING
+    if decoded[0] in "/!" and not decoded.startswith("//"):
+        return FragmentVerdict.UNKNOWN
+    return FragmentVerdict.FOUND if _SCRIPTED_PREFIX + decoded in anchors else FragmentVerdict.MISSING
 
 
 def _has_words(directive: str, text: str) -> bool:

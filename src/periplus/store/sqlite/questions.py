@@ -46,10 +46,11 @@ def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, mos
         if cursor.description is None:
             raise UsageError("the statement has no result: `periplus sql` answers questions, as in SELECT count(*) FROM urls")
         yield tuple(column[0] for column in cursor.description)
-        for number, row in enumerate(rows(cursor)):
-            if number == most:
-                return
-            yield tuple(value.hex() if isinstance(value, bytes) else value for value in row)
+        with _understood():
+            for number, row in enumerate(rows(cursor)):
+                if number == most:
+                    return
+                yield tuple(value.hex() if isinstance(value, bytes) else value for value in row)
 
 
 def _authorised(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
@@ -74,7 +75,9 @@ def _understood() -> Iterator[None]:
     except sqlite3.Warning as error:  # until Python 3.12, several statements
         raise UsageError(f"this cannot be asked: {error}") from None
     except sqlite3.DatabaseError as error:
-        if "not authorized" in str(error) or "prohibited" in str(error):
+        if isinstance(error, sqlite3.DataError):
+            raise UsageError(f"a value of the answer, or the statement, is larger than {LONGEST_VALUE_BYTES // 1_000_000} MB: ask for less") from None
+        if "authorization denied" in str(error) or "not authorized" in str(error) or "prohibited" in str(error):
             raise UsageError("`periplus sql` only reads: SELECT, and PRAGMA table_info(NAME)") from None
         if isinstance(error, sqlite3.OperationalError) and str(error) != "interrupted" and _is_mistake(error):
             raise UsageError(f"SQLite does not understand this: {error}. There are the views {', '.join(VIEWS)}; docs/sql.md lists their columns.") from None

@@ -22,6 +22,7 @@ from periplus.model.web import HostKey, SiteKey
 from periplus.store.sqlite import schema
 
 Connection = sqlite3.Connection  # by this name for those who may not speak SQL
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})  # of SQLite's primary codes; others say nothing of the file
 BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more
 LIMIT_STEPS = 20_000  # SQLite's steps between two looks at the clock: some 2 ms
 SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
@@ -60,6 +61,8 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
     except OverflowError:
         raise UsageError("a number is too large: SQLite counts to 2 ** 63 - 1") from None
     except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError or getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
+            raise UsageError(f"this cannot be read: {error}") from None
         raise StoreError(f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder.") from error
 
 
