@@ -63,6 +63,7 @@ def test_a_page_that_looks_missing_is_one_issue_where_it_is_linked():
     [
         (Reason.TRUNCATED, "partly-read"),
         (Reason.PARTIAL, "partly-read"),
+        (Reason.NOINDEX, "partly-read"),
         (Reason.UNREADABLE, "unreadable"),
         (Reason.NEEDS_SCRIPT, "needs-script"),
     ],

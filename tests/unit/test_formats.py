@@ -8,7 +8,8 @@ import zlib
 import pytest
 
 from document_files import doc, docx, epub, odt, zipped
-from periplus.document.formats import pdf
+from periplus.document.formats import epub as epub_format
+from periplus.document.formats import feed, markdown, pdf, rtf
 from periplus.document.formats.table import FILES, READ_MEDIA_TYPES, may_be_read
 from periplus.document.media_types import media_type_of, sniffed_media_type
 from periplus.document.understand import canonical_xml, understand
@@ -173,6 +174,20 @@ def test_pages_beyond_the_bound_are_left_out_and_told_of(manual, monkeypatch):
     told = pdf.html_of(manual)
     assert told.fault == "long: 1 of 2 pages were read"
     assert "Last part" not in told.html.split("More words")[-1]
+
+
+def test_a_bound_of_any_format_is_told(monkeypatch):
+    monkeypatch.setattr(rtf, "TEXT_CHARS", 3)
+    assert document(rb"{\rtf1 abc def}", "application/rtf").fault.startswith("long: more than 3 characters")
+    monkeypatch.setattr(markdown, "TEXT_CHARS", 3)
+    assert document(b"abc [d](http://e.org/)", "text/markdown").fault == "long: what stands behind 3 characters was read as plain text"
+    monkeypatch.setattr(epub_format, "CHAPTERS_MOST", 1)
+    assert document(epub({"a.xhtml": "<html><body>a</body></html>", "b.xhtml": "<html><body>b</body></html>"}, "x"), "application/epub+zip").fault == (
+        "long: 1 of 2 chapters were read"
+    )
+    monkeypatch.setattr(feed, "ENTRIES_MOST", 1)
+    entries = b"<item><title>a</title></item><item><title>b</title></item>"
+    assert document(b"<rss><channel>" + entries + b"</channel></rss>", "application/rss+xml").bounds == ("more than 1 entries",)
 
 
 @pytest.mark.parametrize("media_type", sorted(FILES))

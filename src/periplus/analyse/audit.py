@@ -147,7 +147,13 @@ def is_language(code: str) -> bool:
     return bool(_LANGUAGE.fullmatch(code)) and code.lower().rpartition("-")[2] not in (_NO_REGIONS if "-" in code else ())
 
 
-_UNREAD = {Reason.TRUNCATED: "partly-read", Reason.PARTIAL: "partly-read", Reason.UNREADABLE: "unreadable", Reason.NEEDS_SCRIPT: "needs-script"}
+_UNREAD = {
+    Reason.TRUNCATED: "partly-read",
+    Reason.PARTIAL: "partly-read",
+    Reason.NOINDEX: "partly-read",
+    Reason.UNREADABLE: "unreadable",
+    Reason.NEEDS_SCRIPT: "needs-script",
+}
 
 
 def _reading(known: AuditInput) -> Iterator[Finding]:

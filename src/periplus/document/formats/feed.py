@@ -41,6 +41,7 @@ class Feed(NamedTuple):
     page: str  # all of it as HTML
     links: tuple[FeedLink, ...]
     texts: tuple[tuple[Url, str], ...]  # HTML of its entries, each with what links in it are resolved against
+    bounds: tuple[str, ...] = ()  # which were met
 
 
 def feed_of(text: str, url: Url) -> Feed:
@@ -53,9 +54,15 @@ def feed_of(text: str, url: Url) -> Feed:
     home = _own_base(head, url) or _page_of(head, url) or url
     links = tuple(_links(root, url, home))  # before texts are taken, which changes their elements
     parts = [block("h1", _words(head, "title")), block("p", _words(head, "subtitle") or _words(head, "description"))]
-    texts = [part for element in [element for element in root.iter() if local(element) in _ENTRIES][:ENTRIES_MOST] for part in _entry(element, url, home)]
+    entries = [element for element in root.iter() if local(element) in _ENTRIES]
+    texts = [part for element in entries[:ENTRIES_MOST] for part in _entry(element, url, home)]
     language = attribute(root, "lang") or _words(head, "language")
-    return Feed(page((*parts, *(part for _, part in texts)), _words(head, "title"), language), links, tuple(texts))
+    return Feed(
+        page((*parts, *(part for _, part in texts)), _words(head, "title"), language),
+        links,
+        tuple(texts),
+        (f"more than {ENTRIES_MOST:,} entries",) if len(entries) > ENTRIES_MOST else (),
+    )
 
 
 def _own_base(element: etree._Element, url: Url) -> Url | None:

@@ -24,7 +24,8 @@ def html_of(text: str) -> Converted:
         said = _TITLE.search(found[1] or "")
         title, text = said[1] if said else "", text[found.end() :]
     whole, rest = text[:TEXT_CHARS], text[TEXT_CHARS:]
-    return Converted(page((_renderer().render(whole), block("pre", rest)), title))
+    fault = f"long: what stands behind {TEXT_CHARS:,} characters was read as plain text" if rest else ""
+    return Converted(page((_renderer().render(whole), block("pre", rest)), title), fault)
 
 
 @lru_cache(maxsize=1)

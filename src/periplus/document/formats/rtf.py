@@ -68,7 +68,8 @@ class _Reader:
         self._optional = False
         self._target = ""  # of the field whose result comes next
 
-    def read(self, text: str) -> None:
+    def read(self, text: str) -> bool:
+        """False: a bound was met, and the rest is left out."""
         place, room = 0, TEXT_CHARS
         while room > 0 and len(self._outer) <= GROUPS_MOST and (match := _TOKEN.match(text, place)):
             place = match.end()
@@ -92,6 +93,7 @@ class _Reader:
                     self._add(_SYMBOLS.get(symbol, ""))
         self._flush()
         self._end_paragraph()
+        return room > 0 and len(self._outer) <= GROUPS_MOST
 
     def _begin(self) -> None:
         self._outer.append(self._group)
@@ -220,6 +222,8 @@ def html_of(body: bytes) -> Converted:
     if not body.lstrip()[:5].startswith(b"{\\rtf"):
         return Converted(page(()), "damaged: no RTF text")
     reader = _Reader()
-    reader.read(body.decode("latin-1"))
+    is_whole = reader.read(body.decode("latin-1"))
     title, subject = (_HALVES.sub("\ufffd", "".join(reader.words[name])).strip() for name in ("title", "subject"))
-    return Converted(page(reader.parts, title, description=subject))
+    return Converted(
+        page(reader.parts, title, description=subject), "" if is_whole else f"long: more than {TEXT_CHARS:,} characters, or {GROUPS_MOST:,} groups"
+    )

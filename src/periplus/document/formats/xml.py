@@ -67,7 +67,7 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
     known = {identity(link.target) for link in rows.links()}
     links = (*rows.links(), *(link for link in inner.links() if identity(link.target) not in known))
     blocks = blocks_of(tree, told.language)  # last of all questions: it consumes the tree
-    return Content(said, blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*rows.bounds(), *inner.bounds()))))
+    return Content(said, blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*feed.bounds, *rows.bounds(), *inner.bounds()))))
 
 
 def _add_links(rows: Rows, tree: html.Tree) -> None:

@@ -166,8 +166,8 @@ def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
 
 def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, reason, why) of the site's pages that were fetched and not read, or not whole, by URL."""
-    unread = "('truncated', 'partial', 'unreadable', 'needs-script')"
-    find = f"SELECT u.id, u.reason, u.rule FROM url u WHERE {SITE_OF_URL} AND u.reason IN {unread} ORDER BY u.text"
+    unread = "u.reason IN ('truncated', 'partial', 'unreadable', 'needs-script') OR (u.reason = 'noindex' AND instr(u.rule, '; '))"
+    find = f"SELECT u.id, u.reason, u.rule FROM url u WHERE {SITE_OF_URL} AND ({unread}) ORDER BY u.text"
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
 
