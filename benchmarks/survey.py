@@ -53,7 +53,7 @@ class Outcome:
     took_s: float = 0.0
     least_gap_s: float = 0.0
     at_once: int = 0
-    robin: float = 0.0
+    robin: str = ""
     kills: int = 0
 
 
@@ -151,16 +151,17 @@ def yielded(made: Outcome, folder: Path) -> None:
             counts[page] += 1
     made.curve = list(itertools.accumulate(counts))
     made.links = made.curve[-1]
-    made.robin = survey_live.standing_of(folder).harvest.baseline.found
+    baseline = survey_live.standing_of(folder).harvest.baseline
+    made.robin = f"{baseline.found:,} on {baseline.pages:,}"
 
 
 def report(found: list[Outcome], best: int, pages: int) -> None:
-    heads = ("rule", "pages", "links", "of optimum", "round robin est.", "requests", "least gap ms", "at once", "s")
+    heads = ("rule", "pages", "links", "of optimum", "round robin, links on pages", "requests", "least gap ms", "at once", "s")
     rows = []
     for one in found:
         name = one.rule + (f", killed {one.kills} times" if one.kills else "")
         gap = f"{one.least_gap_s * 1000:.0f}"
-        rows.append((name, len(one.curve), one.links, f"{one.links / best:.3f}", f"{one.robin:.0f}", one.requests, gap, one.at_once, f"{one.took_s:.0f}"))
+        rows.append((name, len(one.curve), one.links, f"{one.links / best:.3f}", one.robin, one.requests, gap, one.at_once, f"{one.took_s:.0f}"))
     print(table(heads, rows))
     wrong = [one for one in found if len(one.curve) != pages or one.least_gap_s < DELAY_S - CLOCK_S or one.at_once > 1]
     print(json.dumps({"optimum": best, "impolite or over budget": [one.rule for one in wrong]}))

@@ -276,7 +276,7 @@ def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
     ended = told("survey", "run", *flags, cwd=tmp_path)
     assert ended.returncode == 0 and "Stopped: 30 pages are fetched" in plain(ended.stderr)
     shown = told("survey", "status", cwd=tmp_path).stdout
-    assert "rule r3, seed 1" in shown and "round robin" in shown and "estimated" in shown
+    assert "rule r3, seed 1" in shown and "round robin" in shown and "complete " in shown
     values = json.loads(told("survey", "status", "--json", cwd=tmp_path).stdout)
     assert values["pages"] == 30 and {row["short"] for row in values["sites"]} == {"poor", "rich", "dry."}
     assert "Delete 3 bad links" in told("survey", "links", "--kind", "bad", "--delete", cwd=tmp_path, given="n\n").stderr

@@ -56,11 +56,11 @@ class Record:
             self.outside.append(self._outside_numbers.setdefault(name, len(self._outside_numbers)))
 
     def harvest(self, names: dict[SiteKey, str], waiting: dict[SiteKey, int], item: str) -> Harvest:
-        """Curves, the estimated round robin, completeness. O(links log links)."""
+        """Curves, the round robin, completeness. O(links log links)."""
         site = np.array(self.site, np.int64)
-        own = np.bincount(site, minlength=len(self.sites)) if len(site) else np.zeros(len(self.sites), np.int64)
-        known = own + np.array([waiting.get(key, 0) for key in self.sites], np.int64)
-        called = [names.get(key, key) for key in self.sites]
+        sites = [*self.sites, *(key for key in names if key not in self.sites)]  # also those of which nothing was read
+        known = np.bincount(site, minlength=len(sites)) + np.array([waiting.get(key, 0) for key in sites], np.int64)
+        called = [names.get(key, key) for key in sites]
         rows = harvest_rows(called, known, site.astype(np.int32), (np.array(self.page, np.int64), np.array(self.item, np.int64)))
         outside = (np.array(self.outside_page, np.int64), np.array(self.outside, np.int64))
         return harvest_of(rows, harvest_rows(called, known, site.astype(np.int32), outside), item)

@@ -30,7 +30,7 @@ def survey() -> None:
     \b
     periplus survey create -i sites.csv --pages 2000    sites with names, starts and prefixes
     periplus survey run                                 go on until the pages are spent; kill it whenever you like
-    periplus survey status                              sites, yields, the curve beside a round robin
+    periplus survey status                              sites, yields, the curve, how complete it is
     periplus survey report -o survey.html               companion set, indicators, matrix, drawings, method sheet
     """
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from periplus.cli.progress import duration, say, troubles
 from periplus.cli.runner_link import RunnerLink
 from periplus.model.job import JobProgress
-from periplus.present.campaign_text import standing_lines
+from periplus.present.campaign_text import completeness_told, standing_lines
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -68,5 +68,4 @@ class CampaignDisplay:
 
 def _told(standing: CampaignStanding) -> str:
     harvest = standing.harvest
-    found, robin = harvest.total.found[-1], harvest.baseline.found
-    return f"{found:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page lately; a round robin would have {robin:,.0f} (estimated)"
+    return f"{harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page lately; complete: {completeness_told(harvest)}"

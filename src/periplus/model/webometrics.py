@@ -118,18 +118,32 @@ class SuffixTally(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number that was estimated, with its interval at the confidence named in analyse.harvest."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Richness:
-    """How many items there may be in all, estimated from how many were seen once and twice. A lower bound by its nature."""
+    """How many items were found, and how many the known pages may hold in all."""
 
     observed: int
     once: int  # items on one page only
     twice: int
-    estimate: float
-    low: float  # interval at the confidence named in analyse.harvest
-    high: float
+    total: Estimate | None  # items on all known pages; None: too few of the sites were read to say
     coverage: float  # share of all occurrences that belongs to the items seen (Good and Turing)
-    pages: int  # sampled
+    pages: int  # read
     known: int  # pages there are, as far as known
+    sites: int  # of which a page is known
+    sites_read: int
+
+    @property
+    def share(self) -> float | None:
+        """Of all items on the known pages, those that were found, by estimate."""
+        return self.observed / self.total.value if self.total is not None and self.total.value else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +157,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a round robin would have found in as many pages: an estimate from the pages that were fetched."""
+    """What a round robin finds on pages that were fetched, as far as they reach."""
 
     curve: Curve
-    found: float
-    measured: int  # pages of it that were fetched in fact
-    assumed: int  # pages of it that were not fetched: what they bring is estimated, see analyse.harvest.round_robin
+    found: int
+    pages: int  # turns until it comes to a page that was not fetched; 0: not every site was asked
+    beside: int  # what was found in as many pages in fact
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from periplus.model.campaign import CampaignStanding, SiteStanding
-from periplus.model.webometrics import Curve, Harvest
+from periplus.model.webometrics import Baseline, Curve, Harvest
 from periplus.present.lines import cells, fit, visible
 from periplus.present.wording import count_of, number
 
@@ -53,24 +53,32 @@ def _harvest_lines(found: CampaignStanding, steps: str) -> Iterator[str]:
     budget = f" of {number(campaign.pages)}" if campaign.pages else ""
     said = f"{number(found.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, {harvest.recent:.2f} new a page lately"
     yield f"  {said}; rule {campaign.rule}, seed {campaign.seed}"
-    top = max(total, baseline.found, 1.0)
-    yield f"  found        {drawn(harvest.total, top, steps)} {number(int(total))}"
-    assumed = f"estimated; {number(baseline.assumed)} of its pages are assumed" if baseline.assumed else "all its pages are known"
-    yield f"  round robin  {drawn(baseline.curve, top, steps)} {number(round(baseline.found))} ({assumed})"
+    yield f"  found        {drawn(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
     outside = harvest.companions.found[-1]
     yield f"  new sites    {drawn(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
-    yield f"  complete     {_completeness(harvest)}"
+    yield f"  round robin  {round_robin_told(baseline)}"
+    yield f"  complete     {completeness_told(harvest)}"
 
 
-def _completeness(harvest: Harvest) -> str:
-    rich = harvest.richness
+def round_robin_told(baseline: Baseline) -> str:
+    """What a round robin finds, beside what was found."""
+    if not baseline.pages:
+        return "cannot be told: not every site was asked for a page"
+    return f"{number(baseline.found)} on its first {count_of(baseline.pages, 'page')}, which were all fetched; found in as many: {number(baseline.beside)}"
+
+
+def completeness_told(harvest: Harvest) -> str:
+    """How much of what the known pages hold was found, as far as that can be said."""
+    rich, items = harvest.richness, f"{harvest.item}s"
     if not rich.pages:
         return "nothing was read yet"
-    if rich.estimate <= rich.observed:
-        return f"{number(rich.observed)} {harvest.item}s; by this measure none is missing"
-    share = rich.observed / rich.estimate
-    between = f"95 %: {number(round(rich.low))} to {number(round(rich.high))}"
-    return f"about {share:.0%} at most: there are at least {number(round(rich.estimate))} {harvest.item}s by estimate ({between})"
+    if rich.total is None:
+        return f"too early to tell: {number(rich.sites_read)} of {count_of(rich.sites, 'site')} were read"
+    if rich.pages == rich.known:
+        return f"{number(rich.observed)} {items}: every known page was read"
+    between = f"95 %: {number(round(rich.total.low))} to {number(round(rich.total.high))}"
+    share = f"{rich.share:.0%}" if rich.share is not None else "all"
+    return f"about {share}: the {count_of(rich.known, 'page')} known so far hold some {number(round(rich.total.value))} {items} by estimate ({between})"
 
 
 def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:

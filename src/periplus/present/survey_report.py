@@ -12,6 +12,7 @@ from typing import TextIO
 from periplus.model.survey import CompanionClass
 from periplus.model.webometrics import Connectivity, ImpactFactor, SurveyResults
 from periplus.present import paged as tables
+from periplus.present.campaign_text import completeness_told, round_robin_told
 from periplus.present.fragment_svg import write_fragment_svg
 from periplus.present.heat_map import write_heat_map
 from periplus.present.markup import Html, table, text
@@ -249,9 +250,7 @@ def _harvest(found: SurveyResults) -> Html:
     harvest, rich = found.harvest, found.harvest.richness
     said = f"{number(rich.observed)} different external {harvest.item}s on {count_of(rich.pages, 'page')}: "
     said += f"{number(rich.once)} on one page only, {number(rich.twice)} on two. "
-    said += f"All known pages together may hold about {number(round(rich.estimate))} ({number(round(rich.low))} to {number(round(rich.high))}, 95 %), "
-    said += f"so {100 * rich.observed / rich.estimate if rich.estimate else 0:.0f} % are found; a least value, since pages were not drawn by chance. "
-    said += f"The last pages brought {harvest.recent:.2g} new ones each. A round robin would have found about {number(round(harvest.baseline.found))}: "
-    said += f"an estimate, {count_of(harvest.baseline.assumed, 'page')} of it assumed."
+    said += f"Complete: {completeness_told(harvest)}; reckoned by site, and pages that nobody met are not in it. "
+    said += f"The last pages brought {harvest.recent:.2g} new ones each. A round robin: {round_robin_told(harvest.baseline)}."
     drawing = _drawing(lambda out: write_yield_curves(harvest, found.method.title, said_of(found), out), "What was found over the pages fetched.")
     return f'<p class="note">{text(said)}</p>{drawing}'

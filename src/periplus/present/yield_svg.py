@@ -50,16 +50,17 @@ def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) ->
 
 
 def _whole(harvest: Harvest) -> Iterator[str]:
-    rich = harvest.richness
+    rich, estimate = harvest.richness, harvest.richness.total
     shown = (harvest.total, harvest.baseline.curve, harvest.companions)
-    top = max(max((max(curve.found) for curve in shown), default=0.0), min(rich.high, 2.5 * max(rich.observed, 1)))
+    top = max(max((max(curve.found) for curve in shown), default=0.0), min(estimate.high if estimate else 0.0, 2.5 * max(rich.observed, 1)))
     across, up = nice(max(harvest.total.pages)), nice(top)
     yield from _axes(0, f"new external {_items(harvest.item)} over pages fetched", across, up)
-    if rich.pages and rich.estimate > rich.observed:
-        low, high, middle = (_y(min(value, up), up) for value in (rich.low, rich.high, rich.estimate))
+    if estimate is not None and estimate.high > rich.observed and estimate.low < up:
+        low, high = (_y(min(value, up), up) for value in (estimate.low, estimate.high))
         x, end = LEFT[0], LEFT[0] + WIDE[0]
         yield f'<rect class="band" x="{x}" y="{high:.1f}" width="{WIDE[0]}" height="{max(low - high, 1):.1f}"/>'
-        if rich.estimate <= up:
+        if estimate.value <= up:
+            middle = _y(estimate.value, up)
             yield f'<line class="guess" x1="{x}" y1="{middle:.1f}" x2="{end}" y2="{middle:.1f}"/>\n'
     marks = [(harvest.companions, "found", "sites"), (harvest.baseline.curve, "base", "round robin"), (harvest.total, "main", "found")]
     ends = []
@@ -67,8 +68,9 @@ def _whole(harvest: Harvest) -> Iterator[str]:
         yield _line(curve, kind, 0, across, up)
         ends.append((_y(curve.found[-1], up), kind + "-t", name))
     yield from _end_names(0, ends)
-    said = f"band: {number(round(rich.low))} to {number(round(rich.high))} {_items(harvest.item)} in all, estimated (95 %); "
-    said += f"dashed: round robin, estimated, {number(harvest.baseline.assumed)} of its {number(harvest.total.pages[-1])} pages assumed"
+    said = f"dashed: round robin, as far as its pages were fetched ({number(harvest.baseline.pages)})"
+    if estimate is not None:
+        said = f"band: {number(round(estimate.low))} to {number(round(estimate.high))} {_items(harvest.item)} on all known pages (95 %); {said}"
     yield f'<text class="soft" x="14" y="{HEIGHT - 12}">{escaped(said)}</text>\n'
 
 

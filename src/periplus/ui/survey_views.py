@@ -20,6 +20,7 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.model.table import ColumnKind
 from periplus.model.webometrics import CompanionSite, SurveyResults
+from periplus.present.campaign_text import completeness_told, round_robin_told
 from periplus.present.network_files import matrix_part, said_of
 from periplus.present.survey_report import HEAT_SITES
 from periplus.present.yield_svg import write_yield_curves
@@ -201,8 +202,8 @@ def _figures(shown: str, counted: Counted) -> dict[str, object]:
             return {"network_sites": NETWORK_SITES, "sets": found.model.sets, "relations": found.model.relations}
         case "harvest":
             harvest = found.harvest
-            return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent, "round_robin": harvest.baseline.found,
-                    "assumed": harvest.baseline.assumed}  # fmt: skip
+            return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent, "round_robin": round_robin_told(harvest.baseline),
+                    "completeness": completeness_told(harvest)}  # fmt: skip
         case "method":
             method = found.method
             tally = {"documents": method.documents, "distinct links": method.links, "pages merged for equal content": method.merged}

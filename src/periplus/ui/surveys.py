@@ -21,6 +21,7 @@ from periplus.jobs.presets import SUFFIX, SURVEY_PAGES, folder_name
 from periplus.jobs.survey_wishes import RULE_WORDS, SurveyWish, run_wished, survey_wished, units_of_text
 from periplus.model.campaign import Campaign, SiteStanding
 from periplus.model.survey import SiteStatus
+from periplus.present.campaign_text import completeness_told, round_robin_told
 from periplus.ui import rendering
 from periplus.ui.house import House, folder_of, house_of, line_or_fault, now
 from periplus.ui.live import job_of, stop_jobs
@@ -169,11 +170,11 @@ def _told(campaign: Campaign) -> dict[str, object]:
 def harvest_told(found: SurveyMoment) -> dict[str, object]:
     """The harvest's figures; its curves are the picture's."""
     harvest = found.standing.harvest
-    rich, pages = harvest.richness, harvest.total.pages[-1]
+    pages = harvest.total.pages[-1]
     return {
         "item": harvest.item, "found": int(harvest.total.found[-1]), "a_page": harvest.total.found[-1] / pages if pages else 0.0, "recent": harvest.recent,
-        "round_robin": round(harvest.baseline.found), "assumed": harvest.baseline.assumed, "outside": int(harvest.companions.found[-1]),
-        "richness": rich, "complete": rich.observed / rich.estimate if rich.estimate else None,
+        "round_robin": round_robin_told(harvest.baseline), "outside": int(harvest.companions.found[-1]),
+        "completeness": completeness_told(harvest), "complete": harvest.richness.share,
     }  # fmt: skip
 
 
