@@ -301,6 +301,21 @@ def test_cookies_start_from_a_file_and_live_as_long_as_the_transport(server, ope
     assert "cookie" not in dict(entry(server, "/good.html?none").headers)
 
 
+def test_nothing_is_sent_to_an_address_that_is_not_to_be_asked_now(server, opened):
+    """Also over a connection that was kept."""
+    asked, may = [], [True, False, True]
+
+    def admits(host, address):
+        asked.append((host, address))
+        return may[len(asked) - 1]
+
+    transport, url = opened(server.resolve, admits=admits), server.url("a.test", "/good.html?turns")
+    answers = [carry(transport, url)[0] for _ in range(3)]
+    assert [(answer.status, answer.cause) for answer in answers] == [(200, None), (0, Cause.CANCELLED), (200, None)]
+    assert asked == [(f"a.test:{server.port}", "127.0.0.1")] * 3
+    assert server.log.targets("a.test").count("/good.html?turns") == 2
+
+
 def test_user_agent_says_who_asks(server, ask):
     assert user_agent(Identity(contact="ops@a.test")).endswith(" (+ops@a.test)")
     ask("/good.html?agent", user_agent="pilot/1")

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 import time
+from dataclasses import replace
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.transport import CurlTransport, Wire
@@ -41,11 +42,11 @@ def fault_web():
     return web
 
 
-def curl(resolve=(), limits=QUICK, *, concurrency=128, auth_hosts=frozenset(), reads=None, reads_start=None, **identity):
+def curl(resolve=(), limits=QUICK, *, concurrency=128, auth_hosts=frozenset(), reads=None, reads_start=None, admits=None, **identity):
     """A transport to loopback, unless identity says otherwise."""
     identity = {"allow_private": True, "resolve": tuple(resolve)} | identity
     wire = Wire(limits, Identity(**identity), concurrency, auth_hosts, reads or (lambda media_type: True), reads_start or (lambda media_type, start: True))
-    return CurlTransport(wire, SystemClock())
+    return CurlTransport(wire if admits is None else replace(wire, admits=admits), SystemClock())
 
 
 def carry(transport, *requests):

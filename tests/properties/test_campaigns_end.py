@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from contracts.crawl_worlds import SqliteWorld
 from fakes import LOST, FakeClock, FakeTransport, Scripted
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
@@ -113,7 +114,17 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
         territory = frontier.chooser.territory
         starts = [canonical(unit.start) for unit in units]
         frontier.offer(Discovery(territory, made.scope).of_starts(starts), (), clock.now())
-        crew = Crew(frontier, transport, clock, frontier.chooser, lambda memory, past: TrapDetector(0, memory, past), territory, frozenset(), Aliases())
+        crew = Crew(
+            frontier,
+            transport,
+            clock,
+            frontier.chooser,
+            lambda memory, past: TrapDetector(0, memory, past),
+            territory,
+            frozenset(),
+            Aliases(),
+            AddressTurns(8, 0.5),
+        )
 
         def is_late() -> bool:
             return clock.monotonic() > began + MOST_S

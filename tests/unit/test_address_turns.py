@@ -11,9 +11,10 @@ import pytest
 
 from periplus.acquire import address_turns
 from periplus.acquire.address_turns import AddressTurns
+from periplus.model.web import HostKey
 
 A, B = "198.51.100.7", "2001:db8::7"
-NAMES = [f"s{number}.test" for number in range(12)]
+NAMES = [HostKey(f"s{number}.test:80") for number in range(12)]
 
 
 def crowded(names: list[str] = NAMES, most: int = 8) -> AddressTurns:
@@ -73,8 +74,19 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address_turns, "MOST_KNOWN", 20)
     turns = AddressTurns(1, 0.5)
     for number in range(200):
-        turns.ended(f"s{number}.test", f"198.51.100.{number}")
-        turns.ended(f"t{number}.test", f"198.51.100.{number}")
+        turns.ended(f"s{number}.test:80", f"198.51.100.{number}")
+        turns.ended(f"t{number}.test:80", f"198.51.100.{number}")
     assert len(turns._address) == len(turns._places) == 20
-    assert [turns.turn(f"{letter}199.test", 1.0) for letter in "st"] == [1.0, 1.5]
-    assert [turns.turn(f"{letter}0.test", 1.0) for letter in "st"] == [1.0, 1.0]
+    assert [turns.turn(f"{letter}199.test:80", 1.0) for letter in "st"] == [1.0, 1.5]
+    assert [turns.turn(f"{letter}0.test:80", 1.0) for letter in "st"] == [1.0, 1.0]
+
+
+def test_a_first_request_waits_too_and_ones_own_hosts_and_other_ports_of_a_name_do_not_count() -> None:
+    turns = AddressTurns(2, 0.5, frozenset({"s9.test"}))
+    assert [turns.admits(NAMES[number], A, 1.0) for number in (0, 1, 9)] == [True, True, True]
+    assert turns.admits(HostKey("s0.test:8080"), A, 1.0), "the third name is one's own: it counts, and waits for nobody"
+    assert [turns.admits(NAMES[number], A, 1.0) for number in (2, 3, 9)] == [False, False, True]
+    turns.ended(HostKey("s0.test:8080"), A)
+    assert [turns.turn(NAMES[number], 1.1) for number in (2, 3)] == [1.5, 2.0]
+    assert turns.turn(NAMES[2], 1.5) == 1.5 and turns.admits(NAMES[2], A, 1.51), "it has its turn"
+    assert not turns.admits(NAMES[3], A, 1.51)

@@ -10,6 +10,7 @@ import pytest
 
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
@@ -86,7 +87,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     store = PlainStore(settings.budget, settings.keeping, lambda pid: True)
     store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
     policy = SiteRule(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
-    crew = Crew(store, transport, clock, policy, lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases())
+    crew = Crew(store, transport, clock, policy, lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
     Worker(crew, settings).run(lambda: False)
     return [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE], policy, transport
 

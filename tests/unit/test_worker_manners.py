@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
@@ -37,7 +38,8 @@ def crawled(folder: Path, answers: Answers, *starts: str, clock: FakeClock | Non
     store = SqliteCrawlStore(folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.keeping)
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
     store.offer(Discovery(scope, chosen.scope).of_starts(urls), (), clock.now(), reopen=True)
-    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(chosen.manners.mine), Aliases())
+    addresses, mine = AddressTurns(chosen.manners.per_address, 0.5), frozenset(chosen.manners.mine)
+    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, mine, Aliases(), addresses)
     with contextlib.closing(store):
         Worker(crew, chosen).run(lambda: clock.now() - began > 7200)
     return transport, clock.now() - began

@@ -15,6 +15,7 @@ import pytest
 import judge
 from contracts.crawl_values import batch, candidate, state
 from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
@@ -109,7 +110,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
     store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
     transport = WatchedTransport(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
-    crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases())
+    crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
     began, looks = clock.monotonic(), itertools.count()
 
     def tick() -> bool:

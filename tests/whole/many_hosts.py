@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from fakes import FakeClock, FakeTransport, Scripted
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Discovery
@@ -61,7 +62,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     offered = time.process_time()
     transport = CountingTransport(clock, answer)
     transport.times = []
-    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases())
+    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
     Worker(crew, settings).run(lambda: transport.started.clear() or False)
     counts = store.counts()
     idle = store.idle(clock.now())

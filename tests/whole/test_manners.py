@@ -6,8 +6,10 @@ a machine with other work.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import pytest
 from voyage import crawled
 
 from testweb import GraphRecipe, Page, Site, Web, content, graph_site, linked_sites, robots, serve
@@ -58,6 +60,18 @@ def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
         crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), per_host=3, delay_s=0.0, max_pages=8, quantum=4, sitemaps=False)
         assert server.log.max_at_once("a.test") == 3
         assert server.log.max_at_once("b.test") == 1
+
+
+def test_many_names_of_one_address_are_asked_like_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here all lead to this machine, which is let off; its names are treated as a stranger's. The first ones are asked before they are many."""
+    monkeypatch.setattr("periplus.acquire.address_turns.OWN_MACHINE", "")
+    web = Web([graph_site(GraphRecipe(seed=1, pages=2, page_bytes=500, host=f"s{number}.test")) for number in range(5)])
+    with serve(web) as server:
+        _, end = crawled(tmp_path, server, *web.sites, delay_s=0.3, per_address=2, sitemaps=False)
+        assert end.counts.fetched == 10
+        starts = sorted(entry.arrived for host in web.sites for entry in server.log.of(host))
+        assert len(starts) == 5 * 3
+        assert min(later - earlier for earlier, later in itertools.pairwise(starts[2:])) >= 0.3 - LATENESS_S
 
 
 def test_a_longer_delay_holds_from_the_first_request_on_and_in_the_next_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import TrapMemory
@@ -23,3 +24,4 @@ class Crew:
     scope: Territory
     mine: frozenset[str]  # hosts declared one's own: names, or names with ports
     aliases: Aliases
+    addresses: AddressTurns

@@ -63,11 +63,6 @@ class HeldHost:
     dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its layer
 
     @property
-    def name(self) -> str:
-        """The host without its port."""
-        return self.lease.host.rpartition(":")[0]
-
-    @property
     def in_flight(self) -> int:
         return len(self.flying) + self.side_in_flight
 

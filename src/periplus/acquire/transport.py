@@ -89,6 +89,7 @@ class Wire:
     auth_hosts: frozenset[HostKey] = frozenset()  # the only hosts that are sent the password
     reads: Callable[[str], bool] = lambda media_type: True  # whether a body of this media type is wanted
     reads_start: Callable[[str, bytes], bool] = lambda media_type, start: True  # whether one of this type that begins so is wanted
+    admits: Callable[[HostKey, str], bool] = lambda host, address: True  # whether a host may be asked at the address that it led to
 
 
 class _Handed(socket.socket):
@@ -192,6 +193,9 @@ class _Slot:
         """
         if self.sent:
             self.cause = Cause.RESET
+            return int(pycurl.PREREQFUNC_ABORT)
+        if not self.wire.admits(host_key(self.request.url), address):
+            self.cause = Cause.CANCELLED
             return int(pycurl.PREREQFUNC_ABORT)
         self.sent = True
         return int(pycurl.PREREQFUNC_OK if self.clock.monotonic() <= self.before else pycurl.PREREQFUNC_ABORT)

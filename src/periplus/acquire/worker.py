@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.checking import check_of
 from periplus.acquire.crew import Crew
 from periplus.acquire.fetch import reason_of, visit_of
@@ -70,7 +69,6 @@ class Worker:
         self._manners, self._keeping = settings.manners, settings.keeping
         self._harvester = Harvester(crew.scope, settings, crew.aliases)
         self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
-        self._addresses = AddressTurns(settings.manners.per_address, delay_for(settings.manners, False, None))
         self._name = ""
         self._held: dict[int, HeldHost] = {}
         self._due: list[tuple[float, int]] = []  # (monotonic time, host id); entries of hosts that moved on are passed over
@@ -243,7 +241,7 @@ class Worker:
             host.pace = suspended(host.pace, now + TICK_S, "lease")
             self._schedule(host)
             return
-        at = now if host.mine else self._addresses.turn(host.name, now)
+        at = self._crew.addresses.turn(host.lease.host, now)
         if at > now:
             host.take_back(request)
             host.pace = suspended(host.pace, at, "address")
@@ -315,10 +313,22 @@ class Worker:
         host = self._flights.pop(request, None)
         if host is None:
             return
+        if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
+            host.take_back(request)
+            host.pace = suspended(host.pace, self._crew.addresses.turn(host.lease.host, self._clock.monotonic()), "address")
+        else:
+            self._take_in(host, response)
+        if host.leaving and not host.in_flight:
+            self._commit_now = True  # somebody waits for it
+        self._schedule(host)
+
+    def _take_in(self, host: HeldHost, response: Response) -> None:
+        """An answer, or that none came: to the pace of its host, and to what the task was."""
+        request = response.request
         task = host.flying.pop(request, None)
         if task is None:
             host.side_in_flight = False
-        self._addresses.ended(host.name, response.address)
+        self._crew.addresses.ended(host.lease.host, response.address)
         with self._guard(host, task or Task(host.lease.host_id, 0, 0, UrlId(0), request)):
             visit = visit_of(response, self._settings.limits)
             log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)
@@ -330,9 +340,6 @@ class Worker:
                 self._visits.append(visit)
             else:
                 self._settle(host, task, visit)
-        if host.leaving and not host.in_flight:
-            self._commit_now = True  # somebody waits for it
-        self._schedule(host)
 
     def _pace(self, host: HeldHost, visit: Visit) -> None:
         """What an answer means for its host. The delay counts from when the request was sent, not from when we wished to send it:

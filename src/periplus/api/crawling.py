@@ -17,11 +17,13 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
+from periplus.acquire.address_turns import AddressTurns
 from periplus.acquire.aliases import Aliases
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
 from periplus.acquire.descriptors import affordable
 from periplus.acquire.discovery import Discovery
+from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker
 from periplus.api import indexing
@@ -207,7 +209,12 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], ref
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
-    transport = CurlTransport(Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, may_be_read, may_be_read), clock)
+    mine = frozenset(settings.manners.mine)
+    addresses = AddressTurns(settings.manners.per_address, delay_for(settings.manners, False, None), mine)
+    wire = Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, may_be_read, may_be_read)
+    if not settings.identity.proxy:  # else all lead to the proxy
+        wire = dataclasses.replace(wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic()))
+    transport = CurlTransport(wire, clock)
     crew = Crew(
         store=store,
         transport=transport,
@@ -215,8 +222,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], ref
         policy=SiteTurns(settings.budget.quantum),
         detector=lambda memory, past: TrapDetector(settings.scope.trap_window, memory, past),
         scope=site_scope(order.starts, settings.scope),
-        mine=frozenset(settings.manners.mine),
+        mine=mine,
         aliases=Aliases(rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None),
+        addresses=addresses,
     )
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)

@@ -95,7 +95,7 @@ class Cause(StrEnum):
     HEADER_LIMIT = "header-too-long"
     PRIVATE = "private-address"
     PROXY = "proxy"
-    CANCELLED = "cancelled"
+    CANCELLED = "cancelled"  # we did not send it after all
     BUG = "bug"
 
 
