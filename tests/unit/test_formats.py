@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 
@@ -241,3 +242,20 @@ def test_any_document_that_is_read_has_canonical_xml():
     assert canonical_xml(PAGE, Fetched(200, Headers((("content-type", "image/png"),)), b"x")) is None
     feed = Fetched(200, Headers((("content-type", "application/atom+xml"),)), b'<feed xmlns="u"><a/></feed>')
     assert canonical_xml(PAGE, feed) == (b'<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="u"><a/></feed>\n', "application/xml")
+
+
+def test_more_signs_of_markdown_than_any_document_has_stay_plain_and_are_told():
+    """Each costs as much as a hundred other characters: the text is kept, and the page says that it was not read whole."""
+    dense = markdown.html_of("# Title\n\n" + "[x](/y) " * 20_000)
+    assert re.fullmatch("long: what stands behind [0-9]+,[0-9]+ characters was read as plain text", dense.fault)
+    assert dense.html.count("[x](/y)") + dense.html.count('<a href="/y">x</a>') == 20_000
+    assert 0 < dense.html.count("<a ") < 20_000
+    items = markdown.html_of("* a\n" * 50_000)
+    assert items.html.count("<li>") <= markdown.SIGNS_MOST + 200_000 // markdown.CHARS_A_SIGN
+    assert items.html.count("<li>") + items.html.count("* a") == 50_000
+
+
+def test_a_long_changelog_in_markdown_is_read_whole():
+    line = "* [`0123456789`](https://a.example/commit/0123456789) - **doc**: say what becomes of a page that is not there\n"
+    found = markdown.html_of(line * 5_000)
+    assert (found.fault, found.html.count("<a ")) == ("", 5_000)
