@@ -52,14 +52,15 @@ def test_a_url_that_redirects_to_another_spelling_of_itself_is_asked_for_by_that
 
 
 def test_entries_come_layer_by_layer_in_the_order_of_their_entering(store):
-    store.offer([candidate(A + "2", 1), candidate(A + "1", 1), candidate(A, 0)], (), 0.0)
+    below = [A + str(number) for number in (5, 2, 6, 1, 4, 3)]
+    store.offer([*(candidate(url, 1) for url in below), candidate(A, 0)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     first = take(store, lease)
     assert urls(first) == [A]
     assert store.take(lease, 9, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), None), "the layer's last is in hand"
     store.commit(worker, batch(completion(lease, first[0])), 0.0)
-    assert urls(take(store, lease)) == [A + "2", A + "1"]
+    assert urls(take(store, lease)) == below
 
 
 @pytest.mark.parametrize("reason", [Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE])
