@@ -315,6 +315,45 @@ def test_a_topic_is_removed_with_its_files(collected):
     assert (refused.exit_code, "no topic 'gone'" in refused.stderr) == (2, True)
 
 
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory):
+    """The same collection, each page by http and by https."""
+    where = tmp_path_factory.mktemp("twins")
+    rng = random.Random(8)
+    both = {f"e.org/{name}/{at}": html(f"{name} {at}", text(rng, words)) for name, words in (("sea", SEA), ("food", FOOD)) for at in range(8)}
+    pages = {f"{scheme}://{place}": page for place, page in both.items() for scheme in ("http", "https")}
+    home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
+    stored(where / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
+    return where
+
+
+@pytest.mark.parametrize(
+    ("examples", "negatives"),
+    [
+        (("-p", "https://e.org/sea/*"), 9),  # the rest of the collection: not the positive pages' other addresses
+        (("-p", "https://e.org/sea/*", "-n", "http://e.org/*"), 8),
+        (("-p", "e.org/sea/*", "-n", "search:ship OR oven"), 4),  # the pages with an oven
+    ],
+)
+def test_a_page_by_http_and_https_is_one_page(twins, examples, negatives):
+    done = run(twins, "train", "sea", *examples, "--json")
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    assert (shown["positive_examples"], shown["negative_examples"]) == (8, negatives)
+
+
+def test_folders_of_examples_need_no_collection(collected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["topic", "train", "sea", "-p", str(collected / "sea"), "-n", str(collected / "food")]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["sea.periplus"]
+    judged = CliRunner().invoke(main, ["topic", "judge", "sea", str(collected / "sea" / "0.txt"), "--json"])
+    assert judged.exit_code == 0, judged.output
+    assert CliRunner().invoke(main, [*words, "-c", "other.periplus"]).exit_code == 0 and (tmp_path / "other.periplus" / "topics" / "sea.json").exists()
+    alone = CliRunner().invoke(main, [*words[:5], "-c", "third.periplus"])
+    assert alone.exit_code == 2 and not (tmp_path / "third.periplus").exists(), "what it is not would be pages of a collection"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

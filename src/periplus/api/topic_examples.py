@@ -42,6 +42,16 @@ def examples_from(kept: Collection, specs: Iterable[str], positive: bool, watch:
             raise UsageError(f"{spec!r} gives no example: no page with text answers to it. `periplus pages` and `periplus search` show what there is.")
 
 
+def names_files(spec: str) -> bool:
+    """Whether the spec names a file or a folder, for which no collection is needed."""
+    return not spec.startswith((SEARCH, WORDS)) and "://" not in spec and Path(spec).exists()
+
+
+def names_many(spec: str) -> bool:
+    """Whether the spec names pages of the collection by what they have in common, not one by one."""
+    return spec.startswith((SEARCH, WORDS)) or ("*" in spec and not names_files(spec))
+
+
 def _of_spec(kept: Collection, spec: str, positive: bool) -> Iterator[Example]:
     if spec.startswith(SEARCH):
         yield from _of_pages(kept, _found(kept, spec.removeprefix(SEARCH), SEARCHED), positive)
@@ -52,7 +62,7 @@ def _of_spec(kept: Collection, spec: str, positive: bool) -> Iterator[Example]:
         yield Example(" ".join(words), positive, WORDS, spec)
         quoted = " OR ".join(f'"{word}"' for word in words if '"' not in word)
         yield from _of_pages(kept, _found(kept, quoted, BY_WORDS, WORDS_SHARE), positive)
-    elif "://" not in spec and Path(spec).exists():
+    elif names_files(spec):
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
         rows = kept.page_columns(PageFilter(state="indexed"), ("url",))

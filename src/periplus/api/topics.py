@@ -11,15 +11,16 @@ import gzip
 import heapq
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.api.collection import Collection
-from periplus.api.topic_examples import Watch, examples_from, pages_of, text_of_file, text_of_page
+from periplus.api.topic_examples import Watch, examples_from, names_many, pages_of, text_of_file, text_of_page
 from periplus.errors import StoreError, UsageError
 from periplus.model.topic import Example, Judged, Method, Topic
 from periplus.model.web import Url
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import PageFilter
 from periplus.urls.canonical import url_id
 
@@ -52,10 +53,12 @@ def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what,
     from periplus.analyse.topic.words import word_counts
 
     file = topic_file(kept.folder, order.name)
-    given = [*examples_from(kept, order.positives, True, watch), *examples_from(kept, order.negatives, False, watch)]
+    given = [*examples_from(kept, order.positives, True, watch)]
+    for spec in order.negatives:
+        found = examples_from(kept, [spec], False, watch)
+        given += _without(given, found) if names_many(spec) else found
     labelled = list(_labels(file))
-    named = {example.name for example in [*given, *labelled]}
-    seen = [page for page in sample_pages(kept, order.background + len(named)) if page.name not in named][: order.background]
+    seen = _unchosen(kept, [*given, *labelled], order.background)
     if not order.negatives and not any(not example.positive for example in labelled):
         if not seen:
             raise UsageError("the collection has no other page that could stand for what the topic is not: give --negative examples")
@@ -83,6 +86,29 @@ def sample_pages(kept: Collection, most: int) -> Iterator[Example]:
     for page in pages_of(kept, ids):
         if text := text_of_page(page):
             yield Example(text, False, "the collection", page.url)
+
+
+def _unchosen(kept: Collection, chosen: Sequence[Example], most: int) -> list[Example]:
+    """Pages of the collection that nobody chose."""
+    return list(_without(chosen, sample_pages(kept, most + 2 * len(chosen))))[:most]
+
+
+def _without(chosen: Iterable[Example], found: Iterable[Example]) -> Iterator[Example]:
+    """Those found that are none of the chosen: by no address of the same page (a site that answers by http and by https has two), nor with the same text."""
+    chosen = list(chosen)
+    texts, names = {example.text for example in chosen}, {_without_scheme(example.name) for example in chosen}
+    return (example for example in found if example.text not in texts and _without_scheme(example.name) not in names)
+
+
+def _without_scheme(name: str) -> str:
+    return name.partition("://")[2] or name
+
+
+def begin(folder: Path, name: str) -> None:
+    """An empty collection in folder for a topic of this name, unless there is one. Raises UsageError for a name that cannot be a topic's, StoreError."""
+    topic_file(folder, name)
+    if not schema.exists(folder):
+        schema.create(folder)
 
 
 def topic_names(folder: Path) -> list[str]:
@@ -204,8 +230,7 @@ def relearned(kept: Collection, name: str) -> Topic:
     from periplus.analyse.topic.words import word_counts
 
     old, given = topic_of(kept.folder, name), known_examples(kept.folder, name)
-    named = {example.name for example in given}
-    seen = [page for page in sample_pages(kept, old.background + len(named)) if page.name not in named][: old.background]
+    seen = _unchosen(kept, given, old.background)
     topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
     _write(topic_file(kept.folder, name), topic)
     return topic

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
+from periplus.cli.options import SUFFIX, collection_option, columns_of, found_collection, opened, output_option
 from periplus.cli.watching import Watch
 from periplus.errors import UsageError
 from periplus.present.lines import visible
@@ -55,6 +55,7 @@ def train(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], col
 
     EXAMPLES are a folder, a file (of any format that Periplus reads), a URL of the collection, a pattern of them, search:"..." for the pages that a
     search finds, or words:"..." for a few words. Take negatives from where the positives come from: else their source is learned.
+    With folders and files alone no collection is needed: an empty one is begun for the topic.
 
     \b
     periplus topic train films -p films/ -n 'https://example.org/news/*' -n search:"football OR weather"
@@ -63,9 +64,23 @@ def train(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], col
     from periplus.api.topics import TopicOrder, train_topic
     from periplus.model.topic import Method
 
-    with open_collection(found_collection(collection)) as kept:
+    with open_collection(_place(name, positives, negatives, collection)) as kept:
         learned = train_topic(kept, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch())
     _write(learned, flags["as_json"] or flags["format"] == "json", output)
+
+
+def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Path | None) -> Path:
+    """The collection; one is begun where both kinds of examples are files alone and there is none."""
+    from periplus.api.topic_examples import names_files
+    from periplus.api.topics import begin
+
+    alone = bool(negatives) and all(map(names_files, (*positives, *negatives)))
+    if alone and collection is None and not any(Path().glob(f"*{SUFFIX}")):
+        collection = Path(f"{name}{SUFFIX}")
+    folder = found_collection(collection)
+    if alone:
+        begin(folder, name)
+    return folder
 
 
 @topic.command("list")
