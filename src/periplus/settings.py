@@ -128,7 +128,8 @@ class Keeping:
         "Sizes of what pages pull in (images, styles, scripts): head: as a check is told by HEAD, or by GET without the body where HEAD tells none.",
         choices=("none", "head"),
     )
-    # 200 cost a page 1 % less, and a kill four times as many pages: benchmarks/killed.py
+    # 200 cost a page 1 % less, and a kill four times as many pages: benchmarks/killed.py. 15, so that a kill costs 16 at most, cost 6 % more
+    # CPU a page (3,000 pages of 8 kB, 15 runs of each): what a commit writes are rows all over the file, since a URL's key is a hash
     commit_pages: int = _row(50, "Pages in one transaction.", unit="pages", low=1, high=10_000)
     commit_interval_s: float = _row(0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60)
     workers: int = _row(0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256)
