@@ -233,7 +233,7 @@ def as_schema_2(folder):
     """The collection as the version before wrote it."""
     with sqlite3.connect(folder / schema.DATABASE) as connection:
         connection.executescript(
-            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP TABLE shown;"
+            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP TABLE shown; DROP TABLE verdict;"
             "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script');"
             "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
             + "".join(f"DROP VIEW {name};" for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall())

@@ -14,10 +14,12 @@ from xml.etree import ElementTree
 import pytest
 from voyage import Collection, command, environment, flags_for, served_apart, settings_for, told, until
 
+import periplus
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.api.browsing import Browser, Wish
 from periplus.api.check_results import ResultOrder, baseline_run, found_issues, keep_issues, new_since
 from periplus.api.checking import CheckOrder, check
-from periplus.api.crawling import CrawlOrder
+from periplus.api.crawling import CrawlOrder, crawl
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade
 from periplus.model.visit import Reason
@@ -134,7 +136,46 @@ def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
         assert ("HEAD" in {method for method, _ in asked}) == head
         assert {moved.detail.partition("test:")[2].partition("/")[2] for moved in issues if moved.code == "link-to-redirect"} == {"plain"}
     assert not Collection(tmp_path).sane()
-    assert {row.reason for url, row in Collection(tmp_path).urls.items() if "b.test" in url} == {Reason.SCOPE}  # the map stays as it was
+    states = {url.partition("b.test")[2].partition("/")[2]: row.reason for url, row in Collection(tmp_path).urls.items() if "b.test" in url}
+    dead = {"status/404": Reason.NOT_FOUND, "status/410": Reason.NOT_FOUND, "status/500": Reason.SERVER_ERROR}
+    assert states == dict.fromkeys(states, Reason.SCOPE) | dead  # what is alive stays as it was
+
+
+def test_what_a_check_finds_dead_is_dead_everywhere_and_comes_back(tmp_path):
+    """SPEC A7: an invalid URL is an error of the site, never an external link."""
+    near, far = Site("a.test"), Site("b.test")
+    near.add(Page("/", "Home"))
+    replies = {"/gone": Answer(404, b""), "/broken": Answer(500, b""), "/there": Answer(200, b"x")}
+    for path in replies:
+        far.answer(path, lambda asked: replies[asked.path], linked_from=None)
+        near.link("/", far.url(path), path, target=far.url(path))
+    near.link("/", "http://nobody.invalid/", "nobody", target="http://nobody.invalid/")
+
+    def told_by(issues):
+        """Dead targets by the issues, and as each list of the collection has them; and the external links."""
+        with periplus.open(tmp_path) as collection:
+            lists = [{link.target for link in collection.links(broken=True)}]
+            external = {link.target for link in collection.links(external=True)}
+            lists.append({page.url for page in collection.pages(state="invalid")})
+            assert sum(tally.urls for tally in collection.status().counts if tally.state == "invalid") == len(lists[0])
+        browser = Browser()
+        for wish in (Wish(conditions=(("target_state", "invalid"),)), Wish(conditions=(("internal", "no"), ("target_state", "!invalid")))):
+            lists.append({row[0] for row in browser.page(tmp_path, "links", wish, ("target",)).rows})
+        assert lists.pop() == external
+        lists.append({issue.related for issue in issues if issue.code in ("broken-link", "server-error")})
+        assert all(found == lists[0] for found in lists), lists
+        return {url.rpartition("/")[2] or "nobody" for url in lists[0]}, {url.rpartition("/")[2] for url in external}
+
+    with serve(Web([near, far])) as server:
+        _, issues = checked(tmp_path, server, "a.test")
+        assert told_by(issues) == ({"gone", "broken", "nobody"}, {"there"})
+        replies["/gone"], replies["/there"] = replies["/there"], replies["/gone"]
+        _, issues = checked(tmp_path, server, "a.test")
+        assert told_by(issues) == ({"there", "broken", "nobody"}, {"gone"})
+        before = server.log.count("/there")
+        crawl(CrawlOrder(tmp_path, (canonical(server.url("a.test")),), settings_for(server, scope="any", **DEFAULTS)), lambda progress: False)
+        assert server.log.count("/there") == before + 1, "a crawl of a wider scope asks for what a check found dead"
+    assert not Collection(tmp_path).sane()
 
 
 def test_a_missing_page_whose_text_repeats_its_address_is_found(tmp_path):

@@ -143,6 +143,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     state = "failed" if net_note else "stopped" if stop_note else "done"
     if not stop_note:
         _ended(order.crawl.folder, run_id, net_down=bool(net_note))
+        _store_verdicts(crawl_order)
     runs.end_run(order.crawl.folder, run_id, state, net_note or stop_note, clock.now())
     return CheckEnd(run_id, state, net_note or stop_note, counts.fetched, None, left)
 
@@ -188,6 +189,15 @@ def _ended(folder: Path, run_id: int, *, net_down: bool) -> None:
         checks.end(connection)
         if net_down:
             checks.net_was_down(connection, run_id)
+
+
+def _store_verdicts(order: CrawlOrder) -> None:
+    """What was found dead becomes invalid when the run ends."""
+    with contextlib.closing(reading.connect(order.folder)) as connection, reading.snapshot(connection):
+        seen = Seen(connection, site_rows.all_urls(connection), order.settings.manners.recheck_wait_s, order.settings.limits.redirect_hops)
+        dead = list(seen.dead())
+    with schema.writing(order.folder) as connection:
+        checks.store_verdicts(connection, dead)
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:

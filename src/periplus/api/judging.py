@@ -6,13 +6,14 @@ URL holds for the first. The rules themselves stand in `analyse.verdicts`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.verdicts import Attempt, Evidence, Hop, Judgement, judged
+from periplus.model.audit import Verdict
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import Origin, Url
@@ -25,6 +26,12 @@ from periplus.urls.hosts import origin_of
 HOPS_MOST = 101  # redirects that are looked along: more than any setting lets a crawl or a check follow
 SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
 FAILED = [reason for reason in Reason if STATE_OF[reason] is State.INVALID] + [Reason.REFUSED, Reason.TRUNCATED]
+# States of URLs that a crawl did not ask for, and a check does
+_LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is State.REGISTERED} | {Reason.SCOPE}) - {
+    Reason.WAITING,
+    Reason.NOINDEX,
+    Reason.ROBOTS,
+}
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})  # of a URL that nobody was asked for because of its host
 
 
@@ -69,6 +76,17 @@ def _attempt(row: checks.Asked) -> Attempt:
     return Attempt(row.started, row.status, cut=Cut(row.detail) if row.outcome == "fetched" else Cut.NONE)
 
 
+def _reason_of(status: int, cause: Cause | None) -> Reason:
+    """The state of a dead URL by its last attempt."""
+    if cause in (Cause.NOT_HTTP, Cause.HEADER_LIMIT):
+        return Reason.BAD_ANSWER
+    if cause is not None:
+        return Reason.UNREACHABLE
+    if status in (404, 410):
+        return Reason.NOT_FOUND
+    return Reason.CLIENT_ERROR if 400 <= status < 500 else Reason.SERVER_ERROR if 500 <= status < 600 else Reason.BAD_ANSWER
+
+
 class Seen:
     """Everything that was seen of the collection's URLs, as it stands at one moment."""
 
@@ -83,6 +101,7 @@ class Seen:
         self._host_attempts: dict[Origin, list[Attempt]] = {}
         for row in checks.host_failures(connection):
             self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
+        self._crawled_as = checks.crawled_as(connection)  # of what checks found dead; all others stand as the crawl left them
         moved = graph_rows.redirects(connection)
         self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
 
@@ -113,6 +132,8 @@ class Seen:
 
     def crawled_as(self, url: int) -> Reason:
         """As the crawl left it; SCOPE for what it did not meet."""
+        if url in self._crawled_as:
+            return Reason(self._crawled_as[url])
         place = self.place(url)
         return REASONS[int(self._urls.reasons[place])] if place >= 0 else Reason.SCOPE
 
@@ -162,6 +183,16 @@ class Seen:
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
         evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
         return judged(evidence, spacing_s=self._spacing_s)
+
+    def dead(self) -> Iterator[tuple[int, str, str, int]]:
+        """(id, reason, rule, status) of what checks found dead and the crawl left at another state: it counts as invalid (SPEC A1, A7)."""
+        for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
+            if REASONS[reason] in _LEFT and (number in self._traces or number in self._moved):
+                judgement = self.judgement(number, {})
+                if judgement.verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR):
+                    last = self._attempts(self.way(number).end)[-1:]
+                    status = last[0].status if last else 0
+                    yield number, _reason_of(status, last[0].cause if last else None).value, judgement.why, status
 
     def _attempts(self, url: int) -> list[Attempt]:
         """The attempts at one URL, those at its host when that was why it was not asked for."""

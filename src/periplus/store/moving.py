@@ -12,7 +12,7 @@ from periplus.model.archive import Exchange
 
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url", "start", "alias", "queue", "page",
-    "visit", "look", "issue", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
+    "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
 )  # fmt: skip
 """In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought. What stays: workers and leases, which nobody
 holds then; the search index and its followers, and what a user noted on surveys and portals, which live with folders; computed results."""

@@ -149,7 +149,17 @@ CREATE TABLE shown (shard smallint NOT NULL, host_id bigint NOT NULL, first bigi
 REASONS: Final = """
 INSERT INTO reason VALUES ('partial', 'indexed'), ('unreadable', 'indexed'), ('needs-script', 'indexed') ON CONFLICT DO NOTHING;
 """
-MIGRATIONS: Final = (("1-tables", TABLES), ("2-traps", TRAPS), ("3-reasons", REASONS))  # in order; a change of a released table is another entry, never an edit
+VERDICTS: Final = """
+CREATE TABLE verdict (
+    shard smallint NOT NULL, url_id bigint NOT NULL, reason text NOT NULL, rule text NOT NULL, status bigint NOT NULL,
+    was text NOT NULL, was_rule text NOT NULL, was_status bigint, PRIMARY KEY (shard, url_id));
+"""
+MIGRATIONS: Final = (
+    ("1-tables", TABLES),
+    ("2-traps", TRAPS),
+    ("3-reasons", REASONS),
+    ("4-verdicts", VERDICTS),
+)  # in order; a change of a released table is another entry, never an edit
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})  # without shard: small
 
 

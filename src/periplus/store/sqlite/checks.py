@@ -15,7 +15,11 @@ from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import Look
 from periplus.model.web import SiteKey, Url, UrlId
 
-TABLES = """
+VERDICTS = """CREATE TABLE verdict (
+    url_id INTEGER PRIMARY KEY, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER NOT NULL,
+    was TEXT NOT NULL, was_rule TEXT NOT NULL, was_status INTEGER);
+"""  # URLs that a crawl did not ask for and a check found dead: as it found them, and as the crawl left them
+TABLES = f"""{VERDICTS}
 CREATE INDEX queue_text ON queue (text) WHERE text IS NOT NULL;
 CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
 CREATE TABLE look (
@@ -124,6 +128,42 @@ def store_issues(connection: sqlite3.Connection, run_id: int, keys: Iterable[tup
 def issues_of(connection: sqlite3.Connection, run_id: int) -> frozenset[tuple[str, int, int]]:
     """The keys that `store_issues` took."""
     return frozenset(connection.execute("SELECT code, url_id, related_id FROM issue WHERE run_id = ?", (run_id,)).fetchall())
+
+
+def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str, str, int]]) -> None:
+    """dead: (id, reason, rule, status) of every URL that checks found dead and the crawl did not ask for, in place of those before.
+
+    Within a transaction, while none is settled. `settle` makes them the URLs' states.
+    """
+    connection.execute("DELETE FROM verdict")
+    insert = "INSERT INTO verdict SELECT id, ?, ?, ?, reason, rule, status FROM url WHERE id = ?"
+    connection.executemany(insert, ((reason, rule, status, url_id) for url_id, reason, rule, status in dead))
+
+
+def settle(connection: sqlite3.Connection) -> None:
+    """What checks found dead is invalid, for whoever reads the collection. Within a transaction."""
+    _restate(connection, ("was", "was_rule"), ("reason", "rule", "status"))
+
+
+def lift(connection: sqlite3.Connection) -> None:
+    """The URLs stand again as the crawl left them, for whoever goes on with it. Within a transaction."""
+    _restate(connection, ("reason", "rule"), ("was", "was_rule", "was_status"))
+
+
+def _restate(connection: sqlite3.Connection, now: tuple[str, str], then: tuple[str, str, str]) -> None:
+    """now, then: columns of `verdict`. What stands otherwise meanwhile, since a crawl asked for it, stays."""
+    moved = f"FROM verdict v JOIN url u ON u.id = v.url_id WHERE u.reason = v.{now[0]} AND u.rule = v.{now[1]}"
+    ids = [row[0] for row in connection.execute(f"SELECT u.id {moved}")]
+    tallies = connection.execute(f"SELECT v.{now[0]}, v.{then[0]}, count(*) {moved} GROUP BY 1, 2").fetchall()
+    restate = "UPDATE url SET reason = v.{}, rule = v.{}, status = v.{} FROM verdict v WHERE v.url_id = url.id AND url.id = ?".format(*then)
+    connection.executemany(restate, ((url_id,) for url_id in ids))
+    upsert = "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+    connection.executemany(upsert, [change for old, new, urls in tallies for change in ((old, -urls), (new, urls))])
+
+
+def crawled_as(connection: sqlite3.Connection) -> dict[int, str]:
+    """The reasons at which the crawl left what checks found dead, by id."""
+    return dict(connection.execute("SELECT url_id, was FROM verdict").fetchall())
 
 
 def visited_at(connection: sqlite3.Connection, url_id: int) -> float:

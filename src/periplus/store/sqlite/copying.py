@@ -27,7 +27,7 @@ _WAY = {  # from a table's rows to the site whose shard they belong to
     "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
     "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"), "visit": _OF_URL.format("t.url_id"),
 } | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
-    ("start", "alias", "page", "url_history", "page_history", "freshness"), _OF_URL.format("t.url_id"))  # fmt: skip
+    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict"), _OF_URL.format("t.url_id"))  # fmt: skip
 _SHARD = {"robots": "shard_of_address(t.origin || '/')", "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END"}
 # Of a worker that was killed the last request may have started this very moment.
 _NEXT_AT = "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS INTEGER) + 1 + t.delay_s / t.rate) END"

@@ -36,6 +36,7 @@ _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
     f"DELETE FROM page_history WHERE url_id IN {_BATCH}",
     f"DELETE FROM freshness WHERE url_id IN {_BATCH}",
     f"DELETE FROM start WHERE url_id IN {_LEAVING}",
+    f"DELETE FROM verdict WHERE url_id IN {_LEAVING}",
     f"DELETE FROM issue WHERE url_id IN {_BATCH} OR related_id IN {_BATCH}",
     f"DELETE FROM alias WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}",
     f"DELETE FROM look WHERE visit_id IN {_VISITS}",

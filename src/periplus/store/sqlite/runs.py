@@ -13,7 +13,7 @@ from periplus.errors import StoreError
 from periplus.model.crawl_home import RunRecord
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import clock_turned_back, moved, pausing, schema
+from periplus.store.sqlite import checks, clock_turned_back, moved, pausing, schema
 
 __all__ = ["RunRecord", "add_starts", "begin_run", "end_run", "only_crawl", "run_records"]
 
@@ -56,6 +56,7 @@ def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings
     with schema.writing(folder) as connection:
         moved.refuse(connection)
         pausing.resume(connection)
+        checks.lift(connection)
         clock_turned_back.follow(connection, clock_turned_back.last_known(connection) - now, now)
         connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
         connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
@@ -75,6 +76,7 @@ def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
 def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
     with schema.writing(folder) as connection:
         pausing.resume(connection)
+        checks.settle(connection)  # before the run ends: history tells it by its run
         connection.execute("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
 
 

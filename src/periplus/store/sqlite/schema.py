@@ -101,6 +101,7 @@ _REASONS = ", ".join(f"('{reason.value}', '{state.value}')" for reason, state in
 _FROM_3 = f"""
 DELETE FROM family;
 {_TRAP_TABLES}
+{checks.VERDICTS}
 INSERT OR IGNORE INTO reason VALUES {_REASONS};
 DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
@@ -230,6 +231,8 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
         if version < OLDEST_READ:
             raise StoreError(f"{path} was made by a development version (schema {version}), which none reads any longer. Crawl again into another folder.")
+        if version < SCHEMA_VERSION and read_only:
+            connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
         if version == OLDEST_READ and read_only:
             connection.executescript(_IN_PLACE)
         elif version < SCHEMA_VERSION and not read_only:
