@@ -9,8 +9,8 @@ import zlib
 import pytest
 
 from document_files import doc, docx, epub, odt, zipped
+from periplus.document.formats import converted, feed, markdown, pdf, rtf
 from periplus.document.formats import epub as epub_format
-from periplus.document.formats import feed, markdown, pdf, rtf
 from periplus.document.formats.table import FILES, READ_MEDIA_TYPES, may_be_read
 from periplus.document.media_types import media_type_of, sniffed_media_type
 from periplus.document.understand import canonical_xml, understand
@@ -175,6 +175,13 @@ def test_pages_beyond_the_bound_are_left_out_and_told_of(manual, monkeypatch):
     told = pdf.html_of(manual)
     assert told.fault == "long: 1 of 2 pages were read"
     assert "Last part" not in told.html.split("More words")[-1]
+
+
+def test_a_document_that_is_too_long_as_html_is_told(monkeypatch):
+    assert document(b"first\n\nsecond", "text/plain").fault == ""
+    monkeypatch.setattr(converted, "HTML_CHARS", 15)
+    page = document(b"first\n\nsecond", "text/plain")
+    assert (page.text, page.fault) == ("first", "long: more than 20,000,000 characters as HTML")
 
 
 def test_a_bound_of_any_format_is_told(monkeypatch):

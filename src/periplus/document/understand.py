@@ -14,7 +14,7 @@ from periplus.document.charsets import UTF_8
 from periplus.document.decode import decode
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
-from periplus.document.formats.converted import Converted
+from periplus.document.formats.converted import END, HTML_CHARS, Converted
 from periplus.document.formats.table import FILES, MARKUP, TEXTS
 from periplus.document.language import page_language
 from periplus.document.links import Setting, rows_of_headers
@@ -48,7 +48,7 @@ def markup_of(url: Url, fetched: Fetched) -> Markup:
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
     if (from_bytes := FILES.get(media_type)) is not None:
         told = from_bytes(fetched.body) if fetched.body else Converted("")
-        return Markup(media_type, "text/html", told.html, Charset("", "default"), told.fault)
+        return Markup(media_type, "text/html", told.html, Charset("", "default"), _fault_of(told))
     from_text = TEXTS.get(media_type)
     if from_text is None and media_type not in MARKUP:
         return Markup(media_type, "", "", Charset("", "default"))
@@ -58,7 +58,13 @@ def markup_of(url: Url, fetched: Fetched) -> Markup:
     if from_text is None:
         return Markup(media_type, media_type, text, charset)
     told = from_text(text)
-    return Markup(media_type, "text/html", told.html, charset, told.fault)
+    return Markup(media_type, "text/html", told.html, charset, _fault_of(told))
+
+
+def _fault_of(told: Converted) -> str:
+    return (
+        told.fault if not told.html or told.html.endswith(END) else "; ".join(filter(None, (told.fault, f"long: more than {HTML_CHARS:,} characters as HTML")))
+    )
 
 
 def canonical_xml(url: Url, fetched: Fetched) -> tuple[bytes, str] | None:

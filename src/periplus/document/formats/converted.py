@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 HTML_CHARS = 20_000_000  # of one document, tags included: four times the text that is kept of a page
 
-__all__ = ["HTML_CHARS", "Converted", "block", "escape", "is_absolute", "link", "page"]
+END = "</body></html>"
+
+__all__ = ["END", "HTML_CHARS", "Converted", "block", "escape", "is_absolute", "link", "page"]
 
 
 class Converted(NamedTuple):
@@ -20,7 +22,10 @@ class Converted(NamedTuple):
 
 
 def page(parts: Iterable[str], title: str = "", language: str = "", description: str = "") -> str:
-    """A page of HTML around parts that are HTML, as many of them as HTML_CHARS allow. title, language and description are plain text."""
+    """A page of HTML around parts that are HTML, as many of them as HTML_CHARS allow: one of which some are left out is not closed.
+
+    title, language and description are plain text.
+    """
     kept, room = [], HTML_CHARS
     for part in parts:
         room -= len(part)
@@ -30,7 +35,7 @@ def page(parts: Iterable[str], title: str = "", language: str = "", description:
     said = f'<meta name="description" content="{escape(description)}">' if description else ""
     lang = f' lang="{escape(language)}"' if language else ""
     head = (f"<title>{escape(title)}</title>" if title else "") + said
-    return f"<!DOCTYPE html><html{lang}><head>{head}</head><body>{''.join(kept)}</body></html>"
+    return f"<!DOCTYPE html><html{lang}><head>{head}</head><body>{''.join(kept)}{END if room >= 0 else ''}"
 
 
 def block(tag: str, text: str) -> str:
