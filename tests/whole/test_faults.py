@@ -85,7 +85,7 @@ PLANTS: dict[str, tuple[Callable[[Site, str], str], Reason, str]] = {
     "slow": (lambda site, path: faults.slow(site, path, 0.2), Reason.OK, ""),
     "drip": (lambda site, path: faults.drip(site, path, 0.05), Reason.TRUNCATED, "time-limit"),
     "flood": (faults.flood, Reason.TRUNCATED, "body-limit"),
-    "wrong-type": (_wrong_type, Reason.OK, ""),
+    "wrong-type": (_wrong_type, Reason.UNREADABLE, "image/gif, sent as text/html"),
     "no-type": (_no_type, Reason.OK, ""),
     "zip": (lambda site, path: content.big_binary(site, path, 8), Reason.OTHER_MEDIA, "media-type-not-read"),
     "wreck": (content.broken_html, Reason.OK, ""),

@@ -106,11 +106,11 @@ def test_the_report_tells_the_planted_faults_and_no_others_of_their_kinds(tmp_pa
         crawled(tmp_path / "c", server, "ill.test", delay_s=0.005)
     with periplus.open(tmp_path / "c") as collection:
         page = html.document_fromstring(collection.report(tmp_path / "r.html").read_bytes())
-    assert rows_of(page, "broken-link") == {("/", "/gone.html"), ("/sound-1.html", "/gone.html")}
-    assert rows_of(page, "redirect-chain") == {("/old", "/sound-2.html"), ("/old/1", "/sound-2.html")}
-    assert rows_of(page, "duplicate") == {("/twin-1.html", "/twin-2.html"), ("/twin-2.html", "/twin-1.html")}
+    assert rows_of(page, "broken-link") == {("/gone.html", "/")}, "one cause, with the first of its pages"
+    assert rows_of(page, "redirect-chain") == {("/old",), ("/old/1",)}
+    assert rows_of(page, "duplicate") == {("/twin-1.html", "/twin-2.html")}
     assert rows_of(page, "title-duplicate") == rows_of(page, "duplicate")
-    assert rows_of(page, "soft-404") == {("/sound-0.html", "/lost.html")}
+    assert rows_of(page, "soft-404") == {("/lost.html", "/sound-0.html")}
     assert rows_of(page, "orphan") == {("/orphan.html",)}
     assert not rows_of(page, "redirect-loop") | rows_of(page, "title-missing") | rows_of(page, "broken-fragment") | rows_of(page, "near-duplicate")
     assert [words.text_content() for words in page.xpath("//section[@id='repair']/ol/li[1]/h3/a")] == ["Broken links"]

@@ -19,7 +19,7 @@ def outcome(folder, world, *, stops=0):
     """(real pages lost, fetches by trap). stops: how often the crawl comes to a limit of 100 pages before it may go on to its end."""
     with serve(world.site) as server:
         for max_pages in (*[100] * stops, 0):
-            collection, end = crawled(folder, server, HOST, delay_s=0.001, per_host=4, index=False, max_pages=max_pages)
+            collection, end = crawled(folder, server, HOST, delay_s=0.001, per_host=4, mine=(HOST,), index=False, max_pages=max_pages)
         assert end.state == "done", end
         asked = server.log.targets(HOST)
     root = server.url(HOST, "").rstrip("/")

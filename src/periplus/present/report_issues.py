@@ -91,5 +91,7 @@ def _counted(group: IssueGroup) -> Html:
 def _cells(fault: Fault, caused_by: CausedBy, detailed: bool, worded: bool, origin: str) -> list[str | int | tuple[str, str]]:
     cells: list[str | int | tuple[str, str]] = [fault.cause if caused_by is CausedBy.WORDS else (fault.cause, "")]
     cells += [_short(fault.detail, origin)] if detailed else []
-    cells += [fault.pages, (fault.issues[0].url, "")] if caused_by is not CausedBy.PAGE else []
+    if caused_by is not CausedBy.PAGE:  # of pages that are alike the cause is one: another is named beside it
+        first = next((issue.url for issue in fault.issues if issue.url != fault.cause), fault.cause)
+        cells += [fault.pages, (first, "")]
     return cells + ([fault.issues[0].anchor] if worded else [])
