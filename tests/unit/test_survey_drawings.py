@@ -138,6 +138,15 @@ def test_tables_have_a_value_a_column(found):
         assert lengths <= {len(columns)}, name
 
 
+def test_a_site_of_one_page_has_a_count_and_no_impact_factor(found):
+    """s1: its only page is linked to from s0 alone."""
+    columns, rows = survey_table(found, "sites")
+    names = [column.name for column in columns]
+    row = next(dict(zip(names, row, strict=True)) for row in rows if "s1.example" in row)
+    assert (row["fetched"], row["linking_pages"], row["wif"], row["external_wif"]) == (1, 1, None, None)
+    assert "1 to the only page" in written(found, "report", "html")
+
+
 def test_no_circle_covers_another_and_no_chance_is_in_it():
     rng = np.random.default_rng(3)
     boxes = np.stack((rng.uniform(5, 40, 70), rng.uniform(5, 25, 70)), axis=1)

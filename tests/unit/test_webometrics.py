@@ -59,7 +59,7 @@ def test_impact_factors_show_both_figures(found):
     assert (a.external_wif.linking, a.external_wif.documents, a.external_wif.value) == (3, 3, 1.0)  # B, BP, C
     assert (a.self_wif.linking, a.wif.linking) == (3, 6)  # A, A1, A2
     assert (b.external_wif.linking, b.wif.linking, b.external_wif.value) == (2, 3, 1.0)  # A, A1; B itself
-    assert (c.wif.linking, c.wif.value) == (0, 0.0)
+    assert (c.wif.linking, c.wif.documents, c.wif.value) == (0, 1, None), "of one page it is a count, and no factor"
 
 
 def test_document_models_by_hand(found):

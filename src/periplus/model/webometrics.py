@@ -18,8 +18,8 @@ class ImpactFactor:
 
     @property
     def value(self) -> float | None:
-        """linking / documents; None where no document was fetched."""
-        return self.linking / self.documents if self.documents else None
+        """linking / documents; None where one document was fetched, for then it is a count of those that link to it, or none was."""
+        return self.linking / self.documents if self.documents > 1 else None
 
 
 class UnitFigures(NamedTuple):

@@ -137,14 +137,16 @@ def _indicators(found: SurveyResults) -> Html:
     )
     note = f"Links are distinct pairs of documents (model: {found.method.model.value}), in and out within the target set. "
     note += "WIF: linking pages / pages of the site. It compares sites of one kind and country that were read to the same share; many pages push it down, "
-    note += "and pages outside this survey that link there are not in it."
+    note += "and pages outside this survey that link there are not in it. Of a site of which one page was fetched it would be a count: that is what is shown."
     totals = ", ".join(f"{number(count)} by {model.value}" for model, count in found.totals)
     shown = paged(PagedTable("unit-rows", columns, rows, len(found.figures)))
     return f'<p class="note">{text(note)}</p>{shown}<p class="note">All links between sites: {totals}.</p>'
 
 
 def _factor(factor: ImpactFactor) -> str:
-    return "–" if factor.value is None else f"{factor.value:.2f} = {number(factor.linking)}/{number(factor.documents)}"
+    if factor.value is None:
+        return f"{number(factor.linking)} to the only page" if factor.documents else "–"
+    return f"{factor.value:.2f} = {number(factor.linking)}/{number(factor.documents)}"
 
 
 def _matrix(found: SurveyResults) -> Html:

@@ -34,8 +34,8 @@ UNITS = (
     Column("self_links", _WHOLE, "links within the site"),
     Column("linking_pages", _WHOLE, "pages that link into the site, its own among them: the numerator of wif"),
     Column("external_linking_pages", _WHOLE, "pages of other sites that link into it: the numerator of external_wif"),
-    Column("wif", _REAL, "linking_pages / fetched"),
-    Column("external_wif", _REAL, "external_linking_pages / fetched"),
+    Column("wif", _REAL, "linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all"),
+    Column("external_wif", _REAL, "external_linking_pages / fetched; empty as wif is"),
     Column("state", _TEXT, "empty, or why no page of the site was fetched"),
     *_RUN,
 )
