@@ -83,9 +83,9 @@ def _is_dead(pages: dict[str, PageRead], url: str) -> bool:
 
 
 def _is_there(place: str, names: frozenset[str]) -> bool:
-    """Source: HTML Living Standard, 7.4.6.4. Fragments that begin with / or ! are a script's, by a choice of Periplus."""
+    """Source: HTML Living Standard, 7.4.6.4. Fragments that begin with / or ! are a script's, by a choice of Periplus; not with //."""
     decoded = unquote(place)
-    return place in names or decoded in names or decoded.lower() == "top" or decoded[:1] in ("", "/", "!")
+    return place in names or decoded in names or decoded.lower() == "top" or (decoded[:1] in ("", "/", "!") and decoded[:2] != "//")
 
 
 def _fetched(root: str, start: str, port: int) -> dict[str, PageRead]:

@@ -12,7 +12,8 @@ from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
-from voyage import Collection, command, environment, flags_for, served_apart, settings_for, told, until
+from click.testing import CliRunner
+from voyage import Collection, command, crawled, environment, flags_for, plain, served_apart, settings_for, told, until
 
 import periplus
 from periplus.analyse.audit_table import KINDS_OF_ISSUES
@@ -20,6 +21,7 @@ from periplus.api.browsing import Browser, Wish
 from periplus.api.check_results import ResultOrder, baseline_run, found_issues, keep_issues, new_since
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade
 from periplus.model.visit import Reason
@@ -439,3 +441,22 @@ def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_p
         assert again.returncode == 0, again.stderr
         settings = [json.loads(row[0]) for row in Collection(tmp_path / "kept").ask("SELECT settings FROM run ORDER BY id")]
         assert [(kept["max_pages"], kept["recheck_wait_s"], kept["ignore"]) for kept in settings] == [(9, 30.0, []), (0, 0.2, ["h1-missing"]), (9, 30.0, [])]
+
+
+def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
+    """The bound on pages whose places are looked for was met in silence."""
+    monkeypatch.setattr("periplus.api.auditing.FRAGMENT_PAGES", 1)
+    site = Site("places.test")
+    site.add(Page("/", "Home"))
+    for name in ("a", "b"):
+        site.add(Page(f"/{name}.html", name), "/")
+        site.link("/", f"/{name}.html#nowhere", "Nowhere")
+    with serve(site) as server:
+        crawled(tmp_path, server, "places.test")
+        settings = settings_for(server)
+    said = []
+    assert len([issue for issue in found_issues(tmp_path, settings, ResultOrder(), said.append) if issue.code == "broken-fragment"]) == 1
+    assert said == ["Places on pages (#fragments) were looked for on the first 1 pages that such links lead to."]
+    shown = CliRunner().invoke(main, ["check", "-c", str(tmp_path), "--offline", "-f", "jsonl", "-o", str(tmp_path / "issues.jsonl")])
+    assert said[0] in plain(shown.output), shown.output
+    assert said[0] not in CliRunner().invoke(main, ["check", "-c", str(tmp_path), "--offline", "-q"]).output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,13 +30,21 @@ class ResultOrder:
     near: bool | None = None  # pages of nearly one text; None: where the site is not too large for it
 
 
-def found_issues(folder: Path, settings: Settings, order: ResultOrder) -> list[Issue]:
-    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores. Raises UsageError."""
+def found_issues(folder: Path, settings: Settings, order: ResultOrder, note: Callable[[str], object] = lambda sentence: None) -> list[Issue]:
+    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores. Raises UsageError.
+
+    note: is told what was not looked at, a sentence each.
+    """
     rules = _rules(settings, order)
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         starts = starts_of(runs.run_records(connection), connection, graph_rows.redirects(connection))
         chosen = [chosen_start(starts, order.site)] if order.site or not starts else starts
-        found = [issue for start in chosen for issue in audited(connection, start, near=order.near).issues(connection, rules)]
+        found: list[Issue] = []
+        for start in chosen:
+            audit = audited(connection, start, near=order.near)
+            found += audit.issues(connection, rules)
+            for sentence in audit.notes:
+                note(sentence)
     return ordered(found, KINDS_OF_ISSUES)
 
 

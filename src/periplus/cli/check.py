@@ -90,13 +90,14 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     wish = _Wish(fail_on(flags["fail_on"]), flags["baseline"], flags["format"], flags["output"])
     order = ResultOrder(flags["site"], flags["fragments"], flags["near"])
     baseline, quiet = baseline_run(folder, wish.baseline) if wish.baseline else 0, bool(flags["quiet"])
+    note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
     if flags["offline"]:
-        sys.exit(_tell(wish, quiet, _since(folder, found_issues(folder, settings, order), baseline), baseline))
+        sys.exit(_tell(wish, quiet, _since(folder, found_issues(folder, settings, order, note), baseline), baseline))
     end, interrupted = _run(folder, urls, settings, flags)
     if interrupted or not end.run_id:
         say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
         sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
-    issues = found_issues(folder, settings, order)
+    issues = found_issues(folder, settings, order, note)
     keep_issues(folder, end.run_id, issues)
     if not quiet and end.state != "failed":
         if end.left:
