@@ -13,7 +13,8 @@ from periplus.model.visit import Reason
 from periplus.store.postgres import frontier
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.schema import REFERENCE, shard_of
+from periplus.store.postgres.schema import IDENTITIES, REFERENCE, create, shard_of
+from periplus.urls.canonical import url_id
 
 A, B = "http://a.test/", "http://b.test/"
 ME, OTHER = 100, 200
@@ -44,6 +45,31 @@ def twice(store, call):
         return call()
     finally:
         del store._session.run
+
+
+def test_urls_that_an_older_version_named_by_their_spelling_have_the_id_of_all_spellings(world, ask, address):
+    """But for one of which another spelling was known too."""
+    store = world.open()
+    store.offer([candidate(A + "~u"), candidate(A + "~v"), candidate("http://b.test/")], (), 0.0)
+    with connect(address) as connection, connection.transaction():
+        for old, text in ((4711, A + "%7Eu"), (4712, A + "%7ev")):
+            number = url_id(A + "~u" if old == 4711 else A + "~v")
+            twin = "SELECT shard, %s, %s, host_id, 'not-found', layer, rule, status, in_sitemap, first_seen, visited FROM url WHERE id = %s"
+            connection.execute(f"INSERT INTO url {twin}", (old, text, number))
+            connection.execute("INSERT INTO link SELECT shard, %s, %s, 'a', 'body', 0, '', '', 1, 0, 0 FROM url WHERE id = %s", (old, old, number))
+        connection.execute("DELETE FROM url WHERE id = %s", (url_id(A + "~u"),))
+        connection.execute("DELETE FROM queue WHERE url_id = %s", (url_id(A + "~u"),))
+        connection.execute("DELETE FROM migration WHERE name = %s", (IDENTITIES,))
+    with connect(address) as connection:
+        assert create(connection, address.collection)
+        assert not create(connection, address.collection)
+    assert ask("SELECT id FROM url WHERE text LIKE '%u'") == [(url_id(A + "~u"),)]
+    assert set(ask("SELECT source, target FROM link")) == {(url_id(A + "~u"), url_id(A + "~u")), (4712, 4712)}
+    with connect(address) as connection, connection.transaction():  # as the store would have left it
+        connection.execute("DELETE FROM url WHERE id IN (4712, %s)", (url_id(A + "~u"),))
+        connection.execute("DELETE FROM link")
+        connection.execute("UPDATE host SET pending = 1 WHERE key = 'a.test:80'")
+        connection.execute("UPDATE tally SET value = 2 WHERE name IN ('known', 'reason:waiting')")
 
 
 def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):

@@ -25,6 +25,7 @@ from psycopg import sql
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
 from periplus.model.web import SiteKey
+from periplus.store.postgres import respelled
 from periplus.store.postgres.connection import Connection
 from periplus.store.versions import FIELDS
 
@@ -154,11 +155,13 @@ CREATE TABLE verdict (
     shard smallint NOT NULL, url_id bigint NOT NULL, reason text NOT NULL, rule text NOT NULL, status bigint NOT NULL,
     was text NOT NULL, was_rule text NOT NULL, was_status bigint, PRIMARY KEY (shard, url_id));
 """
+IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
     ("2-traps", TRAPS),
     ("3-reasons", REASONS),
     ("4-verdicts", VERDICTS),
+    (IDENTITIES, ""),  # ids of URLs, which only Python can tell: `respelled.rename`
 )  # in order; a change of a released table is another entry, never an edit
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})  # without shard: small
 
@@ -187,7 +190,10 @@ def create(connection: Connection, collection: str) -> bool:
         refuse_newer({str(name) for name in applied}, collection)
         missing = [(name, script) for name, script in MIGRATIONS if name not in applied]
         for name, script in missing:
-            connection.execute(script.encode())
+            if script:
+                connection.execute(script.encode())
+            elif applied:
+                respelled.rename(connection)
             connection.execute("INSERT INTO migration (name) VALUES (%s)", (name,))
         if not applied:
             reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]
