@@ -1,6 +1,7 @@
 """What the index answers: forms, order, narrowing, folding, suggestions; and what becomes of it on disk."""
 
 import contextlib
+import dataclasses
 
 import pytest
 
@@ -49,6 +50,13 @@ def fill(tmp_path):
         return tmp_path
 
     return filled
+
+
+def test_pages_that_ask_not_to_be_indexed_are_found_only_when_asked_for(fill):
+    folder = fill(page(1, "Harbour", text("zanzibar")), dataclasses.replace(page(2, "Hidden", text("zanzibar")), noindex=True))
+    assert ids(folder, "zanzibar") == ids(folder, "zanzibar OR nothing") == [1]
+    assert ids(folder, "zanzibar is:noindex") == [2]
+    assert ids(folder, "zanzibar -is:noindex") == [1]
 
 
 def test_words_are_found_with_and_without_marks_the_spelling_asked_for_first(fill):

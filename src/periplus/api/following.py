@@ -26,6 +26,7 @@ from periplus.document.words import forms
 from periplus.errors import StoreError
 from periplus.model.page import Part
 from periplus.model.search import PageToIndex
+from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, UrlId
 from periplus.search.asking import Searcher
 from periplus.search.fields import said_digest
@@ -193,6 +194,7 @@ class Follower:
             anchors=self._anchors.get(page.url_id, ()),
             when=page.last_modified or page.fetched,
             folded=page.folded_md5,
+            noindex=page.reason == Reason.NOINDEX,
         )
 
     def _site(self, site_id: int) -> SiteKey:

@@ -32,6 +32,7 @@ a OR b, -word, ( )      either; without it; a part of the query
 +word                   in this very form
 site:example.org        of a host or what lies below it
 lang:cs  type:pdf       of a language; of a media type
+is:noindex              pages that ask not to be found by search, which no other query finds
 intitle:x  inurl:x      with the word in the title, in the address
 after:2024 before:2024-03-31    last modified, or fetched, in that time
 """

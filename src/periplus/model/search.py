@@ -25,6 +25,7 @@ class PageToIndex:
     anchors: Sequence[str]  # the words of links to it, each once
     when: float  # last modified by the server's word, else fetched; seconds since the epoch
     folded: bytes  # digest of the text without diacritics and case: pages that share it are one hit
+    noindex: bool = False  # it asks not to be found by search
 
 
 class Match(NamedTuple):

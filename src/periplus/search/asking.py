@@ -10,10 +10,10 @@ import tantivy
 
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
-from periplus.search.fields import FORMS, ID, LANGUAGE, MEDIA, SAID, SITE, TWIN, YEAR
+from periplus.search.fields import FORMS, ID, IS, LANGUAGE, MEDIA, NOINDEX, SAID, SITE, TWIN, YEAR
 from periplus.search.index import open_index
 from periplus.search.matching import Matcher
-from periplus.search.query import All, Any, Node, Phrase, Word, parse
+from periplus.search.query import All, Any, Node, Not, Only, Phrase, Word, asks_for, parse
 from periplus.search.spelling import suggested
 from periplus.settings import Searching
 
@@ -96,7 +96,7 @@ class Searcher:
         return Matches(total, tuple(matches), facets, tuple(notes), suggestion)
 
     def _found(self, root: Node, most: int) -> tuple[tantivy.Query, tuple[int, Sequence[_Scored]]]:
-        asked = self._matcher.query(root)
+        asked = self._matcher.query(root if asks_for(root, IS) else All((root, Not(Only(IS, NOINDEX)))))
         found = self._searcher.search(asked, most)
         return asked, (int(found.count), found.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 

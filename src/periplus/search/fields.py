@@ -20,7 +20,8 @@ from periplus.urls.hosts import host_name, registered_domain
 
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order
 FORMS, NAMES = "forms", "names"  # of spellings; of whole titles
-SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR = "site", "host", "type", "media", "language", "year"  # of labels
+SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR, IS = "site", "host", "type", "media", "language", "year", "is"  # of labels
+NOINDEX = "noindex"  # the one value of `is`
 ID, TWIN, WHEN, SAID = "id", "twin", "when", "said"  # of numbers; said: the digest of the words of links to the page
 TERM_FIELDS = (TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS)
 WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
@@ -47,7 +48,7 @@ def schema() -> tantivy.Schema:
     for name in TERM_FIELDS:
         made.add_text_field(name, tokenizer_name=WORDS, index_option="position")
     made.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
-    for name in (NAMES, HOST, TYPE):
+    for name in (NAMES, HOST, TYPE, IS):
         made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
     for name in (SITE, LANGUAGE, YEAR, MEDIA):
         made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
@@ -154,6 +155,7 @@ def labels(page: PageToIndex) -> Iterator[tuple[str, str]]:
     yield LANGUAGE, primary(page.language)
     yield YEAR, str(datetime.fromtimestamp(page.when, UTC).year)
     yield MEDIA, page.media_type
+    yield from [(IS, NOINDEX)] * page.noindex
     yield from ((HOST, host) for host in dict.fromkeys((str(page.site), *hosts(host_name(page.url)))))
     yield from ((TYPE, name) for name in dict.fromkeys(type_names(page.media_type)))
 

@@ -25,7 +25,7 @@ from periplus.search.fields import ID, WHOLE, WORDS, Draft, document, drafted, s
 FOLDER = "search"
 STATE = "periplus.json"
 LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
-VERSION = 1  # of fields and terms: an index of another one is made anew
+VERSION = 2  # of fields and terms: an index of another one is made anew
 HEAP_BYTES = 96_000_000  # the engine writes a segment when so much is collected
 NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 

@@ -15,6 +15,7 @@ from periplus.search.fields import (
     FORMS,
     HEADING,
     HOST,
+    IS,
     LANGUAGE,
     NAMES,
     NAVIGATION,
@@ -88,6 +89,8 @@ class Matcher:
             return tantivy.Query.term_query(self.schema, HOST, host.partition("/")[0].removeprefix("*.").removeprefix("www."))
         if field == "language":
             return tantivy.Query.term_query(self.schema, LANGUAGE, primary(value))
+        if field == IS:
+            return tantivy.Query.term_query(self.schema, IS, value)
         return tantivy.Query.term_query(self.schema, TYPE, value.removeprefix("."))
 
     def _word(self, word: Word) -> tantivy.Query:

@@ -7,6 +7,7 @@ a OR b, a | b           either;  AND is what stands between words anyway
 -word, NOT word         without it;  +word: in this very form
 ( ... )                 a part of the query
 site: lang: type:       of a site or host, in a language, of a media type (html, pdf, text/plain)
+is:noindex              pages that ask not to be found by search: no other query finds them
 intitle: inurl:         the word stands in the title, in the address
 after: before:          dates as 2024, 2024-03 or 2024-03-31
 """
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
 DEEPEST = 20  # parentheses
 FIELDS = {
-    "site": "site", "host": "site", "lang": "language", "language": "language", "type": "type", "filetype": "type",
+    "site": "site", "host": "site", "lang": "language", "language": "language", "type": "type", "filetype": "type", "is": "is",
     "intitle": "title", "title": "title", "inurl": "url", "url": "url", "after": "after", "since": "after", "before": "before", "until": "before",
 }  # fmt: skip
 
@@ -45,7 +46,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Pages with this value of a field: site, language or type."""
+    """Pages with this value of a field: site, language, type or is."""
 
     field: str
     value: str
@@ -250,6 +251,19 @@ def date_of(text: str) -> float | None:
         return datetime(int(match[1]), int(match[2] or 1), int(match[3] or 1), tzinfo=UTC).timestamp()
     except ValueError:
         return None
+
+
+def asks_for(node: Node | None, field: str) -> bool:
+    """Whether a query speaks of a field, be it to leave its pages out."""
+    match node:
+        case Only(named, _):
+            return named == field
+        case Not(item):
+            return asks_for(item, field)
+        case All(items) | Any(items):
+            return any(asks_for(item, field) for item in items)
+        case _:
+            return False
 
 
 def asked_words(node: Node | None) -> list[Word | Phrase]:
