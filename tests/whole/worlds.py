@@ -225,6 +225,19 @@ def _session(world: World, rng: random.Random, folder: str, address: Callable[[s
     return min(own)
 
 
+def twin_manuals(pages: int = 600) -> World:
+    """A reference for two processors: each function has a page in either folder, and the two say the same. Nothing is a trap."""
+    world, rng = World(Site(HOST)), random.Random(7)
+    functions = {f"f{number}.html": (_words(rng, 2), _sentences(rng, 40)) for number in range(pages)}
+    for processor in ("short", "long"):
+        index = [(name, title) for name, (title, _) in functions.items()]
+        _add(world, f"/{processor}/index.html", "All functions", "Functions of this processor, by name.", index)
+        for name, (title, text) in functions.items():
+            _add(world, f"/{processor}/{name}", title, text, [("index.html", "All functions")])
+    _add(world, "/", "The manual", "For two processors.", [("/short/index.html", "Short words"), ("/long/index.html", "Long words")])
+    return world
+
+
 TRAPS: dict[str, Callable[[World, random.Random], str]] = {
     trap.__name__: trap for trap in (calendar, tree, facets, wrong_base, query_session, path_session, folder_session, spelled_session, search)
 }
