@@ -1,7 +1,7 @@
 """What is remembered of checking links: what was asked and seen, what was found in each run?
 
-A link's target that is no page of ours has no row for its answer but its visits (purpose `head` or `check`): the map and the tables
-of pages stay as the crawl left them. `look` adds what was seen on a page that is not kept.
+A link's target that is no page of ours has no row for its answer but its visits (purpose `head` or `check`), and one of `verdict` where it is
+dead. `look` adds what was seen on a page that is not kept.
 """
 
 from __future__ import annotations
