@@ -36,10 +36,14 @@ KINDS = ("a", "area", "frame", "iframe", "refresh", "canonical", "alternate", "r
 
 @dataclass(frozen=True, slots=True)
 class Crawled:
-    """What a collection holds. reasons: of every URL, what became of it; failures: how the commands ended that should have ended otherwise."""
+    """What a collection holds. reasons: of every URL, what became of it; aliases: the page that has the same bytes.
+
+    failures: how the commands ended that should have ended otherwise.
+    """
 
     sight: Sight
     reasons: dict[str, str]
+    aliases: dict[str, str]
     failures: tuple[str, ...] = ()
 
 
@@ -71,7 +75,7 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     """Links, dead ones and fragments are compared on pages that both have: a lost page is told once."""
     seen = crawled.sight
     both = oracle.layers.keys() & seen.layers.keys()
-    lost = {url: crawled.reasons.get(url, "never met") for url in oracle.layers.keys() - both}
+    lost = {url: crawled.reasons.get(url, "never met") for url in oracle.layers.keys() - both if not _is_kept(url, oracle, crawled)}
     edges = [{edge for edge in sight.edges if edge[0] in both} for sight in (oracle, seen)]
     dead = [{edge for edge in sight.dead if edge[0] in both and _met(edge[1], lost)} for sight in (oracle, seen)]
     places = [{row for row in sight.fragments if row[0] in both and row[1] in both} for sight in (oracle, seen)]
@@ -88,7 +92,13 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
         },
     }
     told = {kind: tuple(sorted(lines)) for kind, lines in differences.items()}
-    return Comparison(name, len(oracle.layers), len(both), len(edges[0]), len(dead[0]), len(places[0]), Counter(lost.values()), told)
+    return Comparison(name, len(oracle.layers), len(oracle.layers) - len(lost), len(edges[0]), len(dead[0]), len(places[0]), Counter(lost.values()), told)
+
+
+def _is_kept(url: str, oracle: Sight, crawled: Crawled) -> bool:
+    """Whether it is another address of a page that was read: the same bytes, by the other reader too."""
+    kept = crawled.aliases.get(url, "")
+    return kept in crawled.sight.layers and oracle.digests.get(kept) == oracle.digests.get(url)
 
 
 def _met(url: str, lost: dict[str, str]) -> bool:
@@ -136,6 +146,8 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
     root = "/".join(start.split("/")[:3]) + "/"
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
         reasons = {normal(url): reason for url, reason in connection.execute("SELECT url, reason FROM urls")}
+        query = "SELECT url, rule FROM urls WHERE reason = 'alias' AND rule LIKE 'same bytes as %'"
+        aliases = {normal(url): normal(rule.removeprefix("same bytes as ")) for url, rule in connection.execute(query)}
         types = ", ".join(f"'{name}'" for name in sorted(PAGE_TYPES))
         query = f"SELECT url, depth FROM pages WHERE status = 200 AND error_kind IS NULL AND content_type IN ({types})"
         layers = {normal(url): depth for url, depth in connection.execute(query)}
@@ -145,7 +157,7 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
         states = dict(connection.execute("SELECT DISTINCT reason, state FROM urls"))
     edges = {(source, target) for source, target, _ in rows if source != target and target.startswith(root)}
     dead = {(source, target) for source, target, reason in rows if (source, target) in edges and states[reason] == "invalid"}
-    return Crawled(Sight(layers, frozenset(edges), frozenset(dead), _broken_places(folder)), reasons, failures)
+    return Crawled(Sight(layers, frozenset(edges), frozenset(dead), _broken_places(folder)), reasons, aliases, failures)
 
 
 def _broken_places(folder: Path) -> frozenset[tuple[str, str, str]]:

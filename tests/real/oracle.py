@@ -6,6 +6,7 @@ each target of a link on the same host.
 
 from __future__ import annotations
 
+import hashlib
 import html.parser
 import http.client
 import re
@@ -40,6 +41,7 @@ class PageRead:
     moved_to: str = ""
     links: list[tuple[str, str]] = field(default_factory=list)
     names: frozenset[str] = frozenset()
+    digest: bytes = b""  # of the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Sight:
     edges: frozenset[tuple[str, str]]  # (page, URL of the same host that it links to)
     dead: frozenset[tuple[str, str]]  # those of them whose target is dead
     fragments: frozenset[tuple[str, str, str]]  # (page, page, place that the second lacks)
+    digests: dict[str, bytes] = field(default_factory=dict)  # of the pages' bytes, where the reader tells them
 
 
 def normal(url: str) -> str:
@@ -75,7 +78,7 @@ def read_site(root: str, start: str, port: int) -> Sight:
         for target, place in pages[url].links
         if target in read and place and not _is_there(place, pages[target].names)
     }
-    return Sight({url: layers[url] for url in read}, frozenset(edges), frozenset(dead), frozenset(lost))
+    return Sight({url: layers[url] for url in read}, frozenset(edges), frozenset(dead), frozenset(lost), {url: pages[url].digest for url in read})
 
 
 def _is_dead(pages: dict[str, PageRead], url: str) -> bool:
@@ -123,7 +126,7 @@ def _read(body: bytes, parameters: str, url: str) -> PageRead:
     reader.close()
     base = (absolute(reader.base, url) or (url, ""))[0] if reader.base else url
     found = [where for href in reader.hrefs if (where := absolute(href, base))]
-    return PageRead(200, True, "", [(normal(target), place) for target, place in found], frozenset(reader.names))
+    return PageRead(200, True, "", [(normal(target), place) for target, place in found], frozenset(reader.names), hashlib.sha256(body).digest())
 
 
 def _text(body: bytes, parameters: str) -> str:

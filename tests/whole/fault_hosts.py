@@ -314,6 +314,7 @@ def kinds(site: Site) -> None:
 @host("sixteen hrefs of ten pages")
 def spellings(site: Site) -> None:
     _become(site, identity.identity_site(site.host))
+    _kept_once(site)
 
 
 @host("a PDF, a zip of 64 MB, HTML under other types")
@@ -339,6 +340,7 @@ def soft_404(site: Site) -> None:
 def twins(site: Site) -> None:
     sound(site, 2)
     content.same_bytes(site, "/index.html", "/Index.html", "/index.php")
+    _kept_once(site)
     content.same_text(site)
 
 
@@ -393,6 +395,11 @@ for _case in ROBOTS:
 
     _rules.__name__ = f"robots_{_case}"
     host(f"robots.txt: {_case}")(_rules)
+
+
+def _kept_once(site: Site) -> None:
+    """Which of several addresses of the same bytes is the page depends on which came first."""
+    site.facts.either.update(url for group in site.facts.duplicates for url in group)
 
 
 def _become(site: Site, other: Site) -> None:

@@ -46,7 +46,7 @@ def test_each_host_is_read_as_far_as_it_can_be(tmp_path, kills):
         key = truth_of(server)
         starts = tmp_path / "starts.txt"
         starts.write_text("".join(f"http://{host}:{server.port}/\n" for host in key), "utf-8")
-        words = command("crawl", "-i", starts, "-o", tmp_path / "c", "-q", "--allow-private", "--resolve", server.resolve[0])
+        words = command("crawl", "-i", starts, "-o", tmp_path / "c", "-q", "--allow-private", "--resolve", server.resolve[0], "--per-address", "100")
         for kill in range(kills):
             run(words, kill_when=lambda wanted=(kill + 1) * 150: len(server.log) > wanted)
         assert run(words) == 0
