@@ -76,9 +76,13 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     seen = crawled.sight
     both = oracle.layers.keys() & seen.layers.keys()
     lost = {url: crawled.reasons.get(url, "never met") for url in oracle.layers.keys() - both if not _is_kept(url, oracle, crawled)}
-    edges = [{edge for edge in sight.edges if edge[0] in both} for sight in (oracle, seen)]
-    dead = [{edge for edge in sight.dead if edge[0] in both and _met(edge[1], lost)} for sight in (oracle, seen)]
-    places = [{row for row in sight.fragments if row[0] in both and row[1] in both} for sight in (oracle, seen)]
+    page_of = {url: kept for url, kept in crawled.aliases.items() if url not in lost}
+    sides = (oracle, seen)
+    edges = [{(edge[0], page_of.get(edge[1], edge[1])) for edge in sight.edges if edge[0] in both} for sight in sides]
+    edges = [{edge for edge in rows if edge[0] != edge[1]} for rows in edges]
+    dead = [{edge for edge in sight.dead if edge[0] in both and _met(edge[1], lost)} for sight in sides]
+    places = [{(row[0], page_of.get(row[1], row[1]), row[2]) for row in sight.fragments if row[0] in both} for sight in sides]
+    places = [{row for row in rows if row[1] in both} for rows in places]
     deeper = [f"{oracle.layers[url]} -> {seen.layers[url]} {url}" for url in both if oracle.layers[url] != seen.layers[url]]
     differences = {
         "command": list(crawled.failures),
