@@ -14,16 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import xxhash
+
 from periplus.model.twins import Retraction, Twin
 from periplus.model.web import Url
-from periplus.urls.canonical import url_id
+from periplus.urls.hosts import path_and_query
 from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, without, words
 
 CONFIRMATIONS = 5  # as in `analyse.equivalences`
 KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap detector has it
 TEXTS = 2  # different ones among the confirming pairs: log-in forms are all alike
 PLACES_FOR_SITE = 3  # places that agree, before one pair is enough elsewhere on the site
-PROBED = 32  # of so many URLs that would be skipped one is fetched all the same
+PROBED = 24  # of so many URLs that would be skipped one is fetched all the same
 PAGES = 32_768  # remembered per site: about 10 MB of URLs
 TWINS = 4  # latest pages of one text that a new one is compared with: more only matter where all pages are alike
 MOST_FINDINGS = 256  # suspected per site; more means that parameters are invented
@@ -69,7 +71,7 @@ class TwinLearner:
 
     def twin_of(self, url: Url) -> Twin:
         """As canonical_of, with the reason. May be asked any number of times: when a link is found, and when its turn comes."""
-        if not self._confirmed or url in self._pages or url_id(url) % PROBED == 0:
+        if not self._confirmed or url in self._pages or _is_probe(url):
             return Twin(url)
         held = list(self._holding(url))
         if not held:
@@ -220,3 +222,8 @@ class TwinLearner:
             held = list(self._holding(page))
             if held:
                 self._fetched.setdefault(self._key(page, held), page)
+
+
+def _is_probe(url: Url) -> bool:
+    """Whether a URL is fetched whatever was learned."""
+    return xxhash.xxh32_intdigest(path_and_query(url).encode()) % PROBED == 0
