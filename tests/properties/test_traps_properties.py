@@ -96,7 +96,7 @@ def test_same_calls_same_answers_and_nothing_vouched_for_is_refused(pages, windo
         assert lessons[0] == lessons[1]
     first, second = (watch.changes() for watch in twins)
     assert first == second
-    assert all(0 <= record.fresh <= record.read and record.debt <= record.read for record in first.families)
+    assert all(0 <= record.fresh <= record.read and record.idle <= record.read for record in first.families)
 
 
 @settings(max_examples=40, deadline=None)

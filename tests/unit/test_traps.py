@@ -412,13 +412,24 @@ def test_a_refusal_says_which_family_and_how_many_of_it_were_read():
     assert watch.admit(Url(HOST + "/cal?month=7"), 0) is None  # something vouches for it
 
 
-def test_pages_that_lead_nowhere_new_cost_an_eighth():
+def test_a_list_is_no_endless_series_however_long():
+    """A calendar's months, all linked from one page that nothing vouches for: none of them leads to a further one."""
     watch = detector(window=5)
-    for number in range(1, 40):
+    for number in range(1, 400):
         assert watch.admit(Url(f"{HOST}/cal?month={number}"), 3) is None, number
-        watch.learn(*month(number)[:1], 3, month(number)[1], ())
-    watch.learn(month(40)[0], 3, month(40)[1], ())
-    assert watch.admit(Url(HOST + "/cal?month=41"), 3) is not None
+        watch.learn(month(number)[0], 3, month(number)[1], ())
+
+
+def test_pages_that_lead_nowhere_new_cost_an_eighth_where_others_lead_to_more():
+    watch = detector(window=8)
+    leading = [Url(f"{HOST}/cal?month={number}") for number in (1, 2, 3)]
+    for url in leading:
+        watch.learn(url, 3, *month(int(url.rpartition("=")[2]))[1:])
+    read = 0
+    while watch.admit(Url(f"{HOST}/cal?month={read + 10}"), 3) is None:
+        watch.learn(month(read + 10)[0], 3, month(read + 10)[1], ())
+        read += 1
+    assert 3 + read / 8 == 8
 
 
 def test_feeds_translations_and_neighbours_are_no_sign_of_endlessness():

@@ -47,8 +47,6 @@ def test_all_traps_beside_few_real_pages(tmp_path, stops):
     keeps_all(tmp_path, town(seed=2, stories=40, traps=ENDLESS), stops=stops)
 
 
-@pytest.mark.real
-@pytest.mark.xfail(strict=True, reason="pages of a second folder that repeat the first are taken for an endless series, though they end")
 def test_a_manual_that_says_everything_twice_is_read_twice(tmp_path):
     keeps_all(tmp_path, twin_manuals())
 

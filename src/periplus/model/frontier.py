@@ -106,7 +106,8 @@ class FamilyRecord:
     key: str
     read: int  # pages
     fresh: int  # of them, those that showed something new
-    debt: float  # pages since the last fresh one, each by what it cost
+    bred: float  # pages since the last fresh one that led to more of them
+    idle: float  # those that did not, each by what it cost
     led_from: str  # the family of the latest doubtful page that led to one of these; empty: none did
 
 

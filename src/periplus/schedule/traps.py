@@ -1,13 +1,14 @@
 """Tells which URLs of a host belong to an endless series: calendars, facets, trees that answer any path, session ids.
 
-The detector in five sentences. A page is *fresh* when it shows FRESH_LETTERS letters of text, or a picture or file, that its host had
+The detector in six sentences. A page is *fresh* when it shows FRESH_LETTERS letters of text, or a picture or file, that its host had
 not shown before; words with digits in them, and words of its own address and of its links, do not count. A URL is *vouched for* when a
 sitemap, a feed or another host names it, when a fresh page links to it, or when two pages that are vouched for themselves do, from
-folders that neither hold it nor lie in it; all others are *doubtful*, for only pages that said nothing new lead to them. Each
-doubtful page that is not fresh costs its families (`urls.families`) one page when it led to new addresses, and an eighth when it did not;
-a doubtful page that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a family of
-it owes `window` pages (four windows for a folder above, ten for the whole host); one that is vouched for is never refused. Apart from
-that, a page is not asked for again under another session id, once a few such pairs had the same text.
+folders that neither hold it nor lie in it; all others are *doubtful*, for only pages that said nothing new lead to them. A doubtful page
+that says what doubtful pages have said before costs its families (`urls.families`) one page when it led to new addresses, and those of these
+addresses too; an eighth when it did not, up to three times what the former cost, for a list that nothing makes longer is no endless one.
+A doubtful page that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a family of it
+had `window` pages read and owes as many (four windows for a folder above, ten for the whole host); one that is vouched for is never refused.
+Apart from that, a page is not asked for again under another session id, once a few such pairs had the same text.
 
 So an endless series has to show itself endless: by addresses that keep coming where texts do not. What no such rule can see is a
 tree that writes ever new words on ever new pages; it looks like a site, and only budgets end it.
@@ -37,6 +38,7 @@ FRESH_LETTERS = 100  # in lines that are new: more than a date with its weekday 
 WIDER = 4  # windows, for a folder above: a tree of random names has a family for each folder
 WIDEST = 10  # windows, for the whole host
 LEAF_COST = 0.125  # of a doubtful page that leads nowhere new, and of one of a numbered list: such series may be long, and end
+IDLE_MOST = 3  # times what bred more: so far do pages count that lead nowhere new
 GENERATIONS_CLEARED = 4  # an archive's years lead to months, these to days, these to stories
 CONFIRMATIONS = 3  # equal texts under two values of a well-known session name before it is believed
 GUESS_CONFIRMATIONS = 8  # the same where only the value looks like a session's: a few log-in forms in a row are alike by chance
@@ -47,6 +49,7 @@ GENERATION = 1 << 16  # texts remembered of a host, in two generations: 12 MB, a
 
 _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4", ".webm", ".ogg", ".pdf",
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
+BY_DOUBTFUL = "\1"  # before lines that a doubtful page has shown
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})  # feeds, translations, next and previous: no sign of endlessness
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"})
@@ -61,8 +64,14 @@ VOUCHED, ONE_VOUCHER, NEAR, DEEP = 0, 1, 2, 3
 class _Family:
     read: int = 0  # doubtful pages
     fresh: int = 0  # of them
-    debt: float = 0.0
+    bred: float = 0.0  # doubtful pages since the latest fresh one that said what others had said and led to new addresses of this family
+    idle: float = 0.0  # those of this family that led nowhere new, each as LEAF_COST
     led_from: str = ""  # the family of the latest doubtful page that was not fresh and showed the first link to one of this
+
+    @property
+    def debt(self) -> float:
+        """Pages spent in vain. Those that lead nowhere new count as far as others lead to ever more of them: a long list is no endless one."""
+        return self.bred + min(self.idle, IDLE_MOST * self.bred)
 
 
 class Lesson(NamedTuple):
@@ -186,7 +195,7 @@ class TrapDetector:
         """memory: as the store keeps it; past: what it can be asked beside."""
         self._window = window
         self._past = past
-        self._families = {record.key: _Family(record.read, record.fresh, record.debt, record.led_from) for record in memory.families}
+        self._families = {record.key: _Family(record.read, record.fresh, record.bred, record.idle, record.led_from) for record in memory.families}
         self._shown = _Shown(memory.lines)
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
@@ -207,7 +216,7 @@ class TrapDetector:
         own = families(url)
         for key in own:
             family = self._families.get(key)
-            if family is not None and family.debt >= self._window * _windows_of(key, own[0]):
+            if family is not None and family.read >= self._window and family.debt >= self._window * _windows_of(key, own[0]):
                 return f"{key}: {family.read - family.fresh} of {family.read} pages brought nothing new"
         return None
 
@@ -217,7 +226,7 @@ class TrapDetector:
             return Lesson(True, candidates, ())
         self._doubts.pop(url_id(url), None)
         self._learn_session(url, document)
-        fresh = self._is_fresh(url, document)
+        fresh, repeats = self._is_fresh(url, document), bool(doubt) and self._repeats(url, document)
         vouches = fresh or (not doubt and document.media_type in _FEEDS)
         vouched_for = self._vouched_by(url, document, vouches=vouches, doubt=doubt)
         home = url[: url.index("/", 8) + 1]
@@ -225,7 +234,8 @@ class TrapDetector:
         known = self._past.known([one.url_id for one in own]) if own else frozenset()
         companions = {link.target for link in document.links if link.kind in _COMPANIONS} if own else set()
         if doubt:
-            self._book(url, [] if fresh else [one.url for one in own if one.url_id not in known and one.url not in companions], fresh=fresh)
+            bred = [] if fresh else [one.url for one in own if one.url_id not in known and one.url not in companions]
+            self._book(url, bred, fresh=fresh, repeats=repeats)
         doubted = set()
         for one in own:
             is_companion = one.url in companions and not is_paging(families(one.url)[0])
@@ -243,7 +253,7 @@ class TrapDetector:
         records = []
         for key in changed:
             if (family := self._families.get(key)) is not None:
-                records.append(FamilyRecord(key, family.read, family.fresh, family.debt, family.led_from))
+                records.append(FamilyRecord(key, family.read, family.fresh, family.bred, family.idle, family.led_from))
         return TrapChanges(tuple(records), self._shown.changes(), tuple(sorted(doubts.items())))
 
     def _learn_session(self, url: Url, document: Document) -> None:
@@ -254,11 +264,19 @@ class TrapDetector:
     def _is_fresh(self, url: Url, document: Document) -> bool:
         """Whether the page shows what its host had not shown. All that it shows is remembered."""
         lines = self._shown.unseen(document.text.split("\n", MAX_LINES)[:MAX_LINES])
+        return self._shows_resource(document) | self._says_more(url, document, lines, "")
+
+    def _repeats(self, url: Url, document: Document) -> bool:
+        """Whether a doubtful page says what doubtful pages have said before. The first copy of a text is no sign of an endless series: there
+        are manuals that say everything twice."""
+        return not self._says_more(url, document, document.text.split("\n", MAX_LINES)[:MAX_LINES], BY_DOUBTFUL)
+
+    def _says_more(self, url: Url, document: Document, lines: Sequence[str], by: str) -> bool:
+        """Whether FRESH_LETTERS of the lines are new. by: whose lines they are compared with, and remembered among."""
         # Words with digits are ids, dates and counters: what a server invents for each answer holds them nearly always.
-        new = [line for line in _WITH_DIGITS.sub("", "\n".join(lines).lower()).split("\n") if self._shown.is_new(line)] if lines else []
-        fresh = self._shows_resource(document)
-        if fresh or sum(map(len, new)) < FRESH_LETTERS:
-            return fresh
+        new = [line for line in _WITH_DIGITS.sub("", "\n".join(lines).lower()).split("\n") if self._shown.is_new(by + line)] if lines else []
+        if sum(map(len, new)) < FRESH_LETTERS:
+            return False
         home = url[: url.index("/", 8) + 1]
         addresses = " ".join([url, *(link.target for link in document.links if link.target.startswith(home))])
         spelled = set(_WORD.findall(unquote(addresses).lower()))
@@ -310,21 +328,25 @@ class TrapDetector:
         elif before is not None or len(self._doubts) < MAX_DOUBTFUL:
             self._doubts[identity] = doubt
 
-    def _book(self, url: Url, bred: Sequence[Url], *, fresh: bool) -> None:
+    def _book(self, url: Url, bred: Sequence[Url], *, fresh: bool, repeats: bool) -> None:
         """Credits or charges the families of a doubtful page. bred: the addresses on the host that it is the first to link to, its feeds,
-        translations and neighbours aside."""
+        translations and neighbours aside; their families are charged with it."""
         own = families(url)
-        cost = 1.0 if bred and not is_paging(own[0]) else LEAF_COST
-        for key in own:
+        leaves = {families(link)[0] for link in bred}
+        cost = LEAF_COST if is_paging(own[0]) else 1.0
+        for key in dict.fromkeys((*own, *sorted(leaves))):
             family = self._families.setdefault(key, _Family())
-            family.read += 1
-            if fresh:
-                family.fresh += 1
-                family.debt = 0.0
-            else:
-                family.debt = round(family.debt + cost, 3)
+            if key in own:
+                family.read += 1
+                family.fresh += fresh
+            if fresh and key in own:
+                family.bred = family.idle = 0.0
+            elif repeats and bred:
+                family.bred += cost
+            elif repeats and not fresh:
+                family.idle += LEAF_COST
             self._changed.add(key)
-        for leaf in sorted({families(link)[0] for link in bred} - {own[0]}):
+        for leaf in sorted(leaves - {own[0]}):
             self._families.setdefault(leaf, _Family()).led_from = own[0]
             self._changed.add(leaf)
         if fresh:
@@ -339,13 +361,13 @@ class TrapDetector:
             if key not in self._families:
                 return
             for wider in with_wider(key):
-                if (family := self._families.get(wider)) is not None and family.debt:
-                    family.debt = 0.0
+                if (family := self._families.get(wider)) is not None and (family.bred or family.idle):
+                    family.bred = family.idle = 0.0
                     self._changed.add(wider)
 
     def _forget(self) -> None:
         """Drops half of the families: those without debt first, among equals the oldest."""
-        keys = sorted((key for key in self._families if key != ROOT), key=lambda key: self._families[key].debt > 0)
+        keys = sorted((key for key in self._families if key != ROOT), key=lambda key: self._families[key].bred > 0)
         for key in keys[: MAX_FAMILIES // 2]:
             del self._families[key]
 
