@@ -1,13 +1,13 @@
 """Tells which URLs of a host belong to an endless series: calendars, facets, trees that answer any path, session ids.
 
-The detector in six sentences. A page is *fresh* when it shows FRESH_LETTERS letters of text, or a picture or file, that its host had
+The detector in five sentences. A page is *fresh* when it shows FRESH_LETTERS letters of text, or a picture or file, that its host had
 not shown before; words with digits in them, and words of its own address and of its links, do not count. A URL is *vouched for* when a
 sitemap, a feed or another host names it, when a fresh page links to it, or when two pages that are vouched for themselves do, from
 folders that neither hold it nor lie in it; all others are *doubtful*, for only pages that said nothing new lead to them. A doubtful page
 that says what doubtful pages have said before costs its families (`urls.families`) one page when it led to new addresses, and those of these
-addresses too; an eighth when it did not, up to three times what the former cost, for a list that nothing makes longer is no endless one.
-A doubtful page that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a family of it
-had `window` pages read and owes as many (four windows for a folder above, ten for the whole host); one that is vouched for is never refused.
+addresses too; an eighth when it did not, up to three times what the former cost, for a list that nothing makes longer is no endless one;
+one that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a family of it had
+`window` pages read and owes as many (four windows for a folder above, ten for the whole host); one that is vouched for is never refused.
 Apart from that, a page is not asked for again under another session id, once a few such pairs had the same text.
 
 So an endless series has to show itself endless: by addresses that keep coming where texts do not. What no such rule can see is a
