@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Keeping, Settings
 from periplus.store.postgres import pausing as stored_pausing
+from periplus.store.postgres import runs as stored_runs
 from periplus.store.postgres.connection import connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.sqlite import pausing, runs, schema
+from periplus.store.sqlite import checks, pausing, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.urls.canonical import url_id
 
 KEEPING = Keeping(lease_s=60.0)
 NO_LIMIT = Budget()
@@ -28,6 +31,21 @@ class SqliteWorld:
     def open(self):
         self.stores.append(SqliteCrawlStore(self.folder, self.run_id, self.budget, self.keeping, self.living.__contains__))
         return self.stores[-1]
+
+    def begin_run(self):
+        self.run_id = runs.begin_run(self.folder, "crawl", (), Settings(), 1.0)
+
+    def end_run(self):
+        runs.end_run(self.folder, self.run_id, "done", "", 1.0)
+
+    def put_verdicts(self, dead):
+        """dead: (URL, reason, rule, status)."""
+        with schema.writing(self.folder) as connection:
+            checks.store_verdicts(connection, [(url_id(url), *verdict) for url, *verdict in dead])
+
+    def ask(self, query):
+        with contextlib.closing(schema.connect(self.folder, read_only=True)) as connection:
+            return connection.execute(query).fetchall()
 
     def pause(self, on):
         with schema.writing(self.folder) as connection:
@@ -74,6 +92,22 @@ class PostgresWorld:
         world = Surroundings(self.living.__contains__, own_clock=False, merge_s=0.0)
         self.stores.append(PostgresCrawlStore(self.address, self.run_id, self.budget, self.keeping, world))
         return self.stores[-1]
+
+    def begin_run(self):
+        with self.connection.transaction():
+            self.run_id = stored_runs.begin(self.connection, "crawl", (), Settings())
+
+    def end_run(self):
+        with self.connection.transaction():
+            stored_runs.end(self.connection, self.run_id, "done", "")
+
+    def put_verdicts(self, dead):
+        """dead: (URL, reason, rule, status), as a collection that moved here brings them."""
+        insert = "INSERT INTO verdict SELECT shard, id, %s, %s, %s, reason, rule, status FROM url WHERE id = %s"
+        self.connection.cursor().executemany(insert, [(*verdict, url_id(url)) for url, *verdict in dead])
+
+    def ask(self, query):
+        return self.connection.execute(query).fetchall()
 
     def pause(self, on):
         stored_pausing.pause(self.connection) if on else stored_pausing.resume(self.connection)

@@ -157,7 +157,7 @@ class Commit:
         for state in states.values():
             for given_up in state.given_up:
                 drop(connection, ledger, self._run, held[state.lease.host_id], given_up)
-        ledger.write_sums()
+        ledger.write_visits_and_sums()
         self._now = ledger.now
 
     def settled(self, batch: Batch, lost: Iterable[Lease]) -> None:

@@ -230,11 +230,12 @@ class Ledger:
             clear = "DELETE FROM doubtful d USING unnest(%s::smallint[], %s::bigint[]) k(shard, id) WHERE d.shard = k.shard AND d.url_id = k.id"
             connection.execute(clear, columns_of(sorted(set(self._vouched)), 2))
         copy_rows(connection, "queue", _QUEUE, self._entries)
-        copy_rows(connection, "visit", _VISIT, self._visits)
         copy_rows(connection, "inbox", INBOX, self._inbox)
-        self.write_sums()
+        self.write_visits_and_sums()
 
-    def write_sums(self) -> None:
+    def write_visits_and_sums(self) -> None:
+        copy_rows(self._connection, "visit", _VISIT, self._visits)
+        self._visits.clear()
         tallies = sorted((self._part, name, count) for name, count in self.tallies.items() if count)
         counts = sorted((self._run.id, self._part, name, count) for name, count in self.counts.items() if count)
         self.tallies.clear()

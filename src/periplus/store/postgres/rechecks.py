@@ -16,7 +16,6 @@ _ENQUEUE = (
     "INSERT INTO queue (shard, host_id, layer, url_id, purpose)"
     " SELECT u.shard, u.host_id, coalesce(u.layer, %(none)s), u.id, 'recheck' FROM url u LEFT JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
     f" WHERE u.reason = ANY(%(reasons)s) AND (%(all)s OR {_DUE})"
-    " AND NOT EXISTS (SELECT 1 FROM verdict d WHERE d.shard = u.shard AND d.url_id = u.id AND d.reason = u.reason)"  # no crawl's, but a check's: of a folder
     " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id AND q.url_id = u.id AND q.purpose = 'recheck')"
     ' ORDER BY u.layer NULLS LAST, u.text COLLATE "C"'
 )

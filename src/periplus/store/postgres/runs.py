@@ -9,7 +9,7 @@ from periplus.model.crawl_home import RunRecord
 from periplus.model.freshness import Finding
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
-from periplus.store.postgres import moved, pausing
+from periplus.store.postgres import moved, pausing, verdicts
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.schema import shard_of
 
@@ -36,11 +36,13 @@ def begin(connection: Connection, kind: str, starts: Sequence[Url], settings: Se
     insert = f"INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (%s, %s, %s, %s, {_CLOCK}, 'running') RETURNING id"
     row = connection.execute(insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0))).fetchone()
     assert row is not None
+    verdicts.lift(connection, int(row[0]))
     return int(row[0])
 
 
 def end(connection: Connection, run_id: int, state: str, note: str) -> None:
     pausing.resume(connection)
+    verdicts.settle(connection, run_id)
     connection.execute(f"UPDATE run SET state = %s, note = %s, ended = {_CLOCK} WHERE id = %s", (state, note, run_id))
 
 

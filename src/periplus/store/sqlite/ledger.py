@@ -268,7 +268,6 @@ class Ledger:
     def _drop(self, host_id: int, given_up: GivenUp, now: float) -> None:
         """What still waits for an origin that is given up is dropped, until a new run. Origins of one host differ in their scheme."""
         run, outcome = self._connection.execute, Skipped(given_up.reason, given_up.rule)
-        run("UPDATE host SET down_in_run = ? WHERE id = ?", (self._run_id, host_id))
         text = "coalesce(text, (SELECT u.text FROM url u WHERE u.id = url_id))"
         listed, values = f"FROM queue WHERE host_id = ? AND substr({text}, 1, 5) = ?", (host_id, given_up.origin[:5])
         update = f"UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting' AND id IN (SELECT url_id {listed} AND purpose = 'page')"

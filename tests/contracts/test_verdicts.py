@@ -1,0 +1,53 @@
+"""What checks leave behind, in both databases: visits of links' targets, and the states of what they found dead."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.crawl_values import batch, candidate, errand, get, given_up, state
+from contracts.crawl_worlds import PostgresWorld, SqliteWorld
+from periplus.model.visit import Purpose, Reason
+from periplus.urls.canonical import url_id
+
+A, B = "http://a.test/", "http://b.test/"
+ME = 100  # process id
+
+
+@pytest.fixture(params=[SqliteWorld, PostgresWorld], ids=["sqlite", "postgres"])
+def world(request):
+    made = request.param(request.getfixturevalue("address" if request.param is PostgresWorld else "tmp_path"), {ME})
+    yield made
+    wrong, tally, true, orphans = made.recount()
+    made.close()
+    assert (wrong, orphans) == ([], [])
+    assert tally == true
+
+
+def test_a_check_whose_origin_is_given_up_leaves_a_visit_that_says_so(world):
+    """A link's target has no reason of its own; a sitemap needs none."""
+    store = world.open()
+    store.offer([candidate(A)], [errand(A + "x", Purpose.HEAD), errand(A + "y", Purpose.CHECK), errand(A + "sitemap.xml")], 0.0)
+    worker = store.join(ME, 0.0)
+    store.commit(worker, batch(hosts=[state(get(store, worker)["a.test"], given_up=given_up(A))]), 0.0)
+    why = "host-down: connection-failed"
+    assert sorted(world.ask("SELECT text, purpose, outcome, detail FROM visit")) == [(A + "x", "head", "skipped", why), (A + "y", "check", "skipped", why)]
+
+
+def test_what_checks_found_dead_is_invalid_between_runs_and_stands_within_one_as_the_crawl_left_it(world):
+    """And stays as a crawl finds it, once that asked for it."""
+    store = world.open()
+    store.offer([candidate(A, reason=Reason.SCOPE), candidate(B, reason=Reason.SCOPE)], (), 0.0)
+    world.put_verdicts([(A, "not-found", "it answers 404", 404), (B, "server-error", "it answers 500", 500)])
+
+    def states():
+        return dict(world.ask("SELECT text, reason FROM url"))
+
+    world.end_run()
+    assert states() == {A: "not-found", B: "server-error"}
+    world.begin_run()
+    assert states() == {A: "scope", B: "scope"}
+    assert world.open().offer([candidate(A)], (), 0.0, reopen=True) == 1, "a run of a wider scope asks for it"
+    world.end_run()
+    assert states() == {A: "waiting", B: "server-error"}
+    before = {(url_id(A), world.run_id, "not-found"), (url_id(B), world.run_id, "server-error")}
+    assert set(world.ask("SELECT url_id, run_id, reason FROM url_history")) == before
