@@ -16,7 +16,7 @@ POLL_S = 0.2
 RIVAL_WAIT_S = 2.0  # a site that fails, or must wait longer, holds nobody up
 UNFOLLOWED = {Reason.NOFOLLOW, Reason.RESOURCE}
 RAISED = UNFOLLOWED | {Reason.DEPTH}
-REOPENED = RAISED | {Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
+REOPENED = RAISED | {Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.ALIVE}
 
 
 @dataclass

@@ -73,7 +73,7 @@ def test_a_better_link_sets_a_noted_url_waiting(store, reason):
     assert (task.layer, task.request.layer) == (2, 2)
 
 
-@pytest.mark.parametrize("reason", [Reason.SCOPE, Reason.ROBOTS, Reason.HOST_DOWN, Reason.ROBOTS_UNREACHABLE])
+@pytest.mark.parametrize("reason", [Reason.SCOPE, Reason.ROBOTS, Reason.HOST_DOWN, Reason.ROBOTS_UNREACHABLE, Reason.ALIVE])
 def test_what_was_dropped_waits_again_only_when_a_new_run_reopens_it(store, reason):
     store.offer([candidate(A, 1, reason)], (), 0.0)
     assert store.offer([candidate(A, 0)], (), 1.0) == 0

@@ -234,7 +234,7 @@ def as_schema_2(folder):
     with sqlite3.connect(folder / schema.DATABASE) as connection:
         connection.executescript(
             "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP TABLE shown; DROP TABLE verdict;"
-            "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script');"
+            "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script', 'alive');"
             "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
             + "".join(f"DROP VIEW {name};" for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall())
             + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER TABLE body DROP COLUMN blocks;"

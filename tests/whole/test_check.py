@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -143,6 +144,22 @@ def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
     assert states == dict.fromkeys(states, Reason.SCOPE) | dead  # what is alive stays as it was
 
 
+def dead_and_external(folder, issues):
+    """Dead targets by the issues, and as each list of the collection has them; and the external links."""
+    with periplus.open(folder) as collection:
+        lists = [{link.target for link in collection.links(broken=True)}]
+        external = {link.target for link in collection.links(external=True)}
+        lists.append({page.url for page in collection.pages(state="invalid")})
+        assert sum(tally.urls for tally in collection.status().counts if tally.state == "invalid") == len(lists[0])
+    browser = Browser()
+    for wish in (Wish(conditions=(("target_state", "invalid"),)), Wish(conditions=(("internal", "no"), ("target_state", "!invalid")))):
+        lists.append({row[0] for row in browser.page(folder, "links", wish, ("target",)).rows})
+    assert lists.pop() == external
+    lists.append({issue.related for issue in issues if issue.code in ("broken-link", "server-error")})
+    assert all(found == lists[0] for found in lists), lists
+    return {url.rpartition("/")[2] or "nobody" for url in lists[0]}, {url.rpartition("/")[2] for url in external}
+
+
 def test_what_a_check_finds_dead_is_dead_everywhere_and_comes_back(tmp_path):
     """SPEC A7: an invalid URL is an error of the site, never an external link."""
     near, far = Site("a.test"), Site("b.test")
@@ -153,30 +170,40 @@ def test_what_a_check_finds_dead_is_dead_everywhere_and_comes_back(tmp_path):
         near.link("/", far.url(path), path, target=far.url(path))
     near.link("/", "http://nobody.invalid/", "nobody", target="http://nobody.invalid/")
 
-    def told_by(issues):
-        """Dead targets by the issues, and as each list of the collection has them; and the external links."""
-        with periplus.open(tmp_path) as collection:
-            lists = [{link.target for link in collection.links(broken=True)}]
-            external = {link.target for link in collection.links(external=True)}
-            lists.append({page.url for page in collection.pages(state="invalid")})
-            assert sum(tally.urls for tally in collection.status().counts if tally.state == "invalid") == len(lists[0])
-        browser = Browser()
-        for wish in (Wish(conditions=(("target_state", "invalid"),)), Wish(conditions=(("internal", "no"), ("target_state", "!invalid")))):
-            lists.append({row[0] for row in browser.page(tmp_path, "links", wish, ("target",)).rows})
-        assert lists.pop() == external
-        lists.append({issue.related for issue in issues if issue.code in ("broken-link", "server-error")})
-        assert all(found == lists[0] for found in lists), lists
-        return {url.rpartition("/")[2] or "nobody" for url in lists[0]}, {url.rpartition("/")[2] for url in external}
-
     with serve(Web([near, far])) as server:
         _, issues = checked(tmp_path, server, "a.test")
-        assert told_by(issues) == ({"gone", "broken", "nobody"}, {"there"})
+        assert dead_and_external(tmp_path, issues) == ({"gone", "broken", "nobody"}, {"there"})
         replies["/gone"], replies["/there"] = replies["/there"], replies["/gone"]
         _, issues = checked(tmp_path, server, "a.test")
-        assert told_by(issues) == ({"there", "broken", "nobody"}, {"gone"})
+        assert dead_and_external(tmp_path, issues) == ({"there", "broken", "nobody"}, {"gone"})
         before = server.log.count("/there")
         crawl(CrawlOrder(tmp_path, (canonical(server.url("a.test")),), settings_for(server, scope="any", **DEFAULTS)), lambda progress: False)
         assert server.log.count("/there") == before + 1, "a crawl of a wider scope asks for what a check found dead"
+    assert not Collection(tmp_path).sane()
+
+
+@pytest.mark.parametrize("kind", ["crawl", "refresh"])
+def test_what_a_crawl_found_dead_and_a_check_finds_alive_is_dead_nowhere_and_read_by_the_next_run(tmp_path, kind):
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    replies = {"/gone": Answer(404, b""), "/back": Answer(500, b""), "/shut": Answer(404, b"")}
+    for path in replies:
+        site.answer(path, lambda asked: replies[asked.path], linked_from=None)
+        site.link("/", path, path)
+    with serve(site) as server:
+        order = CrawlOrder(tmp_path, (canonical(server.url("a.test")),), settings_for(server, **DEFAULTS))
+        crawl(order, lambda progress: False)
+        replies |= {"/back": Answer(200, CONTENT.encode()), "/shut": Answer(403, b"")}
+        _, issues = checked(tmp_path, server, "a.test")
+        assert dead_and_external(tmp_path, issues) == ({"gone"}, set())
+        states = {url.rpartition("/")[2]: row.reason for url, row in Collection(tmp_path).urls.items()}
+        assert (states["back"], states["shut"]) == (Reason.ALIVE, Reason.REFUSED)
+        replies["/back"] = Answer(404, b"")
+        _, issues = checked(tmp_path, server, "a.test")
+        assert dead_and_external(tmp_path, issues) == ({"gone", "back"}, set())
+        replies["/back"] = Answer(200, CONTENT.encode())
+        crawl(dataclasses.replace(order, kind=kind), lambda progress: False)
+        assert Collection(tmp_path).urls[server.url("a.test", "/back")].reason is Reason.OK
     assert not Collection(tmp_path).sane()
 
 

@@ -13,7 +13,7 @@ from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url
 
-_WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP})
+_WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
 _IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
 _IS_WAITING = np.array([reason in _WAITING for reason in REASONS])
 

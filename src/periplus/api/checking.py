@@ -39,7 +39,7 @@ from periplus.urls.scope import SiteScope, site_key, site_scope
 
 ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
 FRAGMENTS_MOST = 500  # of one target that are looked for
-UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH})  # seen in links, and not asked for by the crawl
+UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})  # whose state is none that a crawl saw
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +192,13 @@ def _ended(folder: Path, run_id: int, *, net_down: bool) -> None:
 
 
 def _store_verdicts(order: CrawlOrder) -> None:
-    """What was found dead becomes invalid when the run ends."""
+    """What was found dead becomes invalid when the run ends; what the crawl found dead, and the check did not, is invalid no longer."""
     with contextlib.closing(reading.connect(order.folder)) as connection, reading.snapshot(connection):
         seen = Seen(connection, site_rows.all_urls(connection), order.settings.manners.recheck_wait_s, order.settings.limits.redirect_hops)
-        dead = list(seen.dead())
+        dead, revived = list(seen.dead()), list(seen.revived())
     with schema.writing(order.folder) as connection:
         checks.store_verdicts(connection, dead)
+        checks.restate(connection, revived)
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:

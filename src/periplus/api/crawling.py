@@ -55,6 +55,7 @@ OFFERED_AT_ONCE = 10_000  # URLs that a run opens again in one transaction: an e
 MOST_CASUALTIES = 20  # workers that may die in one run before no further one is started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.TRAP, Reason.NOT_ARCHIVED,
+    Reason.ALIVE,
 )  # fmt: skip
 
 

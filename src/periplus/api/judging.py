@@ -32,6 +32,7 @@ _LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is Stat
     Reason.NOINDEX,
     Reason.ROBOTS,
 }
+_NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})  # of a URL that nobody was asked for because of its host
 
 
@@ -193,6 +194,15 @@ class Seen:
                     last = self._attempts(self.way(number).end)[-1:]
                     status = last[0].status if last else 0
                     yield number, _reason_of(status, last[0].cause if last else None).value, judgement.why, status
+
+    def revived(self) -> Iterator[tuple[int, str, str, int]]:
+        """As `dead`, of what the crawl found dead and a check since then alive, or refused to us."""
+        for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
+            if STATE_OF[REASONS[reason]] is State.INVALID and number not in self._crawled_as and self.asked_at(number, by_get=False):
+                judgement = self.judgement(number, {})
+                if judgement.verdict in _NOT_DEAD:
+                    last = self._attempts(self.way(number).end)[-1:]
+                    yield number, _NOT_DEAD[judgement.verdict].value, judgement.why, last[0].status if last else 0
 
     def _attempts(self, url: int) -> list[Attempt]:
         """The attempts at one URL, those at its host when that was why it was not asked for."""

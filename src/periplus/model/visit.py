@@ -51,6 +51,7 @@ class Reason(StrEnum):
     TRAP = "trap"  # its family of URLs kept yielding nothing new
     REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to us, perhaps not to others
     HOST_DOWN = "host-down"  # its host was given up before its turn came
+    ALIVE = "alive"  # a crawl found it dead and a check since then alive: a refresh, or a crawl that goes on, reads it
     NOT_ARCHIVED = "not-in-archive"  # linked to in an archive that does not hold it; a crawl of its site asks for it
     # ignored
     SCOPE = "scope"  # another site, or excluded

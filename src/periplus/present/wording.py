@@ -36,6 +36,7 @@ REASON_WORDS = {
     Reason.TRAP: "looks like an endless series",
     Reason.REFUSED: "refused to us",
     Reason.HOST_DOWN: "host given up",
+    Reason.ALIVE: "was dead, answers again",
     Reason.NOT_ARCHIVED: "not in the archive",
     Reason.SCOPE: "outside the crawl",
     Reason.RULE: "against the parameter rules",

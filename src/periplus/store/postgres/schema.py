@@ -155,6 +155,7 @@ CREATE TABLE verdict (
     shard smallint NOT NULL, url_id bigint NOT NULL, reason text NOT NULL, rule text NOT NULL, status bigint NOT NULL,
     was text NOT NULL, was_rule text NOT NULL, was_status bigint, PRIMARY KEY (shard, url_id));
 """
+ALIVE: Final = "INSERT INTO reason VALUES ('alive', 'registered') ON CONFLICT DO NOTHING;"
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
@@ -162,6 +163,7 @@ MIGRATIONS: Final = (
     ("3-reasons", REASONS),
     ("4-verdicts", VERDICTS),
     (IDENTITIES, ""),  # ids of URLs, which only Python can tell: `respelled.rename`
+    ("6-alive", ALIVE),
 )  # in order; a change of a released table is another entry, never an edit
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})  # without shard: small
 

@@ -31,6 +31,7 @@ CREATE TABLE issue (
 _OF_CHECKS = "purpose IN ('head', 'check')"  # written as in the index, or SQLite does not take it
 _NET_DOWN = "net-down"  # in run_count: our own net was down in this run, and what got no answer then says nothing
 _JUDGED = f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
+_ADD_TALLY = "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 _SINCE = "check_since"  # in meta: when the check that has not ended yet began
 
 
@@ -140,6 +141,14 @@ def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str
     connection.executemany(insert, ((reason, rule, status, url_id) for url_id, reason, rule, status in dead))
 
 
+def restate(connection: sqlite3.Connection, revived: Iterable[tuple[int, str, str, int]]) -> None:
+    """revived: (id, reason, rule, status) of URLs that the crawl found dead and a check did not: they stand so for later runs too. Within a transaction."""
+    for url_id, reason, rule, status in revived:
+        before = connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
+        connection.execute("UPDATE url SET reason = ?, rule = ?, status = ? WHERE id = ?", (reason, rule, status, url_id))
+        connection.executemany(_ADD_TALLY, [(before, -1), (reason, 1)])
+
+
 def settle(connection: sqlite3.Connection) -> None:
     """What checks found dead is invalid, for whoever reads the collection. Within a transaction."""
     _restate(connection, ("was", "was_rule"), ("reason", "rule", "status"))
@@ -157,8 +166,7 @@ def _restate(connection: sqlite3.Connection, now: tuple[str, str], then: tuple[s
     tallies = connection.execute(f"SELECT v.{now[0]}, v.{then[0]}, count(*) {moved} GROUP BY 1, 2").fetchall()
     restate = "UPDATE url SET reason = v.{}, rule = v.{}, status = v.{} FROM verdict v WHERE v.url_id = url.id AND url.id = ?".format(*then)
     connection.executemany(restate, ((url_id,) for url_id in ids))
-    upsert = "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-    connection.executemany(upsert, [change for old, new, urls in tallies for change in ((old, -urls), (new, urls))])
+    connection.executemany(_ADD_TALLY, [change for old, new, urls in tallies for change in ((old, -urls), (new, urls))])
 
 
 def crawled_as(connection: sqlite3.Connection) -> dict[int, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, errand, get, given_up, state
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
-from periplus.model.visit import Purpose, Reason
+from periplus.model.visit import STATE_OF, Purpose, Reason
 from periplus.urls.canonical import url_id
 
 A, B = "http://a.test/", "http://b.test/"
@@ -21,6 +21,10 @@ def world(request):
     made.close()
     assert (wrong, orphans) == ([], [])
     assert tally == true
+
+
+def test_every_reason_has_its_state(world):
+    assert dict(world.ask("SELECT name, state FROM reason")) == STATE_OF
 
 
 def test_a_check_whose_origin_is_given_up_leaves_a_visit_that_says_so(world):
