@@ -216,7 +216,7 @@ def test_one_exchange_is_one_request_even_if_a_kept_connection_dies(server, open
         before = server.log.count(path)
         (kept,) = carry(transport, server.url("a.test", "/good.html"))
         (lost,) = carry(transport, server.url("a.test", path))
-        assert (kept.cause, lost.cause, lost.detail) == (None, Cause.RESET, "a kept connection was lost before an answer")
+        assert (kept.cause, lost.cause, lost.detail) == (None, Cause.RESET, "the connection was lost before an answer")
         assert server.log.count(path) == before + 1
 
 

@@ -253,8 +253,6 @@ class _Slot:
     def response(self, code: int, detail: str) -> Response:
         """The finished exchange as a value. code: libcurl's, 0 when all went well."""
         cause = self.cause
-        if cause is Cause.RESET:
-            detail = "a kept connection was lost before an answer"
         if cause is None and self.cut is Cut.NONE and (code or not self.header_whole):
             if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
@@ -262,6 +260,8 @@ class _Slot:
                 cause = self._cause_of(code)
                 ours = self.refused if cause is Cause.PRIVATE else "not sent in time" if code == pycurl.E_ABORTED_BY_CALLBACK else ""
                 detail = ours or detail or "the header ended early"
+        if cause is Cause.RESET and not self.status:  # whether it was a kept one or a new one is chance
+            detail = "the connection was lost before an answer"
         easy = self.easy
         sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
         took = max(0.0, easy.getinfo(pycurl.TOTAL_TIME) - sent)
