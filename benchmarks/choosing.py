@@ -9,9 +9,8 @@ from measure import table
 
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus.schedule.bandit.names import rule_named
-from periplus.schedule.bandit.policy import SiteRule
-from periplus.schedule.bandit.reward import Novelty
+from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.names import rule_named
 
 SITES, PAGES = 10_000, 1000
 AIM_MS = 0.2

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from periplus.analyse.hierarchy import hierarchical_map
+from periplus.analyse.linkgraph import hierarchical_map
 from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import LinkGraph
 from periplus.model.results import SiteMap

@@ -21,8 +21,8 @@ from pathlib import Path
 from measure import load, table
 
 from periplus.api.homes import home_of
-from periplus.model.crawl_home import RunStore
 from periplus.model.frontier import Batch, Candidate, Completion, HostState, Lease
+from periplus.model.ports import RunStore
 from periplus.model.visit import Fetched, Headers, Reason, Visit
 from periplus.model.web import SiteKey, Url
 from periplus.settings import Settings

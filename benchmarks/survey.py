@@ -30,8 +30,8 @@ sys.path.append(str(Path(__file__).parent.parent / "quality" / "bandits"))
 from manuals import SITES
 from survey_optimum import best as optimum
 
-from periplus.api import survey_live, survey_plan
-from periplus.api.survey_choice import chooser_of
+from periplus.api import survey
+from periplus.api.survey import chooser_of
 from periplus.settings import settings_from
 from periplus.store.sqlite import reading
 
@@ -143,7 +143,7 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 def yielded(made: Outcome, folder: Path) -> None:
     """Links new on their site, after each page: what the optimum counts."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        chooser = chooser_of(survey_plan.campaign_of(folder), settings_from({"max_depth": -1}), connection)
+        chooser = chooser_of(survey.campaign_of(folder), settings_from({"max_depth": -1}), connection)
     record, seen, counts = chooser.record, set(), [0] * len(chooser.record.site)
     for page, item in zip(record.page, record.item, strict=True):
         if (record.site[page], item) not in seen:
@@ -151,7 +151,7 @@ def yielded(made: Outcome, folder: Path) -> None:
             counts[page] += 1
     made.curve = list(itertools.accumulate(counts))
     made.links = made.curve[-1]
-    baseline = survey_live.standing_of(folder).harvest.baseline
+    baseline = survey.standing_of(folder).harvest.baseline
     made.robin = f"{baseline.found:,} on {baseline.pages:,}"
 
 

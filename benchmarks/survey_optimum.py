@@ -20,7 +20,7 @@ from periplus.document.understand import understand
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
-from periplus.schedule.bandit.reward import CLICKED
+from periplus.schedule.bandit import CLICKED
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import path_and_query
 

@@ -18,8 +18,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from periplus.api.template_methods import by_shorkin
-from periplus.model.template import PUBLISHED
+from periplus.api.templates import by_shorkin
+from periplus.model.duplicates import PUBLISHED
 
 SIZES = (5_000, 10_000, 20_000, 40_000)
 SECTIONS = 20

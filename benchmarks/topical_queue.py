@@ -13,9 +13,8 @@ import time
 import numpy as np
 
 from periplus.model.web import Url
-from periplus.schedule.topical.evidence import weighed
+from periplus.schedule.topical.policy import Pointer, weighed
 from periplus.schedule.topical.queue import PageQueue
-from periplus.schedule.topical.seen import Pointer
 
 LINKS, HOSTS, CHOICES = 40, 10_000, 2_000
 

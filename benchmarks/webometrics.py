@@ -11,9 +11,8 @@ from typing import TypeVar
 import numpy as np
 from measure import load, table
 
-from periplus.analyse.fragment import web_fragment
-from periplus.analyse.interlinking import unit_links
 from periplus.analyse.units import UnitsOfUrls, unit_of, units_of
+from periplus.analyse.webometrics import unit_links, web_fragment
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.survey import DocumentModel, Unit

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from periplus.analyse.audit import audit
+from periplus.analyse.audit import audit, issues
 from periplus.analyse.audit_input import POSITIONS, AuditInput, LinkFacts, PageTraits, Remarks, UrlFacts, text_keys
-from periplus.analyse.audit_issues import issues
-from periplus.analyse.redirects import RedirectColumns
 from periplus.analyse.sizes import KINDS
+from periplus.analyse.verdicts import RedirectColumns
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from periplus.analyse.harvest import harvest_rows
-from periplus.model.fragment import HarvestRows
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus.schedule.bandit.names import rule_named
-from periplus.schedule.bandit.policy import SiteRule
-from periplus.schedule.bandit.reward import Novelty
+from periplus.model.webometrics import HarvestRows
+from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.names import rule_named
 
 RULES = ("scout", "r2:5", "r2:20", "quantum:5", "thompson", "raw-ucb")
 Pages = list[list[list[int]]]  # the items of each page of each site, in the order in which a crawl meets them

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from periplus.model.portal import Edition, Entry, EntryKey, Portal, PortalSite, Provenance, Verdict
-from periplus.model.story import DateSource, Order, PageDate, Story, StoryPage
+from periplus.model.story import DateSource, Edition, Entry, EntryKey, Order, PageDate, Portal, PortalSite, Provenance, Story, StoryPage, Verdict
 from periplus.model.web import SiteKey, Url
 
 NOW = datetime(2026, 5, 13, 9, 0, tzinfo=UTC).timestamp()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from periplus.model.template import TemplateRules
+from periplus.model.duplicates import TemplateRules
 
 Set = frozenset[int]
 

@@ -12,10 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from periplus.analyse.units import unit_of
-from periplus.api import survey_live, survey_plan, survey_run
-from periplus.api.survey_links import LinkChoice, links
-from periplus.model.campaign import Campaign
-from periplus.present.campaign_text import standing_lines
+from periplus.api import survey, survey_run
+from periplus.api.survey import LinkChoice, links
+from periplus.model.webometrics import Campaign
+from periplus.present.harvest import standing_lines
 from periplus.settings import settings_from
 
 LOOPBACK, PAGES = "127.0.0.1", 30
@@ -58,10 +58,10 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as temp:
         folder = Path(temp) / "example.periplus"
-        survey_plan.create(folder, Campaign("Five sites", units, rule="kl-ucb", pages=40))
+        survey.create(folder, Campaign("Five sites", units, rule="kl-ucb", pages=40))
         end = survey_run.run(folder, settings, lambda watched: False)
         print(end.state, end.note)
-        sys.stdout.writelines(line + "\n" for line in standing_lines(survey_live.standing_of(folder), boxes=False))
+        sys.stdout.writelines(line + "\n" for line in standing_lines(survey.standing_of(folder), boxes=False))
         print("some links:")
         for link in links(folder, LinkChoice("external", site="links", limit=3)):
             print(" ", link.page, "->", link.target)

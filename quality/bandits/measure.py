@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from play import play
 from worlds import KINDS, PAGES, SITES, Counts, optimum, worlds
 
-from periplus.schedule.bandit.names import rule_named
+from periplus.schedule.names import rule_named
 
 FIRST_SEED = 10_000
 RULES = ("r1", "r2:5", "r2:20", "r2:50", "r2:100", "r3", "ucb1-tuned", "kl-ucb", "thompson", "gittins", "raw-ucb", "good-ucb", "scout")

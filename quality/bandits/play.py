@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from worlds import PAGES, Counts
 
-from periplus.schedule.bandit.rule import Rule, Turns, choose
-from periplus.schedule.bandit.yields import Yields
+from periplus.schedule.bandit import Rule, Turns, Yields, choose
 
 
 def play(rule: Rule, counts: Counts, *, budget: int = PAGES, seed: int = 1, again: NDArray[np.float32] | None = None) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from worlds import PAGES, Counts
 
 from periplus.model.web import Url
-from periplus.schedule.within import PageOrder, Sighting
+from periplus.schedule.order import PageOrder, Sighting
 
 
 def breadth_first(site: Manual, most: int = PAGES) -> list[int]:
@@ -16,7 +16,7 @@ def breadth_first(site: Manual, most: int = PAGES) -> list[int]:
 
 
 def learned(site: Manual, most: int = PAGES) -> list[int]:
-    """The order of `schedule.within`: a page can be asked for once a page that links to it was read."""
+    """The order of `schedule.order`: a page can be asked for once a page that links to it was read."""
     order, seen, counts = PageOrder(), set[int](), list[int]()
     pages, layers, offered = [0], [0], {0}
     order.offer(Sighting(_url(site, 0), "", "", -1, 0, 0))

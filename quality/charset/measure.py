@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from figures import Figure, digest_of, write
 from samples import LONG, MEASURED, SHORT, TOP_LEVEL, Sample, samples, texts
 
-from periplus.document.charsets import encoding_of
 from periplus.document.decode import decode
+from periplus.document.guess import encoding_of
 from periplus.document.language import language_of
 
 AIM_LONG, AIM_SHORT, AIM_HINTED, AIM_MB_PER_S = 0.99, 0.95, 0.998, 10.0

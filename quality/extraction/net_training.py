@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from periplus.analyse.content.learnt import FARTHEST
+from periplus.analyse.content.marking import FARTHEST
 
 Floats = npt.NDArray[np.float32]
 HIDDEN = 32
@@ -32,7 +32,7 @@ class Example(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """As `periplus.analyse.content.learnt.Net`, not yet turned."""
+    """As `periplus.analyse.content.marking.Net`, not yet turned."""
 
     mean: Floats
     spread: Floats

@@ -31,10 +31,8 @@ from labelling import shares
 from measure import means
 from net_training import Example, Learnt, forward, learn, scaled
 
-from periplus.analyse.content import features, second
-from periplus.analyse.content.evidence import SiteEvidence, traces_of
-from periplus.analyse.content.pages import Pages
-from periplus.analyse.content.paths import facts
+from periplus.analyse.content import features, marking
+from periplus.analyse.content.evidence import Pages, SiteEvidence, facts, traces_of
 from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.model.page import Block, Part
@@ -170,7 +168,7 @@ def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
 
 def example(row: Row, score: Floats) -> Example:
     """A page as the net sees it."""
-    measures = np.concatenate((row.measures, second.matrix(Pages([row.blocks], [traces_of(row.blocks)]), score).T), axis=1)
+    measures = np.concatenate((row.measures, marking.matrix(Pages([row.blocks], [traces_of(row.blocks)]), score).T), axis=1)
     return Example(measures, row.share, row.words, len(row.gold.split()), SET_WEIGHT.get(row.set_name, 1.0))
 
 
@@ -224,7 +222,7 @@ def write(model: object, net: Learnt, names: dict[str, float]) -> None:
 
 
 def table(trees: dict[str, list[dict[str, list[dict[str, float]]]]], net: Learnt, names: dict[str, float]) -> dict[str, object]:
-    """What `periplus.analyse.content.learnt` reads."""
+    """What `periplus.analyse.content.marking` reads."""
     splits = [tree["splits"] for tree in trees["oblivious_trees"]]
     (hidden, hidden_bias), (out, out_bias) = net.layers
     rounded = {

@@ -16,9 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from document_files import doc, docx, epub, odt  # noqa: E402 - the tests make the same files
 from periplus.model.page import Block, BlockKind  # noqa: E402
 from periplus.model.visit import Headers  # noqa: E402
-from periplus.store.bodies import BodyCodec  # noqa: E402
-from periplus.store.heads import pack_head  # noqa: E402
-from periplus.store.structure import pack_blocks  # noqa: E402
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_head  # noqa: E402
 
 URLS = [
     *(

@@ -17,30 +17,26 @@ import seeds  # first: it finds the tests
 from lxml import etree
 
 from periplus.acquire.fetch import reason_of, visit_of
-from periplus.acquire.politeness import retry_after_s
-from periplus.document.anchors import anchors_of, fragment_verdict
-from periplus.document.css import urls
+from periplus.acquire.hosts import retry_after_s
 from periplus.document.dates import feed_dates, written_dates
 from periplus.document.decode import decode
+from periplus.document.links import anchors_of, fragment_verdict, urls
 from periplus.document.robots import page_directives, parse_robots
 from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.model.ports import Response
 from periplus.model.visit import Cut, Fetched, Headers, Request
-from periplus.present.xml_text import escaped
+from periplus.present.markup import escaped
 from periplus.search.query import parse
 from periplus.settings import FetchLimits, settings_from
-from periplus.store.bodies import BodyCodec
-from periplus.store.heads import unpack_head
-from periplus.store.structure import unpack_blocks, unpack_parts
-from periplus.store.warc.reading import Reader, http_answer, unchunked
+from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_parts
+from periplus.store.warc import Reader, http_answer, unchunked
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.families import families, plain
 from periplus.urls.hosts import host_key, host_name, registered_domain
 from periplus.urls.mailto import mailto_problem, tel_problem
-from periplus.urls.parameters import apply
-from periplus.urls.rule_file import rules_of
+from periplus.urls.parameters import apply, rules_of
 
 PAGE = canonical("http://a.example/dir/page.html?q")
 LIMITS = FetchLimits(inflated_bytes=1 << 20)

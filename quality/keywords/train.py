@@ -25,14 +25,13 @@ sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it i
 from gold import Text, sets, stems
 from scoring import f1
 
-from periplus.analyse.keywords import learnt, tags
-from periplus.analyse.keywords.candidates import Candidates, candidates
-from periplus.analyse.keywords.counts import counted
+from periplus.analyse.keywords import measures as phrase_measures
+from periplus.analyse.keywords import reading as keyword_reading
 from periplus.analyse.keywords.measures import measures
-from periplus.analyse.keywords.reading import Reading, read
+from periplus.analyse.keywords.reading import Candidates, Reading, candidates, counted, read
 
 Floats = npt.NDArray[np.float32]
-TABLES = Path(learnt.__file__).parent
+TABLES = Path(phrase_measures.__file__).parent
 PASSAGES = {"SemEval2017": 1.0, "Inspec": 1.0, "pak2018": 1.0}
 ONLY_SCORED = ("www",)  # passages; its authors give four keywords, most of them absent from the text: with it SemEval2017 and Inspec lost up to six points
 PAGES = {"500N-KPCrowd": 0.5, "Russian news": 1.0, "wiki20": 1.0}  # and help
@@ -84,27 +83,27 @@ def labels(row: Row) -> npt.NDArray[np.bool_]:
 def tag_table(some: Sequence[Row]) -> dict[str, list[int]]:
     """Three logistic regressions over the traits of words."""
     text, linear = import_module("sklearn.feature_extraction.text"), import_module("sklearn.linear_model")
-    seen = [word for row in some for word in tags.traits(row.reading)]
+    seen = [word for row in some for word in keyword_reading.traits(row.reading)]
     vectors = text.CountVectorizer(analyzer=lambda traits: traits, min_df=TRAITS_SEEN, binary=True)
     matrix = vectors.fit_transform(seen)
     wanted = np.concatenate([labels(row) for row in some])
     models = [linear.LogisticRegression(C=0.15, solver="liblinear", tol=1e-3).fit(matrix, wanted[:, kind]) for kind in range(3)]
-    weights = np.round(np.stack([model.coef_[0] for model in models], 1) * tags.SCALE).astype(int)
-    weights[vectors.vocabulary_["*"]] += np.round(np.array([model.intercept_[0] for model in models]) * tags.SCALE).astype(int)
+    weights = np.round(np.stack([model.coef_[0] for model in models], 1) * keyword_reading.SCALE).astype(int)
+    weights[vectors.vocabulary_["*"]] += np.round(np.array([model.intercept_[0] for model in models]) * keyword_reading.SCALE).astype(int)
     return {trait: weights[at].tolist() for trait, at in sorted(vectors.vocabulary_.items()) if abs(weights[at]).max() >= TRAIT_LEAST or trait == "*"}
 
 
 def tagger(table: dict[str, list[int]]) -> Tagger:
     def tagged(reading: Reading) -> Floats:
         none = [0, 0, 0]
-        return np.array([np.sum([table.get(trait, none) for trait in word], 0) for word in tags.traits(reading)], np.float32) / tags.SCALE
+        return np.array([np.sum([table.get(trait, none) for trait in word], 0) for word in keyword_reading.traits(reading)], np.float32) / keyword_reading.SCALE
 
     return tagged
 
 
 def with_tags(row: Row, tagged: Tagger | None) -> Floats:
     known = tagged is not None and row.text.language == TAGGED_LANGUAGE
-    return np.concatenate((row.measures, tags.tag_measures(tagged(row.reading) if known and tagged else None, row.found)))
+    return np.concatenate((row.measures, keyword_reading.tag_measures(tagged(row.reading) if known and tagged else None, row.found)))
 
 
 Example = tuple[Floats, npt.NDArray[np.bool_], float]  # measures, right ones, weight
@@ -185,12 +184,12 @@ def halves(every: dict[str, list[Row]]) -> None:
     page = grown(page_examples({name: some for name, some in even.items() if name not in PASSAGES and name not in ONLY_SCORED}), TREES["page"])
     for name, all_of_set in every.items():
         some = [row for row in all_of_set if not row.text.even]
-        scores = [odds(passage, with_tags(row, tagged)) if learnt.is_passage(row.reading) else odds(page, row.measures) for row in some]
+        scores = [odds(passage, with_tags(row, tagged)) if phrase_measures.is_passage(row.reading) else odds(page, row.measures) for row in some]
         print(f"{name:14} {len(some):5} texts  {told(some, scores)}", flush=True)
 
 
 def forest_table(model: object) -> dict[str, object]:
-    """What `periplus.analyse.keywords.learnt` reads."""
+    """What `periplus.analyse.keywords.measures` reads."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trees.json"
         model.save_model(str(file), format="json")  # type: ignore[attr-defined]  # catboost's
@@ -199,7 +198,7 @@ def forest_table(model: object) -> dict[str, object]:
     return {
         "measures": [[split["float_feature_index"] for split in tree["splits"]] for tree in trees],
         "borders": [[float(f"{split['border']:.5g}") for split in tree["splits"]] for tree in trees],
-        "leaves": [[round(value * learnt.SCALE) for value in tree["leaf_values"]] for tree in trees],
+        "leaves": [[round(value * phrase_measures.SCALE) for value in tree["leaf_values"]] for tree in trees],
         "bias": stored["scale_and_bias"][1][0],
     }
 

@@ -32,11 +32,8 @@ from corpora import Task
 from figures import Figure, digest_of, write
 from made_sources import TOPICS, Made, made_texts
 
-from periplus.analyse.topic.assessing import common_words_tell
-from periplus.analyse.topic.judging import Judge
-from periplus.analyse.topic.scoring import best_threshold, scores_of
-from periplus.analyse.topic.training import examples_of, learned
-from periplus.analyse.topic.words import word_counts
+from periplus.analyse.topic.judging import Judge, word_counts
+from periplus.analyse.topic.training import best_threshold, common_words_tell, examples_of, learned, scores_of
 from periplus.model.topic import Example, Method, TopicScores
 
 SEED = 11

@@ -35,8 +35,7 @@ from periplus.model.page import BlockKind
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.search.asking import Searcher, Wish
-from periplus.search.fields import names, whole_name
-from periplus.search.index import IndexWriter
+from periplus.search.index import IndexWriter, names, whole_name
 from periplus.settings import Searching
 
 SEED = 7

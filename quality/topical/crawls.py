@@ -10,10 +10,9 @@ from madeweb import Web
 from numpy.typing import NDArray
 from textgraph import Graph, Task
 
-from periplus.schedule.topical.names import queue_named
-from periplus.schedule.topical.queue import PageQueue
-from periplus.schedule.topical.seen import Pointer
-from periplus.schedule.topical.waits import SiteWaits
+from periplus.schedule.names import queue_named
+from periplus.schedule.topical.policy import Pointer
+from periplus.schedule.topical.queue import PageQueue, SiteWaits
 
 SHARE = 0.15  # of the graph that a crawl may read
 FETCHES, LATELY = 8_000, 2_000

@@ -7,11 +7,10 @@ import json
 
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Keeping, Settings
-from periplus.store.postgres import pausing as stored_pausing
-from periplus.store.postgres import runs as stored_runs
+from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.connection import connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.sqlite import checks, pausing, runs, schema
+from periplus.store.sqlite import checks, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import url_id
 
@@ -49,7 +48,7 @@ class SqliteWorld:
 
     def pause(self, on):
         with schema.writing(self.folder) as connection:
-            pausing.pause(connection, 0.0) if on else pausing.resume(connection)
+            runs.pause(connection, 0.0) if on else runs.resume(connection)
 
     def close(self):
         for store in self.stores:
@@ -95,11 +94,11 @@ class PostgresWorld:
 
     def begin_run(self):
         with self.connection.transaction():
-            self.run_id = stored_runs.begin(self.connection, "crawl", (), Settings())
+            self.run_id = collection_runs.begin(self.connection, "crawl", (), Settings())
 
     def end_run(self):
         with self.connection.transaction():
-            stored_runs.end(self.connection, self.run_id, "done", "")
+            collection_runs.end(self.connection, self.run_id, "done", "")
 
     def put_verdicts(self, dead):
         """dead: (URL, reason, rule, status), as a collection that moved here brings them."""
@@ -110,7 +109,7 @@ class PostgresWorld:
         return self.connection.execute(query).fetchall()
 
     def pause(self, on):
-        stored_pausing.pause(self.connection) if on else stored_pausing.resume(self.connection)
+        collection_runs.pause(self.connection) if on else collection_runs.resume(self.connection)
 
     def close(self):
         self.pause(False)  # the next world is in the same database

@@ -1,4 +1,4 @@
-"""What should a crawl store do? `model.crawl_store.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
+"""What should a crawl store do? `model.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
 
 The slow twin of the real stores. Pages and links are not its business: of a document it keeps nothing.
 """

@@ -1,4 +1,4 @@
-"""`model.crawl_store.CrawlStore`, promise by promise, over every implementation. Sitemaps and budgets stand in files of their own."""
+"""`model.ports.CrawlStore`, promise by promise, over every implementation. Sitemaps and budgets stand in files of their own."""
 
 from __future__ import annotations
 

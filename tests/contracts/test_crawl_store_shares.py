@@ -1,4 +1,4 @@
-"""`model.crawl_store.CrawlStore`: what sitemaps and errands add to a to-do list, and how budgets part it."""
+"""`model.ports.CrawlStore`: what sitemaps and errands add to a to-do list, and how budgets part it."""
 
 from __future__ import annotations
 

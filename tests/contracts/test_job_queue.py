@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
 from periplus.model.job import JobOrder, JobProgress, JobState
+from periplus.store.postgres.connection import Session
 from periplus.store.postgres.job_queue import PostgresJobQueue
-from periplus.store.postgres.session import Session
 from periplus.store.sqlite.job_queue import JobQueue
 
 

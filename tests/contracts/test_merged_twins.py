@@ -1,4 +1,4 @@
-"""`model.crawl_home.RunStore.merge_twins`, over both stores."""
+"""`model.ports.RunStore.merge_twins`, over both stores."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.document.understand import understand
 from periplus.model.visit import Fetched, Reason
-from periplus.store.postgres import rechecks
+from periplus.store.postgres import frontier
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.home import FolderHome
+from periplus.store.sqlite.frontier import FolderHome
 
 ME = 100
 A, X, W = "http://a.test/", "http://a.test/index.html", "http://www.a.test/"
@@ -37,7 +37,7 @@ def asked(world, query):
 def ask_again(world):
     if isinstance(world, PostgresWorld):
         with world.connection.transaction():
-            return rechecks.ask_again(world.connection, due_only=False)
+            return frontier.ask_again(world.connection, due_only=False)
     return FolderHome(world.folder).ask_again(0.0, due_only=False)
 
 

@@ -125,10 +125,10 @@ def test_a_shard_that_is_being_merged_is_left_to_whoever_does_it(world, address)
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
-    from periplus.store.postgres import inbox, schema
+    from periplus.store.postgres import ledger, schema
 
     with connect(address) as rival, rival.transaction():
-        number = inbox.lock_number(address.collection, shard_of("b.test"))
+        number = ledger.lock_number(address.collection, shard_of("b.test"))
         rival.execute("SELECT pg_advisory_xact_lock(%s, %s)", (schema.LOCK_MERGE, number))
         store.commit(worker, batch(completion(lease, take(store, lease)[0], candidates=(candidate(B), candidate("http://c.test/")))), 1.0)
         assert store.counts().by_reason == {"ok": 1, "waiting": 1}

@@ -12,16 +12,15 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from periplus.analyse.engines.tables import blocks
-from periplus.api.computed import load_results
-from periplus.api.datasets import export_dataset
+from periplus.analyse.engines.stages import blocks
+from periplus.api.datasets import export_dataset, load_results
 from periplus.api.engines import analysed
 from periplus.api.homes import results_of
 from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.model.engine_results import ComputedTable, ResultNote
-from periplus.store import number_sort
+from periplus.model.dataset import ComputedTable, ResultNote
+from periplus.store import datasets
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import runs, schema
@@ -100,10 +99,10 @@ def test_each_way_of_keeping_gives_the_same_dataset(made, kept, tmp_path):
 
 
 def test_more_links_than_memory_holds_give_the_same_dataset_too(made, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(number_sort, "HELD_ROWS", 4)
-    for module in ("periplus.store.sqlite.number_rows.BLOCK_ROWS", "periplus.store.postgres.streams.NUMBERS_AT_ONCE"):
+    monkeypatch.setattr(datasets, "HELD_ROWS", 4)
+    for module in ("periplus.store.sqlite.site_rows.BLOCK_ROWS", "periplus.store.postgres.table_rows.NUMBERS_AT_ONCE"):
         monkeypatch.setattr(module, 3)
-    monkeypatch.setattr("periplus.store.dataset_blocks.TEXT_ROWS", 2)
+    monkeypatch.setattr("periplus.store.datasets.TEXT_ROWS", 2)
     first, second = (export_dataset(one, tmp_path / name, 1.0) for one, name in ((made, "one"), (kept, "two")))
     assert first.digest == second.digest
 

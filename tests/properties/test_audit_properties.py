@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audited import SmallSite
-from periplus.analyse.audit import audit
-from periplus.analyse.audit_issues import issues
-from periplus.analyse.gate import fail_on
-from periplus.analyse.soft404 import says_missing
-from periplus.analyse.verdicts import Attempt, Evidence, judged
-from periplus.document.anchors import fragment_verdict
+from periplus.analyse.audit import audit, issues
+from periplus.analyse.issues import fail_on
+from periplus.analyse.verdicts import Attempt, Evidence, judged, says_missing
+from periplus.document.links import fragment_verdict
 from periplus.errors import UsageError
 from periplus.model.audit import Verdict
 from periplus.model.visit import Cause, Cut, Reason

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from periplus.document import html
 from periplus.document.blocks import blocks_of, text_of
 from periplus.model.page import BlockKind
-from periplus.store.structure import pack_blocks, unpack_blocks
+from periplus.store.bodies import pack_blocks, unpack_blocks
 from unit.test_blocks import plain_words
 
 TAGS = (

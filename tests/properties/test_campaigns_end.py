@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 
 from contracts.crawl_worlds import SqliteWorld
 from fakes import LOST, FakeClock, FakeTransport, Scripted
-from periplus.acquire.address_turns import AddressTurns
-from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
-from periplus.acquire.discovery import Discovery
+from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import Worker
 from periplus.analyse.units import unit_of
-from periplus.api.survey_choice import chooser_of
-from periplus.api.survey_frontier import CampaignFrontier
-from periplus.model.campaign import Campaign
+from periplus.api.survey import chooser_of
+from periplus.api.survey_run import CampaignFrontier
 from periplus.model.visit import Cause, Purpose, Request
+from periplus.model.webometrics import Campaign
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
 from periplus.urls.canonical import canonical

@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from periplus.document.canonical_xml import XHTML, legal_name, legal_text, xml_of_html, xml_of_xml
-from periplus.document.xml_source import without_doctype
+from periplus.document.canonical_xml import XHTML, legal_name, legal_text, without_doctype, xml_of_html, xml_of_xml
 
 SPACES = {"HTML": XHTML, "SVG": "http://www.w3.org/2000/svg", "MATHML": "http://www.w3.org/1998/Math/MathML"}
 NAMED = {"xml:": "{http://www.w3.org/XML/1998/namespace}", "xlink:": "{http://www.w3.org/1999/xlink}"}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from deleted import content, sound
 from periplus.api import deleting
-from periplus.model.deletion import Deletion
-from periplus.store.sqlite import departures, doomed, runs
+from periplus.model.collection import Deletion
+from periplus.store.sqlite import deletion, runs
 from periplus.urls.canonical import canonical, url_id
 from stored import Answer, page, stored
 
@@ -55,7 +55,7 @@ def test_a_deletion_leaves_what_never_having_had_the_pages_leaves(web, chosen, b
         gone = sorted(had - kept)
         if not gone:
             return
-        doomed_before, doomed.BATCH = doomed.BATCH, batch
+        doomed_before, deletion.BATCH = deletion.BATCH, batch
         try:
             wish = Deletion(tuple(url_id(canonical(url)) for url in gone), again=True, links_to=links_to)
             plan = deleting.plan(whole, wish)
@@ -63,7 +63,7 @@ def test_a_deletion_leaves_what_never_having_had_the_pages_leaves(web, chosen, b
             meanwhile: list[list[str]] = []
             done = deleting.delete(whole, wish, lambda done, total: bool(meanwhile.append(sound(whole))))
         finally:
-            doomed.BATCH = doomed_before
+            deletion.BATCH = doomed_before
         after = content(whole)
         assert not any(meanwhile), "each transaction leaves it whole"
         assert done == plan
@@ -87,11 +87,11 @@ IDS = st.integers(-3, 12)
 def test_addresses_leave_with_the_last_page_that_links_to_them_as_said_plainly(gone, links, past, batch) -> None:
     order = {page: place // batch for place, page in enumerate(sorted(gone))}
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(doomed.TABLES + "CREATE TABLE link (source, target); CREATE TABLE link_history (source, target);")
+        connection.executescript(deletion.TABLES + "CREATE TABLE link (source, target); CREATE TABLE link_history (source, target);")
         connection.executemany("INSERT INTO doomed (id, batch, leaves) VALUES (?1, ?2, ?2)", order.items())
         connection.executemany("INSERT INTO link VALUES (?, ?)", links)
         connection.executemany("INSERT INTO link_history VALUES (?, ?)", past)
-        departures.fill(connection, ("link", "link_history"))
+        deletion.fill(connection, ("link", "link_history"))
         leaves, orphans = (dict(connection.execute(f"SELECT id, {column} FROM {table}")) for column, table in (("leaves", "doomed"), ("batch", "orphan")))
     cited = {
         page: max(order[source] for source, target in links + past if source in order and target == page) for source, page in links + past if source in order

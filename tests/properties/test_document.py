@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 from periplus.document.formats.table import READ_MEDIA_TYPES
-from periplus.document.rows import Rows
+from periplus.document.links import Rows
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position

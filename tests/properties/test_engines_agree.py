@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets import chance_dataset, rows_of
-from periplus.analyse.engines import dealing, streamed, tables
-from periplus.analyse.engines.computing import compute
-from periplus.analyse.engines.stages import STAGES, Order
+from periplus.analyse.engines import stages, streamed
+from periplus.analyse.engines.stages import STAGES, Order, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE as WHOLE
 
@@ -37,10 +36,10 @@ def agree(one, other):
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
     """So that a few rows are many blocks."""
-    kept = tables.number_blocks.__defaults__, tables.blocks.__defaults__, streamed.LINKS_AT_ONCE, dealing.WAITING
-    tables.blocks.__defaults__, streamed.LINKS_AT_ONCE, dealing.WAITING = (7,), 5, 11
+    kept = stages.number_blocks.__defaults__, stages.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING
+    stages.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = (7,), 5, 11
     yield
-    _, tables.blocks.__defaults__, streamed.LINKS_AT_ONCE, dealing.WAITING = kept
+    _, stages.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = kept
 
 
 @settings(max_examples=15, deadline=None)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn_graph import graph_of
-from periplus.analyse.hierarchy import hierarchical_map, map_tree
+from periplus.analyse.linkgraph import hierarchical_map, map_tree
 from periplus.model.results import OTHERS
 
 

@@ -5,9 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.influence import best_of, coverage, gains, lazy_greedy, value_of
-from periplus.analyse.influence_bounds import bound_at
-from periplus.analyse.influence_search import swapped
+from periplus.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, swapped, value_of
 from periplus.document.dates import DateEvidence, feed_dates, page_date
 from periplus.model.story import Cascades, Objective
 from periplus.model.web import Url

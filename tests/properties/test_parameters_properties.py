@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import NO_RULES, apply
-from periplus.urls.rule_file import rules_of
+from periplus.urls.parameters import NO_RULES, apply, rules_of
 
 NAMES = ("a", "b", "sid", "á", "utm_x")
 PIECES = ["/", "a", "b", ".", "..", ";", "sid", "=", "&", "?", "%61", "á", "+", "1", "index.html", "x.php", "%2F"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.acquire.politeness import RATE_FLOOR, Pace, delay_for, finished, given_up, retry_after_s, started, struck, suspended
+from periplus.acquire.hosts import RATE_FLOOR, Pace, delay_for, finished, given_up, retry_after_s, started, struck, suspended
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import DELAY_FLOOR_S, Manners
 

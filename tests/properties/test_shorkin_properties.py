@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from periplus.analyse import chain_index
+from periplus.analyse import shorkin
 from periplus.analyse.shorkin import clusters_of
-from periplus.model.template import TemplateRules
+from periplus.model.duplicates import TemplateRules
 from plain_shorkin import plain_clusters
 
 
@@ -29,11 +29,11 @@ def test_fast_and_plain_agree_on_random_sites(seed, monkeypatch):
     """The bounds that only save work are set to values at which even twenty pages meet every branch."""
     for at in range(20):
         rng = random.Random(seed * 1000 + at)
-        monkeypatch.setattr(chain_index, "KINDS_MOST", rng.choice([1, 3, 1024]))
-        monkeypatch.setattr(chain_index, "RARE_PAGES", rng.choice([0, 2, 16]))
-        monkeypatch.setattr(chain_index, "RARE_SHARE", rng.choice([1, 4, 64]))
-        monkeypatch.setattr(chain_index, "_TRIALS", rng.choice([0, 3, 60]))
-        monkeypatch.setattr(chain_index, "_FIRST_LOOK", rng.choice([1, 64]))
+        monkeypatch.setattr(shorkin, "KINDS_MOST", rng.choice([1, 3, 1024]))
+        monkeypatch.setattr(shorkin, "RARE_PAGES", rng.choice([0, 2, 16]))
+        monkeypatch.setattr(shorkin, "RARE_SHARE", rng.choice([1, 4, 64]))
+        monkeypatch.setattr(shorkin, "_TRIALS", rng.choice([0, 3, 60]))
+        monkeypatch.setattr(shorkin, "_FIRST_LOOK", rng.choice([1, 64]))
         pages, rules = random_site(rng), TemplateRules(duplicates=rng.choice([70, 70, 40, 100]), cluster_pages=rng.choice([4, 4, 3]))
         fast = clusters_of([np.array(sorted(page), np.uint64) for page in pages], rules)
         plain = plain_clusters([frozenset(page) for page in pages], rules)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from periplus.document.blocks import text_of
 from periplus.model.page import Block, BlockKind, Part, Position
-from periplus.store.structure import pack_blocks, pack_parts, unpack_blocks, unpack_parts
+from periplus.store.bodies import pack_blocks, pack_parts, unpack_blocks, unpack_parts
 
 LINE = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), min_size=1, max_size=300)
 PATH = st.text("abc/#.", max_size=20)

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from datasets import chance_dataset, rows_of, write_dataset
-from periplus.analyse.engines.computing import compute
-from periplus.analyse.engines.stages import STAGES, Order
+from periplus.analyse.engines.stages import STAGES, Order, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE as WHOLE
 from periplus.model.visit import Reason

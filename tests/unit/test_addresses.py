@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.urls.addresses import METADATA, NOT_GIVEN_OUT, special_network
+from periplus.urls.hosts import METADATA, NOT_GIVEN_OUT, special_network
 
 REGISTRY = {  # IANA, 2025-10-09: every block that is not globally reachable, with its name there where it differs from ours
     "0.0.0.0/8": "this network",

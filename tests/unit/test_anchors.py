@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.document.anchors import anchors_of, fragment_verdict
+from periplus.document.links import anchors_of, fragment_verdict
 from periplus.model.audit import FragmentVerdict
 
 PAGE = """<!doctype html><title id=head>t</title><h1 id="a">A</h1><a name="old">x</a><a name=x id=y></a><p id="café">c</p>

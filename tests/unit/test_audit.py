@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from audited import SmallSite
-from periplus.analyse.audit import CHECKS, audit, is_language
+from periplus.analyse.audit import AUDIT_CHECKS, Lookups, audit, audit_rules, causes, counts, faults, is_language, issues
 from periplus.analyse.audit_input import text_keys
-from periplus.analyse.audit_issues import Lookups, audit_rules, causes, counts, faults, issues
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
-from periplus.analyse.nearness import NearGroup
+from periplus.analyse.duplicates import NearGroup
+from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade, Verdict
 from periplus.model.visit import Reason
@@ -310,7 +309,7 @@ def test_the_table_is_whole_and_its_names_are_distinct():
 
 def test_nothing_known_nothing_found():
     known = SmallSite().input()
-    assert [len(finding) for check in CHECKS for finding in check(known)].count(0) > 20
+    assert [len(finding) for check in AUDIT_CHECKS for finding in check(known)].count(0) > 20
     assert audit(known) == []
 
 

@@ -8,11 +8,24 @@ import math
 import numpy as np
 import pytest
 
-from periplus.schedule.bandit.gittins import DISCOUNT, gittins, index_table
-from periplus.schedule.bandit.printed import quantum, r1, r2, r3
-from periplus.schedule.bandit.published import good_ucb, kl_ucb, raw_ucb, thompson, ucb1_tuned
-from periplus.schedule.bandit.rule import Rule, Turns, choose
-from periplus.schedule.bandit.yields import Yields
+from periplus.schedule.bandit import (
+    DISCOUNT,
+    Rule,
+    Turns,
+    Yields,
+    choose,
+    gittins,
+    good_ucb,
+    index_table,
+    kl_ucb,
+    quantum,
+    r1,
+    r2,
+    r3,
+    raw_ucb,
+    thompson,
+    ucb1_tuned,
+)
 
 THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 5, 5, 5, 5, 5, 5, 5]]
 

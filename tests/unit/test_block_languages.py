@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.document.block_languages import with_languages
+from periplus.document.blocks import with_languages
 from periplus.model.page import Block, BlockKind
 
 CZECH = "Přístav leží na severním pobřeží ostrova a lodě v něm nacházejí ochranu před větrem, který tu vane po většinu roku."

@@ -97,7 +97,7 @@ def test_paths(markup, paths):
     ],
 )
 def test_landmarks_are_those_of_links(markup, position):
-    from periplus.document.landmarks import landmarks, positions
+    from periplus.document.blocks import landmarks, positions
 
     tree = html.parse(markup + "<a href=y>z</a>")
     marks = landmarks(tree, html.select(tree, "[role]"))

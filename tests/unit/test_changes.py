@@ -13,9 +13,9 @@ from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.visit import STATE_OF
 from periplus.settings import Settings
-from periplus.store.sqlite import block_rows, changes, reading, runs, schema
-from periplus.store.sqlite.contents import Contents
-from periplus.store.structure import pack_blocks
+from periplus.store.bodies import pack_blocks
+from periplus.store.sqlite import changes, reading, runs, schema, text_rows
+from periplus.store.sqlite.page_rows import Contents
 
 BLOCKS = (
     Block(BlockKind.TITLE, "A title", "head/title", position=Position.HEAD),
@@ -197,12 +197,12 @@ def test_random_moves_leave_a_follower_with_what_is_there(connection):
             place = changes.follow(connection, "copy")
             ids, after = changes.after(connection, place, rng.choice([1, 3, 50]))
             for page in ids:
-                copy[page] = any(True for _ in block_rows.pages_of(connection, [page]))
+                copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
             if rng.random() < 0.8:  # else it was killed before it could say so
                 changes.passed(connection, "copy", after)
     for page in seen(connection, changes.follow(connection, "copy"))[0]:
-        copy[page] = any(True for _ in block_rows.pages_of(connection, [page]))
-    there = {page.url_id for page in block_rows.pages_of_site(connection, 1)}
+        copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
+    there = {page.url_id for page in text_rows.pages_of_site(connection, 1)}
     assert {page for page, is_there in copy.items() if is_there} == there
 
 
@@ -217,11 +217,11 @@ def test_evidence_is_kept_by_site_and_name(connection):
 def test_pages_come_with_their_blocks_and_parts(connection):
     put(connection, 1)
     put(connection, 2, "not-found")
-    (page,) = block_rows.pages_of(connection, [2, 1, 3])
+    (page,) = text_rows.pages_of(connection, [2, 1, 3])
     assert (page.url_id, page.url, page.blocks, page.parts, page.title) == (1, "http://a.test/1", BLOCKS, None, "A title")
     parts = [Part.NAVIGATION if block.kind is BlockKind.LINK else Part.CONTENT for block in BLOCKS]
-    block_rows.write_parts(connection, [(1, page.body_id, parts), (2, 999, parts)])
-    assert next(block_rows.pages_of_site(connection, 1)).parts == tuple(parts)
+    text_rows.write_parts(connection, [(1, page.body_id, parts), (2, 999, parts)])
+    assert next(text_rows.pages_of_site(connection, 1)).parts == tuple(parts)
     assert Contents(connection).parts(1) == tuple(parts)
     assert Contents(connection).parts(2) is None
     put(connection, 1)
@@ -248,7 +248,7 @@ def test_an_older_collection_stays_readable_and_is_not_touched(folder, connectio
     connection.close()
     as_schema_2(folder)
     connection = reading.connect(folder)
-    (page,) = block_rows.pages_of_site(connection, 1)
+    (page,) = text_rows.pages_of_site(connection, 1)
     assert [block.text for block in page.blocks] == ["Heading", "a link", "def f():", "", "    return 1", "příliš žluťoučký"]
     assert page.parts is None
     assert changes.place_of(connection, "index") is None

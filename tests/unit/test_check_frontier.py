@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contracts.crawl_values import candidate, errand, urls
 from contracts.crawl_worlds import SqliteWorld
-from periplus.api.check_frontier import CheckFrontier
+from periplus.api.checking import CheckFrontier
 from periplus.model.visit import Purpose
 
 PAGE, TARGET = "http://a.test/", "http://b.test/x"

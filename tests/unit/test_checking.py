@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.acquire.checking import LOOK_CHARS, check_of, look_at
+from periplus.acquire.fetch import LOOK_CHARS, check_of, look_at
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import LAYER_CHECK, Lease, Task
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Purpose, Reason, Redirected, Request, Skipped, Visit

@@ -3,12 +3,10 @@
 import pytest
 from lxml import etree
 
-from periplus.analyse.audit_issues import faults
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.analyse.audit import faults
+from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.model.audit import Grade, Issue
-from periplus.present.github import github
-from periplus.present.issue_list import fault_list
-from periplus.present.junit import junit
+from periplus.present.issues import fault_list, github, junit
 
 NASTY = "\x1b[31m\r\n::error::pwned %0A <b>&\"' ]]> \u202e,:"
 ISSUES = [

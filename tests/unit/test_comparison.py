@@ -5,15 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.analyse.comparison import branch_of, changed_links, compare, issue_changes
-from periplus.analyse.hierarchy import hierarchical_map
-from periplus.analyse.linkgraph import link_graph
+from periplus.analyse.linkgraph import hierarchical_map, link_graph
 from periplus.model.audit import Grade, Issue
 from periplus.model.comparison import RunView
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import Reason
 from periplus.model.web import Url
-from periplus.present.diff_html import diff_page
-from periplus.present.diff_text import diff_lines
+from periplus.present.diff import diff_lines, diff_page
 
 HOST = "http://a.test"
 Pairs = list[tuple[int, int]]

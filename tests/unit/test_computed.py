@@ -6,8 +6,7 @@ from contextlib import closing
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.computed import load_results
-from periplus.api.datasets import export_dataset
+from periplus.api.datasets import export_dataset, load_results
 from periplus.api.engines import analysed
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError

@@ -5,13 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from periplus.analyse.content import second
-from periplus.analyse.content.evidence import SiteEvidence, traces_of
-from periplus.analyse.content.learnt import Forest
-from periplus.analyse.content.letters import CLASSES, COMMA, DIGIT, LOWER, MARK, SPACE, STOP, UPPER, WIDE, counts
-from periplus.analyse.content.marking import parts_of, scores_of
-from periplus.analyse.content.pages import Pages
-from periplus.analyse.content.paths import facts
+from periplus.analyse.content import marking
+from periplus.analyse.content.evidence import CLASSES, COMMA, DIGIT, LOWER, MARK, SPACE, STOP, UPPER, WIDE, Pages, SiteEvidence, counts, facts, traces_of
+from periplus.analyse.content.marking import Forest, parts_of, scores_of
 from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.model.page import Block, BlockKind, Part
@@ -153,5 +149,5 @@ def test_scores_lie_between_0_and_1():
 def test_a_long_page_that_ends_in_short_blocks_has_a_number_for_each_measure(many, words):
     """A sum of float32 went past the whole here: the words after a block were fewer than none."""
     blocks = [Block(BlockKind.PARAGRAPH, "river " * (words + at % 7) if at < many - 3 else "a", "div/p") for at in range(many)]
-    found = second.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
+    found = marking.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
     assert np.isfinite(found).all()

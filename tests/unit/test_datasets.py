@@ -15,15 +15,15 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.api import following
+from periplus.api import search_index
 from periplus.api.datasets import export_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import MANIFEST, TABLES, manifest_of
 from periplus.model.table import ColumnKind
 from periplus.present import dataset_files
-from periplus.store import number_sort
-from periplus.store.number_sort import in_order
+from periplus.store import datasets
+from periplus.store.datasets import in_order
 from periplus.store.sqlite import runs, schema
 from periplus.urls.canonical import url_id
 from stored import page, stored
@@ -82,7 +82,7 @@ def test_starts_and_content_are_told_where_they_are_known(tmp_path):
     }
     folder = stored(tmp_path / "m", {"https://m.org/": page("Home", *map(str, range(8)))} | told, ["https://m.org/"])
     runs.add_starts(folder, [url_id("https://m.org/")], 1.0)
-    following.catch_up(folder, lambda done, waiting: False)
+    search_index.catch_up(folder, lambda done, waiting: False)
     export_dataset(folder, tmp_path / "out", 5.0, with_texts=True)
     assert [row["text"] for row in rows_of(tmp_path / "out", "urls") if row["is_start"]] == ["https://m.org/"]
     contents = [row for row in rows_of(tmp_path / "out", "texts") if "kind 3" in row["text"]]
@@ -162,7 +162,7 @@ def test_rows_come_into_order_as_if_memory_held_them_all(tmp_path_factory, count
     folder, rng = tmp_path_factory.mktemp("sort"), np.random.default_rng(seed)
     rows = np.stack([rng.integers(0, sources, count), rng.integers(-5, 5, count), rng.integers(0, 1 << 62, count)], 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(number_sort, "HELD_ROWS", 50)
+        patch.setattr(datasets, "HELD_ROWS", 50)
         blocks = list(in_order(iter(np.array_split(rows, 7)), (0, 1), folder))
     found = np.concatenate([np.zeros((0, 3), np.int64), *blocks])
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, rows.tolist()))

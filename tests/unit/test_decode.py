@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.document.charsets import encoding_of
 from periplus.document.decode import decode
+from periplus.document.guess import encoding_of
 from periplus.model.page import Charset
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. Ještě jednou, prosím: čtyři šneci žerou hlávkový salát."

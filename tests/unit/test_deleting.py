@@ -17,11 +17,11 @@ from periplus.api.collection import open_collection
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
-from periplus.model.deletion import Deletion
+from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite import browsing, doomed, reading, runs
+from periplus.store.sqlite import browsing, deletion, reading, runs
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -135,7 +135,7 @@ def test_nothing_goes_while_a_crawl_is_at_work(folder: Path) -> None:
 
 
 def test_stopped_between_two_transactions_the_same_wish_does_the_rest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doomed, "BATCH", 1)
+    monkeypatch.setattr(deletion, "BATCH", 1)
     wish = Deletion(site=SiteKey("e.org"), links_to=True)
     told: list[tuple[int, int]] = []
     deleting.delete(folder, wish, lambda done, total: bool(told.append((done, total)) or True))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.acquire.descriptors import affordable, raised_limit
+from periplus.acquire.crew import affordable, raised_limit
 
 
 @pytest.mark.parametrize(("wished", "limit", "given"), [(128, 1024, 128), (128, 48, 8), (2000, 1024, 496), (5, 10, 1), (128, None, 128)])

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.analyse.duplicates import Head, NearHeads, best_first, grouped, is_in_full, near_heads
-from periplus.analyse.nearness import shingles, sketches
-from periplus.document.charsets import encoding_of
+from periplus.analyse.duplicates import Head, NearHeads, best_first, grouped, is_in_full, near_heads, shingles, sketches
 from periplus.document.digest import digests, without_marks
+from periplus.document.guess import encoding_of
 from periplus.document.whitespace import folded
 from periplus.model.duplicates import Contender, Duplicates, Ground, Likeness, SameText
 from periplus.model.web import Url, UrlId
-from periplus.present.duplicate_text import duplicate_lines, duplicate_rows, write_duplicate_json
+from periplus.present.text import duplicate_lines, duplicate_rows, write_duplicate_json
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from periplus.model.page import Position
 from periplus.settings import Keeping, Settings
-from periplus.store.sqlite import block_rows, duplicate_rows, reading
+from periplus.store.sqlite import reading, text_rows
 from periplus.urls.canonical import url_id
 from stored import stored
 
@@ -37,7 +37,7 @@ def connection(tmp_path):
 
 def said(connection, site_id=None):
     """Of each group: by path, the numbers of text and body."""
-    return [{same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages} for pages, _ in duplicate_rows.same_texts(connection, site_id)]
+    return [{same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages} for pages, _ in text_rows.same_texts(connection, site_id)]
 
 
 def test_pages_with_links_of_their_own_differ(connection):
@@ -54,7 +54,7 @@ def test_of_folded_duplicates_marks_texts_and_bytes_are_told_apart(tmp_path):
         HOME + "e": html("Prilis zlutoucky kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    ((same, is_confirmed),) = duplicate_rows.same_texts(connection)
+    ((same, is_confirmed),) = text_rows.same_texts(connection)
     told = {row.page.url.removeprefix(HOME): row for row in same}
     assert is_confirmed
     assert {name: row.marks for name, row in told.items()} == {"a": 0, "b/long": 9, "c": 0, "d": 8, "e": 0}
@@ -83,7 +83,7 @@ def test_where_texts_were_not_kept_digests_decide_alone(tmp_path):
         HOME + "c": html("Prilis <b>zlutoucky</b> kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(keeping=Keeping(keep_text=False))))
-    ((same, is_confirmed),) = duplicate_rows.same_texts(connection)
+    ((same, is_confirmed),) = text_rows.same_texts(connection)
     told = {row.page.url.removeprefix(HOME): row for row in same}
     assert not is_confirmed
     assert told["b"].text == told["c"].text != told["a"].text
@@ -94,26 +94,26 @@ def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
     head = f'<link rel="canonical" href="{HOME}a">'
     pages = {HOME: html("Start", ("a", "a"), ("b", "b")), HOME + "a": head + html("One"), HOME + "b": head + html("Two")}
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    assert {page.url.removeprefix(HOME): (page.layer, page.is_named) for page in duplicate_rows.contenders(connection)} == {
+    assert {page.url.removeprefix(HOME): (page.layer, page.is_named) for page in text_rows.contenders(connection)} == {
         "": (0, False),
         "a": (1, True),
         "b": (1, False),
     }
-    assert duplicate_rows.tally(connection, 1) == (3, 3)
+    assert text_rows.tally(connection, 1) == (3, 3)
     connection.close()
 
 
 def test_anchors_are_folded_and_counted(connection):
-    found = block_rows.anchors_to(connection, [url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])
+    found = text_rows.anchors_to(connection, [url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])
     first, second = found[url_id(HOME + "czech")]
     assert (first.text.lower() in ("kůň", "kun"), first.position, first.pages) == (True, Position.NAV, 2)
     assert (second.text, second.pages, second.source) == ("To czech", 1, url_id(HOME))
     assert [anchor.text for anchor in found[url_id(HOME + "loud")]] == ["To loud"]  # not its own
     assert url_id(HOME + "nowhere") not in found
-    assert len(block_rows.anchors_to(connection, [url_id(HOME + "czech")], most=1)[url_id(HOME + "czech")]) == 1
+    assert len(text_rows.anchors_to(connection, [url_id(HOME + "czech")], most=1)[url_id(HOME + "czech")]) == 1
 
 
 def test_anchors_by_source_are_the_same(connection):
-    rows = list(block_rows.anchors_from(connection, [url_id(HOME + "loud"), url_id(HOME)]))
+    rows = list(text_rows.anchors_from(connection, [url_id(HOME + "loud"), url_id(HOME)]))
     assert (url_id(HOME + "czech"), url_id(HOME + "loud"), "kun", Position.NAV) in rows
     assert len(rows) == 7

@@ -9,10 +9,8 @@ import pytest
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.engines.computing import compute
-from periplus.analyse.engines.selection import ASKED, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
-from periplus.analyse.engines.stages import STAGES, Order
-from periplus.analyse.engines.tables import blocks
+from periplus.analyse.engines.alike import ASKED, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
+from periplus.analyse.engines.stages import STAGES, Order, blocks, compute
 from periplus.analyse.engines.whole import ENGINE
 from periplus.model.dataset import TABLES
 

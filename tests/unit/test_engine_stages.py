@@ -9,13 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from datasets import chance_dataset, rows_of, write_dataset
-from periplus.analyse.engines.computing import chosen, compute
-from periplus.analyse.engines.stages import ANALYSES, STAGES, Order, folder_name, needed
+from periplus.analyse.engines.stages import ANALYSES, STAGES, Order, chosen, compute, folder_name, needed
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE
 from periplus.api.engines import EngineWish, analysed
-from periplus.cli.analyse import _NAMES
 from periplus.cli.main import main
+from periplus.cli.study import _NAMES
 from periplus.errors import NotConverged, StoreError, UsageError
 from periplus.model.dataset import Manifest, TableNote
 

@@ -1,10 +1,8 @@
 """Rules proposed from what was fetched: what is found, what is refused, and what a proposal saves on a site whose truth is known."""
 
-from periplus.analyse.equivalences import SeenPage, Verdict, propose
-from periplus.analyse.rule_text import rules_text
+from periplus.analyse.equivalences import SeenPage, Verdict, propose, rules_text
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import apply
-from periplus.urls.rule_file import rules_of
+from periplus.urls.parameters import apply, rules_of
 from periplus.urls.twins import Twist, differences, place, words
 
 SITE = "http://a.test"

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.exporting import TABLES, columns_of, table
-from periplus.cli.export import FORMATS
+from periplus.cli.export import EXPORT_FORMATS
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.table import Column, ColumnKind
-from periplus.present.table_files import write_parquet, write_xlsx
+from periplus.present.tables import write_parquet, write_xlsx
 from stored import page, stored
 
 SITE = {
@@ -130,6 +130,6 @@ def test_excel_cuts_what_no_cell_holds_and_keeps_long_numbers(tmp_path):
 def test_what_cannot_be_written_is_said(folder, tmp_path):
     run = CliRunner().invoke
     assert "needs a name" in run(main, ["export", "pages", "-c", str(folder), "-f", "xlsx"]).output
-    for format in FORMATS:
+    for format in EXPORT_FORMATS:
         ended = run(main, ["export", "runs", "-c", str(folder), "-f", format, "-o", str(tmp_path / "no" / "x")])
         assert ended.exit_code == 2 and "cannot be written" in ended.output, ended.output

@@ -12,7 +12,7 @@ from document_files import doc, docx, epub, odt, zipped
 from periplus.document.formats import converted, feed, markdown, pdf, rtf
 from periplus.document.formats import epub as epub_format
 from periplus.document.formats.table import FILES, READ_MEDIA_TYPES, may_be_read
-from periplus.document.media_types import media_type_of, sniffed_media_type
+from periplus.document.headers import media_type_of, sniffed_media_type
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.page import Block, Document
 from periplus.model.visit import Fetched, Headers

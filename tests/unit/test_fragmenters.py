@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.fragmenters import chains, covered, fragments, lengths, source_left
+from periplus.analyse.shorkin import chains, covered, fragments, lengths, source_left
 
 
 def test_a_fragmenter_is_a_tag_or_the_text_between_two_tags_without_white_space_around():

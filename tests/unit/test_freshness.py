@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.model.freshness import ASKED_AGAIN, FIRST_INTERVAL_S, LONGEST_INTERVAL_S, READ, SHORTEST_INTERVAL_S, Finding, finding_of, next_interval_s
+from periplus.model.frontier import ASKED_AGAIN, FIRST_INTERVAL_S, LONGEST_INTERVAL_S, READ, SHORTEST_INTERVAL_S, Finding, finding_of, next_interval_s
 from periplus.model.visit import STATE_OF, Reason, State
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.analyse.gate import Condition, fail_on, gate, new_issues
+from periplus.analyse.issues import Condition, fail_on, gate, new_issues
 from periplus.errors import UsageError
 from periplus.model.audit import Grade, Issue
 

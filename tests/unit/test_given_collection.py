@@ -11,12 +11,10 @@ from click.testing import CliRunner
 from periplus.api.collection import open_collection
 from periplus.cli.main import main
 from periplus.errors import StoreError
-from periplus.store.bodies import BodyCodec
+from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_parts
 from periplus.store.damage import RESTORED_BYTES
-from periplus.store.heads import unpack_head
 from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite.wrong_values import wrong_value
-from periplus.store.structure import unpack_blocks, unpack_parts
+from periplus.store.sqlite.reading import wrong_value
 from stored import page, stored
 
 START = "http://a.example/"

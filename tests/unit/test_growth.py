@@ -10,9 +10,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.api import growth
-from periplus.api.growth import Growth, branch_of
-from periplus.api.watching import Watchers
+from periplus.api import watching
+from periplus.api.watching import Growth, Watchers, branch_of
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -45,7 +44,7 @@ def test_what_grew_since_the_last_look_is_told_once() -> None:
 
 
 def test_endless_directories_need_bounded_memory(monkeypatch) -> None:
-    monkeypatch.setattr(growth, "BRANCHES", 10)
+    monkeypatch.setattr(watching, "BRANCHES", 10)
     grown = Growth()
     grown.add((f"https://e.org/{n}/x", 1) for n in range(100))
     assert len(grown.pages) == 10

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.document.charsets import encoding_of
-from periplus.document.doubt import is_contradicted
-from periplus.document.guess import guessed, hinted_languages
+from periplus.document.decode import is_contradicted
+from periplus.document.guess import encoding_of, guessed, hinted_languages
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy."

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from periplus.analyse.hierarchy import hierarchical_map, map_tree
+from periplus.analyse.linkgraph import hierarchical_map, map_tree
 from periplus.analyse.pagerank import pagerank, published_rank
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph

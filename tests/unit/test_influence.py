@@ -7,9 +7,23 @@ import numpy as np
 import pytest
 
 from periplus.analyse.cascades import cascades_of_lines, halves
-from periplus.analyse.influence import Coverage, Selection, best_of, coverage, filled, gains, lazy_greedy, value_of, values_of
-from periplus.analyse.influence_bounds import bound_at, programme_bound, tightened
-from periplus.analyse.influence_search import influence_of, kicked, swapped
+from periplus.analyse.influence import (
+    Coverage,
+    Selection,
+    best_of,
+    bound_at,
+    coverage,
+    filled,
+    gains,
+    influence_of,
+    kicked,
+    lazy_greedy,
+    programme_bound,
+    swapped,
+    tightened,
+    value_of,
+    values_of,
+)
 from periplus.errors import UsageError
 from periplus.model.story import Cascades, Objective
 

@@ -7,13 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.keywords.candidates import LONG, MOST, candidates
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all, scored
-from periplus.analyse.keywords.counts import NOTHING, counted, together
-from periplus.analyse.keywords.graphs import DAMPING, WINDOW, ranked, word_graph
-from periplus.analyse.keywords.learnt import is_passage
-from periplus.analyse.keywords.measures import NAMES, measures
-from periplus.analyse.keywords.reading import read
+from periplus.analyse.keywords.measures import DAMPING, GRAPH_WINDOW, NAMES, is_passage, measures, ranked, word_graph
+from periplus.analyse.keywords.reading import LONG, MOST, NOTHING, candidates, counted, read, together
 
 HARBOUR = (
     "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the harbour museum shows the lens.\n\n"
@@ -115,7 +111,7 @@ def test_what_stands_everywhere_is_no_keyword_by_tfidf():
 
 
 def test_ranks_of_words_are_those_of_the_plain_formula():
-    graph = word_graph(read(HARBOUR, "en"), WINDOW)
+    graph = word_graph(read(HARBOUR, "en"), GRAPH_WINDOW)
     n = graph.weights.shape[0]
     score = dict.fromkeys(range(n), 1 / n)
     table = graph.weights.toarray()

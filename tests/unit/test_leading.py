@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.leading import ENOUGH_CHARS, LEAST_CHARS, MOST_CHARS, leading_sentence
+from periplus.analyse.edition import ENOUGH_CHARS, LEAST_CHARS, MOST_CHARS, leading_sentence
 from periplus.model.page import Block, BlockKind, Part
 
 FIRST = "The bell buoy that warns ships off the Combs broke its chain on Sunday night, and nobody heard it go."

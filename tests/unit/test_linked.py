@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from periplus.analyse.linked import linked_bytes
+from periplus.analyse.sizes import linked_bytes
 from periplus.model.graph import LinkGraph
-from periplus.model.media import MediaClass, media_class
+from periplus.model.page import MediaClass, media_class
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from periplus.document import css, rows
+from periplus.document import links as document_links
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.html import read
 from periplus.document.understand import understand
@@ -51,7 +51,7 @@ def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
     ],
 )
 def test_a_bound_that_is_met_is_told(monkeypatch, name, markup, bound):
-    monkeypatch.setattr(rows, name, 1)
+    monkeypatch.setattr(document_links, name, 1)
     assert content(markup).bounds == (bound,)
     assert content("<a href=a#x>a</a><a href=a#x>a</a>" if name != "ELEMENTS_MOST" else "<a href=a>a</a>").bounds == ()
 
@@ -305,7 +305,7 @@ def test_srcset_with_commas_in_urls():
 
 def test_css_urls():
     sheet = """@import 'a.css' screen; @IMPORT url( "b.css" ); x { y: url(c.png) url('d e.png'); z: "url(no)" 'url(no)' } /* url(no) /* */ w: url()"""
-    assert list(css.urls(sheet)) == [("a.css", True), ("b.css", True), ("c.png", False), ("d e.png", False)]
+    assert list(document_links.urls(sheet)) == [("a.css", True), ("b.css", True), ("c.png", False), ("d e.png", False)]
 
 
 @pytest.mark.parametrize(
@@ -319,12 +319,12 @@ def test_css_urls():
     ],
 )
 def test_css_images_4_strings_of_an_image_set_are_urls(value, expected):
-    assert [text for text, _ in css.urls(f"x {{ background: {value} }}")] == expected
+    assert [text for text, _ in document_links.urls(f"x {{ background: {value} }}")] == expected
 
 
 def test_css_is_read_in_time_of_its_length():
     for piece in ("image-set(", "image-set((", "image-set('", "image-set('',", "url(", "@import"):
-        list(css.urls(piece * 50_000))
+        list(document_links.urls(piece * 50_000))
 
 
 def test_a_document_in_an_attribute_has_the_base_of_its_page_unless_it_has_its_own():

@@ -13,9 +13,9 @@ from test_map_xml import ABOUT, HOSTILE, PARENTS, site_of
 
 from periplus.errors import UsageError
 from periplus.model.results import LinkedBytes
-from periplus.present.lines import visible
-from periplus.present.map_pdf import LIMITS, typst_source, write_map_pdf
-from periplus.present.xml_text import characters
+from periplus.present.map_xml import PDF_LIMITS, typst_source, write_map_pdf
+from periplus.present.markup import characters
+from periplus.present.wording import visible
 
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ROW = re.compile(
@@ -112,6 +112,6 @@ def test_values_bars_and_cuts_are_set():
 
 
 def test_deep_maps_are_cut_and_large_ones_refused():
-    assert len(rows(typst_source(*site_of([-1, *range(3000)]), ABOUT))) == LIMITS.layers + 1
+    assert len(rows(typst_source(*site_of([-1, *range(3000)]), ABOUT))) == PDF_LIMITS.layers + 1
     with pytest.raises(UsageError, match=r"a PDF carries 10,000: cut it at max_depth 0 \(1 pages\)"):
-        typst_source(*site_of([-1] + [0] * LIMITS.pages), ABOUT)
+        typst_source(*site_of([-1] + [0] * PDF_LIMITS.pages), ABOUT)

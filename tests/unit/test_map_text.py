@@ -5,9 +5,8 @@ import pytest
 
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.lines import cells, fit, visible
-from periplus.present.map_text import map_text
-from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, labels, short, size, utc
+from periplus.present.map_files import map_text
+from periplus.present.wording import REASON_WORDS, STATE_WORDS, cells, count_of, fit, labels, short, size, utc, visible
 
 
 def facts_of(*pages):

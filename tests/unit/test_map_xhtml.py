@@ -15,8 +15,8 @@ from test_map_xml import ABOUT, HOSTILE, PARENTS, number_of, site_of
 from periplus.errors import UsageError
 from periplus.model.results import LinkedBytes
 from periplus.model.visit import Reason, State
-from periplus.present import map_transform
-from periplus.present.map_xhtml import LIMITS, write_map_xhtml
+from periplus.present import map_xml
+from periplus.present.map_xml import LIMITS, write_map_xhtml
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -144,5 +144,5 @@ def test_a_cut_by_choice_is_counted_too():
 def test_too_many_pages_are_refused_with_the_depth_that_would_do():
     limits = replace(LIMITS, pages=4)
     with pytest.raises(UsageError, match=r"8 pages, and a page for a browser carries 4: cut it at max_depth 1 \(4 pages\)"):
-        map_transform.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), -1))
-    assert map_transform.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), 1)) is not None
+        map_xml.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), -1))
+    assert map_xml.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), 1)) is not None

@@ -11,7 +11,7 @@ from lxml import etree
 from periplus.errors import UsageError
 from periplus.model.results import About, LinkedBytes, PageColumns, SiteMap
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.map_json import write_map_json
+from periplus.present.map_files import write_map_json
 from periplus.present.map_xml import NAMESPACE, RESULTS, schema, write_map_xml
 
 ABOUT = About("run 1", "https://e.org/", 0.0, 0.85, 42, parameters=(("include", 'a"<b\n'),))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from periplus.analyse.fragmenters import fragments
 from periplus.analyse.marked_text import marked_blocks, text_of
+from periplus.analyse.shorkin import fragments
 from periplus.model.page import BlockKind, Part
 
 NONE = np.zeros(0, np.bool_)

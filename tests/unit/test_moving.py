@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from periplus.api import moving, moving_in
+from periplus.api import moving
 from periplus.api.homes import home_of
 from periplus.api.moving import move
 from periplus.api.rules import apply_rules
@@ -19,8 +19,7 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
-from periplus.store.bodies import BodyCodec, train
-from periplus.store.heads import pack_head
+from periplus.store.bodies import BodyCodec, pack_head, train
 from periplus.store.moving import Sum
 from periplus.store.postgres import schema as database_schema
 from periplus.store.postgres.connection import connect
@@ -245,8 +244,8 @@ def test_nothing_is_written_over(address, folder, tmp_path):
 
 
 def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monkeypatch):
-    whole = moving_in.watched
-    monkeypatch.setattr(moving_in, "watched", lambda rows, what, watch: list(whole(rows, what, watch))[1:])  # one row of each table is lost
+    whole = moving.watched
+    monkeypatch.setattr(moving, "watched", lambda rows, what, watch: list(whole(rows, what, watch))[1:])  # one row of each table is lost
     with pytest.raises(StoreError, match=r"did not arrive whole: .* left, .* are there\. Nothing was moved"):
         move(str(folder), address.text)
     monkeypatch.undo()
@@ -255,7 +254,7 @@ def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monk
 
 def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkeypatch):
     move(str(folder), address.text)
-    monkeypatch.setattr("periplus.api.moving_out.compared", lambda *given: (_ for _ in ()).throw(StoreError("the power failed")))
+    monkeypatch.setattr("periplus.api.moving.compared", lambda *given: (_ for _ in ()).throw(StoreError("the power failed")))
     with pytest.raises(StoreError, match="the power failed"):
         move(address.text, str(tmp_path / "d"))
     assert list((tmp_path / "d").iterdir()) == []
@@ -265,11 +264,11 @@ def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkey
 
 KILLED = """
 import sys
-from periplus.api import moving, moving_in, moving_out
+from periplus.api import moving
 def here(*given):
     print("now", flush=True)
     sys.stdin.read()
-moving_in.compared = moving_out.compared = here
+moving.compared = moving.compared = here
 moving.move(*sys.argv[1:])
 """
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.nearness import BINS, FOUND_LEAST, SHINGLES_LEAST, band_bins, jaccard, near_groups, shingles, sketch, sketches
+from periplus.analyse.duplicates import BINS, FOUND_LEAST, SHINGLES_LEAST, band_bins, jaccard, near_groups, shingles, sketch, sketches
 
 WORDS = [f"word{number}" for number in range(3000)]
 

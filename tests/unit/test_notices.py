@@ -21,15 +21,14 @@ from lxml import etree
 from interface import client, sealed
 from periplus.acquire.clock import SystemClock
 from periplus.api import notices
-from periplus.api.notice_settings import PASSWORD, notice_settings
+from periplus.api.notices import PASSWORD, notice_settings
 from periplus.cli.main import main
 from periplus.errors import StoreError, UnknownSetting, UsageError
 from periplus.jobs.notifying import Notifier
 from periplus.jobs.runner import Runner, run_jobs
-from periplus.model.job import JobOrder
-from periplus.model.notice import Channel, NoticeKind
-from periplus.present.notice_text import title
-from periplus.store.sqlite import notice_rows
+from periplus.model.job import Channel, JobOrder, NoticeKind
+from periplus.present.text import title
+from periplus.store.sqlite import notices as stored_notices
 from periplus.store.sqlite.job_queue import JobQueue
 from stored import page, stored
 
@@ -177,7 +176,7 @@ def test_many_are_counted_and_some_are_named(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.compare("c.periplus", 1, {NoticeKind.SITES: set()}, 1.0)
         (notice,) = kept.compare("c.periplus", 2, {NoticeKind.SITES: {f"{n:03}" for n in range(500)}}, 2.0)
-    assert (notice.count, len(notice.subjects)) == (500, notice_rows.KEPT)
+    assert (notice.count, len(notice.subjects)) == (500, stored_notices.KEPT)
 
 
 def test_a_webhook_is_signed_and_sent_once(folder: Path) -> None:
@@ -210,14 +209,14 @@ def test_what_does_not_arrive_is_tried_again_and_at_last_given_up(folder: Path) 
     with hook(500) as (address, arrived):
         notices.subscribe(folder, address)
         notices.look(folder, folder / "e.periplus", 900.0)
-        for _ in range(notice_rows.MOST_ATTEMPTS):
+        for _ in range(stored_notices.MOST_ATTEMPTS):
             assert notices.deliver(folder, clock) == (0, 1)
             assert notices.deliver(folder, clock) == (0, 0), "not before its time"
-            clock.time += notice_rows.LONGEST_WAIT_S
+            clock.time += stored_notices.LONGEST_WAIT_S
         assert notices.deliver(folder, clock) == (0, 0)
         with notices.book(folder) as kept:
             assert kept.standing() == {1: (0, 0, 1, "status 500")}
-        assert len(arrived) == notice_rows.MOST_ATTEMPTS
+        assert len(arrived) == stored_notices.MOST_ATTEMPTS
 
 
 def test_one_who_dies_while_sending_leaves_it_to_the_next(folder: Path) -> None:
@@ -225,8 +224,8 @@ def test_one_who_dies_while_sending_leaves_it_to_the_next(folder: Path) -> None:
         kept.subscribe(Channel.WEBHOOK, "https://e.org/", (), "", 1.0)
         kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0)
         assert len(kept.take(10.0)) == 1
-        assert kept.take(10.0 + notice_rows.HOLD_S / 2) == [], "another leaves it alone meanwhile"
-        assert len(kept.take(10.0 + notice_rows.HOLD_S)) == 1
+        assert kept.take(10.0 + stored_notices.HOLD_S / 2) == [], "another leaves it alone meanwhile"
+        assert len(kept.take(10.0 + stored_notices.HOLD_S)) == 1
         assert kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0) is None, "the same is one notice"
 
 
@@ -242,7 +241,7 @@ def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:
 
 
 def test_the_file_of_secrets_is_its_owners_alone(folder: Path) -> None:
-    assert stat.S_IMODE((folder / notice_rows.DATABASE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / stored_notices.DATABASE).stat().st_mode) == 0o600
 
 
 def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,21 +10,16 @@ import pytest
 
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.address_turns import AddressTurns
-from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
-from periplus.acquire.discovery import Discovery
-from periplus.acquire.held import HeldHost
-from periplus.acquire.politeness import Pace
-from periplus.acquire.turns import preferred
+from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.hosts import AddressTurns, HeldHost, Pace, preferred
 from periplus.acquire.worker import Worker
 from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.page import Document
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit.names import rule_named
-from periplus.schedule.bandit.policy import SiteRule
-from periplus.schedule.bandit.reward import Novelty
+from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.names import rule_named
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
 from periplus.urls.hosts import host_name

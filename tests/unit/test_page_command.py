@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from lxml import etree
 from warcio.archiveiterator import ArchiveIterator
 
-from periplus.api.archiving import export_warc
+from periplus.api.archives import export_warc
 from periplus.api.collection import open_collection
 from periplus.cli.main import main
 from periplus.errors import UsageError

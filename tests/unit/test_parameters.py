@@ -4,8 +4,7 @@ import pytest
 
 from periplus.errors import UsageError
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import NO_RULES, apply
-from periplus.urls.rule_file import rules_of
+from periplus.urls.parameters import NO_RULES, apply, rules_of
 
 TISK = """
 [[script]]

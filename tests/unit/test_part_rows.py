@@ -7,8 +7,8 @@ import pytest
 
 from periplus.model.visit import Headers
 from periplus.model.web import Url
-from periplus.store.heads import pack_head
-from periplus.store.sqlite import part_rows, schema
+from periplus.store.bodies import pack_head
+from periplus.store.sqlite import schema, site_rows
 from periplus.urls.canonical import url_id
 
 A, B = "http://h/a.png", "http://h/b.png"
@@ -35,7 +35,7 @@ def told(folder, *visits):
                 " VALUES (1, 0, ?, ?, 0, 0, ?, ?, ?, ?, '', ?)",
                 row,
             )
-        found = part_rows.told(connection)
+        found = site_rows.part_sizes(connection)
     names = {url_id(Url(url)): url[-5] for url in (A, B)}
     return {names[url]: (one.media_type, one.size_bytes) for url, one in found.items()}
 

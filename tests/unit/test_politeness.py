@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from periplus.acquire.politeness import Pace, delay_for, finished, given_up, may_pass, retry_after_s, started, struck, suspended
+from periplus.acquire.hosts import Pace, delay_for, finished, given_up, may_pass, retry_after_s, started, struck, suspended
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import Manners
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from newsroom import BUOY, DAY, DREDGE, FERRY, LIGHT, NOW, STORIES, story
 from periplus.analyse.edition import HALF_LIFE_S, RELEVANT, WEEK_MOST, entry_keys, selection, weight, without_sites
-from periplus.model.portal import Decisions, EntryKey, Portal, Verdict
+from periplus.model.story import Decisions, EntryKey, Portal, Verdict
 from periplus.model.web import SiteKey
 
 PORTAL = Portal("coast", "The coast", NOW)

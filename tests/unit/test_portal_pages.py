@@ -12,10 +12,9 @@ import pytest
 from lxml import etree
 
 from newsroom import BUOY, DAY, FERRY, NOW, edition, entry, story, told
-from periplus.model.portal import Portal
-from periplus.model.story import DateSource, PageDate
+from periplus.model.story import DateSource, PageDate, Portal
 from periplus.present.portal.files import portal_files
-from periplus.present.portal.said import delay, name_of, period, week_days, week_title
+from periplus.present.portal.frame import delay, name_of, period, week_days, week_title
 
 HOSTILE = 'Ann & <b onclick="x">Bob</b> "]]>\u202e\ud800\x07 --><script>alert(1)</script>'
 XHTML, ATOM = "{http://www.w3.org/1999/xhtml}", "{http://www.w3.org/2005/Atom}"

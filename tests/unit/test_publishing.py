@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from periplus.api.publishing import MANIFEST, publish
+from periplus.api.portal import MANIFEST, publish
 from periplus.errors import UsageError
 
 FILES = {"style.css": b"a", "story/x.html": b"x", "story/y.html": b"y", "index.html": b"i"}

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.redirects import RedirectColumns, chain_ends, chain_rows
+from periplus.analyse.verdicts import RedirectColumns, chain_ends, chain_rows
 
 
 def columns(*rows):

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from periplus.cli.refresh import Period, repeat
+from periplus.cli.crawl import Period, repeat
 
 
 class Day:

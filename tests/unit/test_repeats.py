@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.analyse.repeats import CHARS_LEAST, repeated
+from periplus.analyse.duplicates import CHARS_LEAST, repeated
 
 LONG = [f"{number} " + "x" * 100 for number in range(10)]
 

@@ -8,14 +8,29 @@ import re
 import numpy as np
 from lxml import html
 
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
+from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.model.audit import Fault, Issue
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
-from periplus.model.media import MediaClass
-from periplus.model.report import ClassSize, ExternalSite, IssueGroup, PageWeight, RedirectChain, ReportData
-from periplus.model.results import OTHERS, About, DeadLink, Holder, LayerTally, MapNode, PageColumns, StateTally, Tally
+from periplus.model.page import MediaClass
+from periplus.model.results import (
+    OTHERS,
+    About,
+    ClassSize,
+    DeadLink,
+    ExternalSite,
+    Holder,
+    IssueGroup,
+    LayerTally,
+    MapNode,
+    PageColumns,
+    PageWeight,
+    RedirectChain,
+    ReportData,
+    StateTally,
+    Tally,
+)
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present import paged
+from periplus.present import markup
 from periplus.present.report import DEAD_IN_FULL, SHOWN, site_report
 
 HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
@@ -140,14 +155,14 @@ def test_what_to_repair_first_says_what_why_and_what_to_do():
 
 def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup():
     """Rows beyond the first page, `</script>` among them, and the one script that the policy lets run."""
-    chains = tuple(RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(paged.SHOWN + 50))
+    chains = tuple(RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(markup.SHOWN + 50))
     source = site_report(data_of(chains=chains))
     page = html.document_fromstring(source.encode())
     [data] = page.xpath("//script[@data-table='redirect-rows']")
     rows = json.loads(data.text)
-    assert len(page.xpath("//table[@id='redirect-rows']/tbody/tr")) == paged.SHOWN
-    assert len(rows) == int(data.get("data-rows")) == paged.SHOWN + 50
-    assert rows[-1][0][0] == f"https://e.org/{paged.SHOWN + 49}</script><b>"
+    assert len(page.xpath("//table[@id='redirect-rows']/tbody/tr")) == markup.SHOWN
+    assert len(rows) == int(data.get("data-rows")) == markup.SHOWN + 50
+    assert rows[-1][0][0] == f"https://e.org/{markup.SHOWN + 49}</script><b>"
     assert page.xpath("//script/@src") == []
     [ours] = page.xpath("//script[not(@type)]")
     digest = base64.b64encode(hashlib.sha256(ours.text.encode()).digest()).decode()

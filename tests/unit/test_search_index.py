@@ -5,16 +5,28 @@ import dataclasses
 
 import pytest
 
-import periplus.search.drafts
+import periplus.search.index
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
-from periplus.search.asking import Searcher, Wish
-from periplus.search.drafts import Drafts
-from periplus.search.fields import FORMS, document, drafted, hosts, type_names, whole_name
-from periplus.search.index import FOLDER, NOTHING, STATE, IndexBusy, IndexWriter, read_state
+from periplus.search.asking import CHARS, Highlighter, Searcher, Wish, snippet
+from periplus.search.index import (
+    FOLDER,
+    FORMS,
+    NOTHING,
+    STATE,
+    Drafts,
+    IndexBusy,
+    IndexWriter,
+    Ranks,
+    document,
+    drafted,
+    hosts,
+    read_state,
+    type_names,
+    whole_name,
+    write_ranks,
+)
 from periplus.search.query import parse
-from periplus.search.ranks import Ranks, write_ranks
-from periplus.search.snippets import CHARS, Highlighter, snippet
 from periplus.settings import Searching
 
 
@@ -169,7 +181,7 @@ def test_what_others_say_is_taken_in_while_the_page_is_kept_and_found(tmp_path):
 
 @pytest.mark.parametrize("room", [0, 300])
 def test_drafts_without_room_are_not_kept(tmp_path, monkeypatch, room):
-    monkeypatch.setattr(periplus.search.drafts, "MOST_BYTES", room)
+    monkeypatch.setattr(periplus.search.index, "MOST_BYTES", room)
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         for number in range(5):
             drafts.keep(drafted(page(number, f"number{number}")))

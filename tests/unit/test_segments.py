@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from periplus.errors import StoreError, UsageError
-from periplus.model.archive import Exchange, RunNote
+from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.segment_sweep import swept
-from periplus.store.segments import Place, SegmentReader, SegmentWriter, members, shelf_of
-from periplus.store.shelves import FolderShelf
+from periplus.store.segments import FolderShelf, Place, SegmentReader, SegmentWriter, members, shelf_of, swept
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
 HEADERS = Headers((("content-type", "text/html"), ("content-encoding", "gzip"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from periplus.acquire.settle import bug, completion_of
+from periplus.acquire.fetch import bug, completion_of
 from periplus.document.understand import understand
 from periplus.model.frontier import Lease, Task
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Redirected, Request, Skipped, Unchanged, Visit

@@ -1,9 +1,8 @@
 """Shorkin's method on small made sites."""
 
-from periplus.analyse.fragmenters import chains, covered, fragments
 from periplus.analyse.marked_text import marked_blocks, text_of
-from periplus.analyse.shorkin import clusters_of, extended, matched, navigation_of
-from periplus.model.template import TemplateRules
+from periplus.analyse.shorkin import chains, clusters_of, covered, extended, fragments, matched, navigation_of
+from periplus.model.duplicates import TemplateRules
 
 RULES = TemplateRules()
 

@@ -12,9 +12,8 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit.names import RULES, rule_named
-from periplus.schedule.bandit.policy import SiteRule
-from periplus.schedule.bandit.reward import Novelty
+from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.names import RULES, rule_named
 from periplus.urls.hosts import host_name
 
 SITES = 12

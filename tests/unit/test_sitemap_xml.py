@@ -9,8 +9,8 @@ from lxml import etree
 
 from periplus.document.sitemaps import SitemapKind, read_sitemap
 from periplus.model.web import Url
-from periplus.present import sitemap_xml
-from periplus.present.sitemap_xml import NAMESPACE, sitemap_files
+from periplus.present import map_files
+from periplus.present.map_files import NAMESPACE, sitemap_files
 from periplus.urls.canonical import canonical
 
 
@@ -64,7 +64,7 @@ def test_sitemaps_org_50000_urls_a_file():
 
 
 def test_sitemaps_org_no_file_is_longer_than_the_limit(monkeypatch):
-    monkeypatch.setattr(sitemap_xml, "MAX_BYTES", 5_000)
+    monkeypatch.setattr(map_files, "MAX_BYTES", 5_000)
     pages = pages_of(200)
     *parts, _ = sitemap_files(pages)
     assert max(len(part.body) for part in parts) <= 5_000

@@ -3,8 +3,7 @@
 import numpy as np
 
 from periplus.analyse.sizes import KINDS, SizeInput, media_places, site_sizes, weights
-from periplus.model.media import MediaClass
-from periplus.model.page import LinkKind
+from periplus.model.page import LinkKind, MediaClass
 
 CLASSES = list(MediaClass)
 TYPES = ["text/html", "image/png", "text/css", "application/pdf", "", "text/html"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from periplus.analyse.nearness import shingles
-from periplus.analyse.soft404 import HostHabits, PageLook, looks_missing, probe_url, says_missing
+from periplus.analyse.duplicates import shingles
+from periplus.analyse.verdicts import HostHabits, PageLook, looks_missing, probe_url, says_missing
 
 MENU = "Home News Products About us Contact Imprint Privacy Sitemap Help Jobs Press Partners Shop Cart Login Register Search Map Archive Blog Events Forum"
 ERROR = f"{MENU}\nWe are sorry but there is nothing here. Please use the search or go to our home page to find what you want. Thank you for your patience."

@@ -6,7 +6,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.asking import asked
+from periplus.api.exporting import asked
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import schema

@@ -16,8 +16,8 @@ from periplus.model.page import BadLink, Charset, Digests, Document, Link, LinkK
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Keeping, Settings
 from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.contents import Contents
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 
 HOME = "http://a.test/"
@@ -189,7 +189,7 @@ def test_a_site_that_is_known_well_enough_gets_a_dictionary_that_others_can_read
     assert desk.rows("SELECT dictionary_id FROM body ORDER BY id DESC LIMIT 1") == [(1,)]
     plain, packed = (desk.rows("SELECT avg(length(data)) FROM body WHERE dictionary_id " + what)[0][0] for what in ("IS NULL", "= 1"))
     assert packed < plain * 0.8
-    ask = "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.contents import Contents; from pathlib import Path\n"
+    ask = "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.page_rows import Contents; from pathlib import Path\n"
     ask += f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(desk.folder)!r}), read_only=True)).body({url_id(HOME + 'newest')}))"
     assert subprocess.run([sys.executable, "-c", ask], capture_output=True, check=True).stdout == newest
     assert desk.contents.body(url_id(HOME + "7")) == some_html(7), "of before the dictionary"
@@ -197,7 +197,7 @@ def test_a_site_that_is_known_well_enough_gets_a_dictionary_that_others_can_read
 
 def test_a_site_that_nothing_can_be_learned_from_is_not_tried_at_every_commit(desk, monkeypatch):
     tried = []
-    monkeypatch.setattr("periplus.store.sqlite.pages.train", lambda bodies: tried.append(len(bodies)) or b"")
+    monkeypatch.setattr("periplus.store.sqlite.ledger.train", lambda bodies: tried.append(len(bodies)) or b"")
     desk.put(*[(f"e{at}", Fetched(200, HTML, b"x"), document(b"x")) for at in range(210)])
     for at in range(5):
         desk.page(str(at), b"y%d" % at)

@@ -2,9 +2,7 @@
 
 import random
 
-from periplus.analyse.stories import find_stories
-from periplus.analyse.story_order import ordered_story
-from periplus.analyse.story_pages import Article, own_texts, own_titles, shingles_of, words_of
+from periplus.analyse.stories import Article, find_stories, ordered_story, own_texts, own_titles, shingles_of, words_of
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.story import DateSource, Order, PageDate, Story
 from periplus.model.web import SiteKey, Url

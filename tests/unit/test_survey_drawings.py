@@ -13,14 +13,11 @@ from lxml import etree
 from periplus.analyse.units import unit_of
 from periplus.api.webometrics import FORMATS, survey_of, write_survey
 from periplus.errors import UsageError
-from periplus.present.fragment_files import json_schema, schema
-from periplus.present.heat_map import STEPS, shade
-from periplus.present.layout import apart, placed
-from periplus.present.network import network_of
-from periplus.present.network_files import matrix_of
-from periplus.present.network_svg import write_network_svg
-from periplus.present.survey_tables import TABLES, survey_table
-from periplus.present.yield_svg import nice
+from periplus.present.drawing import apart, placed
+from periplus.present.fragment import json_schema, schema
+from periplus.present.harvest import nice
+from periplus.present.network import STEPS, matrix_of, network_of, shade, write_network_svg
+from periplus.present.survey_report import TABLES, survey_table
 from stored import page, stored
 
 HOSTILE = 'Ann & <Bob> "]]>\u202e\ud800'

@@ -12,8 +12,7 @@ from periplus.errors import UsageError
 from periplus.model.page import Part
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.block_rows import pages_of, write_parts
-from periplus.store.sqlite.source_rows import source_rows
+from periplus.store.sqlite.text_rows import pages_of, source_rows, write_parts
 from stored import stored
 
 HOME = "https://e.org/"

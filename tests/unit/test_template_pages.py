@@ -2,11 +2,10 @@
 
 from html.parser import HTMLParser
 
+from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, Run, SiteTemplates, Template, TemplatePage
 from periplus.model.page import BlockKind, Part
-from periplus.model.template import PUBLISHED, MarkedBlock, MarkedPage, Run, SiteTemplates, Template, TemplatePage
 from periplus.model.web import SiteKey, Url
-from periplus.present.template_pages import Shown, file_name, marked_page, template_index
-from periplus.present.template_text import template_lines
+from periplus.present.template import Shown, file_name, marked_page, template_index, template_lines
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' \u202e"
 PAGE = TemplatePage(Url("https://e.org/a"), EVIL, 1000, 400)

@@ -11,14 +11,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.topic.assessing import assessed
-from periplus.analyse.topic.judging import Judge
-from periplus.analyse.topic.online import learned_on
-from periplus.analyse.topic.scoring import average_precision, best_threshold, scores_of
-from periplus.analyse.topic.space import rows_of, space_of
-from periplus.analyse.topic.topic_text import topic_of_text, topic_text
-from periplus.analyse.topic.training import examples_of, learned
-from periplus.analyse.topic.words import content_text, grams, word_counts
+from periplus.analyse.topic.judging import Judge, content_text, grams, learned_on, topic_of_text, topic_text, word_counts
+from periplus.analyse.topic.training import assessed, average_precision, best_threshold, examples_of, learned, rows_of, scores_of, space_of
 from periplus.api.topics import judge_of, known_examples, topic_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError

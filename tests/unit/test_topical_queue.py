@@ -10,14 +10,10 @@ import pytest
 from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.topical.evidence import NAMES as EVIDENCE
-from periplus.schedule.topical.evidence import WEIGHTS, evidence, weighed
-from periplus.schedule.topical.names import NAMES, queue_named
-from periplus.schedule.topical.orders import ORDERS
-from periplus.schedule.topical.policy import BestPages
-from periplus.schedule.topical.queue import PageQueue
-from periplus.schedule.topical.seen import MOST_PARENTS, Pointer, Seen
-from periplus.schedule.topical.waits import WINDOW, SiteWaits
+from periplus.schedule.names import NAMES, queue_named
+from periplus.schedule.topical.policy import MOST_PARENTS, ORDERS, WEIGHTS, BestPages, Pointer, Seen, evidence, weighed
+from periplus.schedule.topical.policy import NAMES as EVIDENCE
+from periplus.schedule.topical.queue import WINDOW, PageQueue, SiteWaits
 
 A, B = HostKey("a.test:443"), HostKey("b.test:443")
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from interface import client
-from periplus.api.link_books import LinkBooks
+from periplus.api.neighbours import LinkBooks
 from stored import page, stored
 
 HOME = "https://e.org/"

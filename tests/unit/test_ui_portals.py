@@ -14,13 +14,13 @@ import stored as small
 from interface import client, sealed
 from newsweb import NewsRecipe, news_web
 from periplus.api import portal as portals
-from periplus.api.desk import desk_of
+from periplus.api.portal import desk_of
 from periplus.api.results import keep_stories, kept_stories, stories_file
 from periplus.api.stories import stories_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.jobs.topic_wishes import portal_command, portal_of
-from periplus.model.portal import Portal
+from periplus.jobs.presets import portal_command, portal_of
+from periplus.model.story import Portal
 from periplus.store.sqlite.job_queue import JobQueue
 from stored import copied, stored
 

@@ -13,8 +13,8 @@ from periplus.errors import UsageError
 from periplus.jobs.presets import folder_name, gone_on, starts_of, wished
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.app import application
-from periplus.ui.house import House
 from periplus.ui.places import places
+from periplus.ui.rendering import House
 from periplus.ui.safety import FORM_BYTES, WRONG_ADDRESSES, WRONG_FORGOTTEN_S, WRONG_MOST_S, Locks, is_ours, needs_token
 from stored import copied, page, stored
 

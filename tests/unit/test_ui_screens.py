@@ -16,10 +16,9 @@ from periplus.store.sqlite import runs
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.live import figures, works_on
-from periplus.ui.pages import decoded
+from periplus.ui.pages import decoded, pieces
 from periplus.ui.places import places
 from periplus.ui.rendering import query, seen, web_link
-from periplus.ui.searching import pieces
 from stored import NOW, copied, page, stored
 
 HOME = "https://e.org/"
@@ -269,7 +268,7 @@ def test_a_look_at_a_long_run_counts_a_part_and_names_the_newest_of_all(folder, 
 
 
 def test_events_are_numbered_and_whole(folder):
-    from periplus.ui.pushing import _sequence
+    from periplus.ui.live import _sequence
 
     assert [_sequence(said) for said in ("", "7", "x", "9" * 20, "-1", "٣")] == [0, 7, 0, 0, 0, 0]
 
@@ -370,7 +369,7 @@ def test_a_source_in_an_unknown_encoding_is_read_all_the_same():
 
 
 def test_many_who_watch_are_shown_one_picture(folder):
-    from periplus.ui import pushing
+    from periplus.ui import live
 
     made = []
 
@@ -379,8 +378,8 @@ def test_many_who_watch_are_shown_one_picture(folder):
         return f"picture {len(made)}"
 
     request = type("Asked", (), {"path_params": {"name": "e"}, "app": client(folder).app._app})()
-    assert {pushing._part(request, "live e", make) for _ in range(50)} == {"picture 1"}
-    assert pushing._part(request, "survey e", make) == "picture 2", "each screen has its own"
+    assert {live._part(request, "live e", make) for _ in range(50)} == {"picture 1"}
+    assert live._part(request, "survey e", make) == "picture 2", "each screen has its own"
 
 
 def test_a_page_has_its_place_in_the_map(folder):

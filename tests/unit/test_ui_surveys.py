@@ -11,22 +11,20 @@ import pytest
 
 from interface import client, sealed
 from periplus.analyse.units import unit_of
-from periplus.api import deleting, survey_plan
-from periplus.api.remembered_surveys import Surveys
+from periplus.api import deleting, survey
+from periplus.api.remembered import Surveys
+from periplus.api.survey import campaign_of, standing_of
 from periplus.api.survey_curation import decide, marks_in
-from periplus.api.survey_live import standing_of
-from periplus.api.survey_plan import campaign_of
-from periplus.api.survey_watching import SurveyWatchers
+from periplus.api.watching import SurveyWatchers
 from periplus.api.webometrics import SurveyOrder
 from periplus.errors import UsageError
-from periplus.jobs.survey_wishes import run_wished, survey_wished, units_of_text
-from periplus.model.campaign import Campaign
-from periplus.model.deletion import Deletion
+from periplus.jobs.presets import run_wished, survey_wished, units_of_text
+from periplus.model.collection import Deletion
 from periplus.model.job import JobState
 from periplus.model.survey import CompanionRules, SiteStatus
+from periplus.model.webometrics import Campaign
 from periplus.store.sqlite.job_queue import JobQueue
-from periplus.ui.survey_views import VIEWS
-from periplus.ui.surveys import _back, chosen
+from periplus.ui.surveys import VIEWS, _back, chosen
 from periplus.urls.canonical import canonical, url_id
 from stored import NOW, copied, page, stored
 
@@ -49,7 +47,7 @@ TABLES = ("standing", "companions", "sites", "colinks", "suffixes", "connectivit
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("surveys")
     stored(where / "e.periplus", WEB, [A, B, C, OUT[0]])
-    survey_plan.create(where / "e.periplus", Campaign("Three sites", (unit_of(A), unit_of(B), unit_of(C)), pages=50))
+    survey.create(where / "e.periplus", Campaign("Three sites", (unit_of(A), unit_of(B), unit_of(C)), pages=50))
     stored(where / "plain.periplus", {A: page("Ay")}, [A])
     return where
 
@@ -108,15 +106,15 @@ def test_whoever_watches_reads_only_what_is_new(folder):
     watchers = SurveyWatchers()
     first = watchers.look(folder / "e.periplus")
     assert watchers.look(folder / "e.periplus") is first
-    survey_plan.add_sites(folder / "e.periplus", [unit_of("https://hub.net/")])
+    survey.add_sites(folder / "e.periplus", [unit_of("https://hub.net/")])
     second = watchers.look(folder / "e.periplus")
     assert (second.seq, second.standing.pages) == (first.seq + 1, 5), "the pages of a site that comes count from the beginning"
     assert second.standing.harvest == standing_of(folder / "e.periplus").harvest
 
 
 def test_what_was_deleted_is_watched_no_longer(folder, monkeypatch):
-    monkeypatch.setattr("periplus.api.survey_watching.LEAST_S", 0.0)
-    monkeypatch.setattr("periplus.api.survey_watching.SHARE", 1e9)
+    monkeypatch.setattr("periplus.api.watching.LEAST_S", 0.0)
+    monkeypatch.setattr("periplus.api.watching.SHARE", 1e9)
     watchers, where = SurveyWatchers(), folder / "e.periplus"
     before = watchers.look(where).standing
     deleting.delete(where, Deletion((url_id(canonical(A + "1")),)))
@@ -137,10 +135,10 @@ def test_companions_are_classed_by_the_thresholds_in_the_address(folder):
 
 
 def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
-    from periplus.api import remembered_surveys
+    from periplus.api import remembered
 
-    read, made = [], remembered_surveys.survey_rows_of
-    monkeypatch.setattr(remembered_surveys, "survey_rows_of", lambda *asked: read.append(1) or made(*asked))
+    read, made = [], remembered.survey_rows_of
+    monkeypatch.setattr(remembered, "survey_rows_of", lambda *asked: read.append(1) or made(*asked))
     surveys = Surveys()
     usual = surveys.of(folder / "e.periplus", SurveyOrder())
     assert surveys.of(folder / "e.periplus", SurveyOrder()) is usual
@@ -263,7 +261,7 @@ def test_what_is_in_the_survey_met_in_links_or_marked_before_can_be_marked(folde
 
 def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
     where = folder / "e.periplus"
-    survey_plan.add_sites(where, [unit_of("https://d.org/x", "The Dee", "dee", ["d.org", "d.net"])])
+    survey.add_sites(where, [unit_of("https://d.org/x", "The Dee", "dee", ["d.org", "d.net"])])
     assert decide(where, ["The Dee"], SiteStatus.OUT, now=NOW) == ("d.org", "d.net")
     assert [unit.name for unit in campaign_of(where).units] == ["a.org", "b.org", "c.org"]
 

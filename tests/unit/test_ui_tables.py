@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from interface import client
-from periplus.api.browsing import SOURCES, TABLES, Browser, Wish
+from periplus.api.tables import SOURCES, TABLES, Browser, Wish
 from periplus.errors import UsageError
 from periplus.store.sqlite.browsing import condition
 from periplus.ui.tables import SCREENS

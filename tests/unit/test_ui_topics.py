@@ -13,13 +13,13 @@ from test_ui_accessible import faults
 
 from interface import client, sealed
 from periplus.api.collection import open_collection
-from periplus.api.harvest import HarvestPoint, harvest_of, is_due, note_harvest
 from periplus.api.labelling import Labelling, Sessions
 from periplus.api.results import kept_judged
+from periplus.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
 from periplus.api.topics import TopicOrder, known_examples, known_labels, topic_names, train_topic
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.jobs.topic_wishes import crawl_order, examples_of, train_order
+from periplus.jobs.presets import crawl_order, examples_of, train_order
 from periplus.store.sqlite.job_queue import JobQueue
 from stored import copied, stored
 

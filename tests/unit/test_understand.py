@@ -8,7 +8,7 @@ import pytest
 from xxhash import xxh3_128_digest
 
 from periplus.document.formats.table import READ_MEDIA_TYPES
-from periplus.document.media_types import sniffed_media_type
+from periplus.document.headers import sniffed_media_type
 from periplus.document.understand import understand
 from periplus.model.page import Charset, Document, LinkKind
 from periplus.model.visit import Fetched, Headers

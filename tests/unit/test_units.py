@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.unit_list import unit_list
-from periplus.analyse.units import UnitChoice, prefix_of, unit_of, units_of
+from periplus.analyse.units import UnitChoice, prefix_of, unit_list, unit_of, units_of
 from periplus.errors import UsageError
 from periplus.urls.canonical import canonical
 

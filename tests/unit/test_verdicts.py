@@ -3,7 +3,7 @@
 import pytest
 
 from periplus.analyse.verdicts import Attempt, Evidence, Hop, judged, net_seems_down
-from periplus.document.anchors import anchors_of, fragment_verdict
+from periplus.document.links import anchors_of, fragment_verdict
 from periplus.errors import InvalidUrl
 from periplus.model.audit import Verdict
 from periplus.model.visit import Cause, Cut, Reason

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from periplus.errors import StoreError
 from periplus.model.visit import Headers
-from periplus.store.heads import pack_head, unpack_head
+from periplus.store.bodies import pack_head, unpack_head
 from periplus.store.sqlite import schema, views
 from stored import page, stored
 

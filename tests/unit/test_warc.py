@@ -12,16 +12,13 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 from warcio.warcwriter import WARCWriter
 
-from periplus.api.archiving import export_warc
+from periplus.api.archives import ImportOrder, export_warc, import_archives
 from periplus.api.collection import open_collection
-from periplus.api.importing import ImportOrder, import_archives
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.model.archive import Exchange, RunNote
+from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.warc.reading import Reader, http_answer, unchunked
-from periplus.store.warc.records import original, records_of, warcinfo
-from periplus.store.warc.writing import url_key
+from periplus.store.warc import Reader, http_answer, original, records_of, unchunked, url_key, warcinfo
 from stored import page, stored
 
 RUN = RunNote(1, 1_000_000.0, "periplus/0", ("https://e.org/",), "{}", True)
@@ -238,7 +235,7 @@ def test_the_start_is_the_first_page_unless_it_is_named(tmp_path):
 
 
 def test_settings_in_an_archive_cannot_harm_its_reader():
-    from periplus.api.importing import _settings
+    from periplus.api.archives import _settings
     from periplus.settings import Settings
 
     found = _settings('{"scope": "domain", "max_depth": 3, "body_bytes": 4294967296, "include": ["(a+)+$"], "mine": ["e.org"], "unheard": 1}')

@@ -8,14 +8,24 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from periplus.analyse.companion import class_of, companion_set, gains_of, strong_from
-from periplus.analyse.indicators import connectivity, suffix_tallies, unit_figures
-from periplus.analyse.interlinking import co_inlinks, couplings, matrix, unit_links
 from periplus.analyse.units import promoted, unit_of
+from periplus.analyse.webometrics import (
+    class_of,
+    co_inlinks,
+    companion_set,
+    connectivity,
+    couplings,
+    gains_of,
+    matrix,
+    strong_from,
+    suffix_tallies,
+    unit_figures,
+    unit_links,
+)
 from periplus.api.webometrics import SurveyOrder, external_links, mark_sites, survey_of, survey_rows_of, with_rules
 from periplus.errors import UsageError
-from periplus.model.fragment import UnitLinks, WebFragment
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
+from periplus.model.webometrics import UnitLinks, WebFragment
 from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical
 from stored import page, stored

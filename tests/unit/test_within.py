@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from periplus.model.web import Url
-from periplus.schedule.within import PageOrder, Sighting
+from periplus.schedule.order import PageOrder, Sighting
 
 
 def sighting(path: str, anchor: str = "", layer: int = 1) -> Sighting:

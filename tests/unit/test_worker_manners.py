@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.address_turns import AddressTurns
-from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
-from periplus.acquire.discovery import Discovery
+from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import Worker
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.model.web import Url

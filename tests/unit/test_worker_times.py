@@ -15,10 +15,9 @@ import pytest
 import judge
 from contracts.crawl_values import batch, candidate, state
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.address_turns import AddressTurns
-from periplus.acquire.aliases import Aliases
 from periplus.acquire.crew import Crew
-from periplus.acquire.discovery import Discovery
+from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import TICK_S, Worker
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
@@ -26,8 +25,7 @@ from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.sqlite.home import FolderHome
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.hosts import host_name
 from periplus.urls.scope import site_scope
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from voyage import QUICK, Collection
 
 from periplus.analyse.units import unit_of
-from periplus.api import survey_plan, survey_run
+from periplus.api import survey, survey_run
 from periplus.api.crawling import CrawlEnd
-from periplus.model.campaign import Campaign
+from periplus.model.webometrics import Campaign
 from periplus.settings import settings_from
 from testweb import Page, Server, Site, Web
 
@@ -61,7 +61,7 @@ def quick(server: Server, **values: object):
 def ran(folder: Path, server: Server, made: Campaign | None = None, *, stop=lambda watched: False, **values: object) -> tuple[Collection, CrawlEnd]:
     """Creates the campaign if there is none, and runs it to its end."""
     if made is not None:
-        survey_plan.create(folder, made)
+        survey.create(folder, made)
     end = survey_run.run(folder, quick(server, **values), stop)
     return Collection(folder), end
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from periplus import settings
-from periplus.acquire import politeness
+from periplus.acquire import hosts
 
 NO_FLOOR = Path(__file__).parent / "no_floor"
 
@@ -22,7 +22,7 @@ NO_FLOOR = Path(__file__).parent / "no_floor"
 def no_floor():
     """Of module scope, since such fixtures crawl too."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(politeness, "DELAY_FLOOR_S", 0.0)
+        patched.setattr(hosts, "DELAY_FLOOR_S", 0.0)
         patched.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(NO_FLOOR), os.environ.get("PYTHONPATH", "")))))
         yield
 
@@ -30,5 +30,5 @@ def no_floor():
 @pytest.fixture
 def floor(monkeypatch: pytest.MonkeyPatch) -> float:
     """The floor of this process, as users have it."""
-    monkeypatch.setattr(politeness, "DELAY_FLOOR_S", settings.DELAY_FLOOR_S)
+    monkeypatch.setattr(hosts, "DELAY_FLOOR_S", settings.DELAY_FLOOR_S)
     return settings.DELAY_FLOOR_S

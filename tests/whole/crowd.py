@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from contracts.crawl_values import batch, candidate, completion, state
-from periplus.model.crawl_home import RunStore
+from periplus.model.ports import RunStore
 from periplus.settings import Budget, Keeping
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.frontier import PostgresCrawlStore

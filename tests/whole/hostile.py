@@ -12,20 +12,18 @@ from voyage import TESTS
 
 from newsroom import edition, entry, story
 from periplus.analyse.units import unit_of
-from periplus.api import desk, survey_plan
-from periplus.api import portal as portals
+from periplus.api import portal, survey
 from periplus.api.collection import open_collection
-from periplus.api.publishing import publish
+from periplus.api.portal import publish
 from periplus.api.results import keep_judged, keep_stories
 from periplus.api.topics import TopicOrder, add_label, judged_pages, train_topic
 from periplus.api.webometrics import mark_sites
-from periplus.model.campaign import Campaign
-from periplus.model.portal import Portal
-from periplus.model.story import Stories
+from periplus.model.story import Portal, Stories
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.topic import Example
+from periplus.model.webometrics import Campaign
 from periplus.present.portal.files import portal_files
-from periplus.ui.survey_views import VIEWS
+from periplus.ui.surveys import VIEWS
 from stored import page, stored
 from testweb import Site
 from testweb.site import Page
@@ -66,7 +64,7 @@ def surveyed(folder: Path) -> None:
     with open_collection(folder) as kept:
         home = kept.runs()[0].starts[0]
     units = (unit_of(home, texts[5], texts[1][:40], bundle=texts[2]), *(unit_of(f"https://s{at}.example/", text) for at, text in enumerate(texts[6:10])))
-    survey_plan.create(folder, Campaign(texts[0], units))
+    survey.create(folder, Campaign(texts[0], units))
     mark_sites(folder, [SiteMark(home.split("/")[2], SiteStatus.IN, (texts[1], texts[7])), SiteMark("evil.example", SiteStatus.OUT, (texts[0],))], 1.0)
 
 
@@ -82,11 +80,11 @@ def told(folder: Path) -> None:
     told = [story(f"s{number}", text, (f"a{text[:3]}.example", 2), (text, 1)) for number, text in enumerate(texts)]
     keep_stories(collection, Stories(tuple(told), 9, (), (), ()))
     made = Portal("p", texts[0], 1.0, texts[1])
-    portals.create(collection, made)
+    portal.create(collection, made)
     shown = edition(
         *(entry(one, f"aaaaaa{number:02}", 1.0, texts[number], texts[number - 1]) for number, one in enumerate(told)), portal=made, lacks=tuple(texts)
     )
-    desk.keep(collection, shown)
+    portal.keep(collection, shown)
     publish(collection / "portals" / "p", portal_files(shown))
 
 

@@ -8,7 +8,7 @@ import pytest
 from voyage import Collection, crawled, told
 
 from doubled import Site as Doubled
-from periplus.analyse.rule_text import rules_text
+from periplus.analyse.equivalences import rules_text
 from periplus.api.collection import open_collection
 from periplus.api.rules import apply_now, proposals
 from periplus.model.visit import Reason

@@ -50,7 +50,7 @@ def analysed(dataset, engine, results):
 
 
 def rows_of_columns(folder, table, columns):
-    from periplus.analyse.engines.tables import blocks
+    from periplus.analyse.engines.stages import blocks
 
     return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from voyage import Collection, crawled
 
-from periplus.api.archiving import export_warc
+from periplus.api.archives import ImportOrder, export_warc, import_archives
 from periplus.api.collection import open_collection
-from periplus.api.importing import ImportOrder, import_archives
 from periplus.model.visit import Reason
 from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, graph_site, serve
 from testweb.recipes import web_of

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 from voyage import settings_for
 
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
-from periplus.api.check_results import ResultOrder, found_issues
+from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
+from periplus.api.findings import ResultOrder, found_issues
 from periplus.urls.canonical import canonical
 from testweb import Page, Site, serve, tls
 from testweb.content import mixed_site

@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from voyage import Collection, command, crawled, environment, flags_for, plain, served_apart, settings_for, told, until
 
 import periplus
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
-from periplus.api.browsing import Browser, Wish
-from periplus.api.check_results import ResultOrder, baseline_run, found_issues, keep_issues, new_since
+from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.findings import ResultOrder, baseline_run, found_issues, keep_issues, new_since
+from periplus.api.tables import Browser, Wish
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade
@@ -472,7 +472,7 @@ def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_p
 
 def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
     """The bound on pages whose places are looked for was met in silence."""
-    monkeypatch.setattr("periplus.api.auditing.FRAGMENT_PAGES", 1)
+    monkeypatch.setattr("periplus.api.audit.FRAGMENT_PAGES", 1)
     site = Site("places.test")
     site.add(Page("/", "Home"))
     for name in ("a", "b"):

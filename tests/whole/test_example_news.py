@@ -14,7 +14,7 @@ from periplus.api import portal as portals
 from periplus.api.collection import open_collection
 from periplus.api.stories import stories_of
 from periplus.api.topics import TopicOrder, train_topic
-from periplus.model.portal import Portal
+from periplus.model.story import Portal
 from stored import stored
 
 NEWS = Path(__file__).parents[2] / "examples" / "news"

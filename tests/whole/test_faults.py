@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from voyage import Collection, Served, command, crawled, environment, flags_for, served_apart, told
 
-from periplus.acquire import harvest
+from periplus.acquire import discovery
 from periplus.model.visit import Reason
 from testweb import Page, Reset, Server, Site, Web, content, faults, serve
 from testweb.wire import Answer, head, raw
@@ -292,14 +292,14 @@ def test_a_bug_of_ours_costs_one_page_and_is_told(tmp_path: Path, monkeypatch: p
     for number in range(5):
         site.add(Page(f"/{number}.html", f"Page {number}", (f"Page {number}.",)), "/")
     site.link("/2.html", "/4.html", "four")
-    honest = harvest.understand
+    honest = discovery.understand
 
     def broken(url: str, fetched: object) -> object:
         if url.endswith("/2.html"):
             raise ZeroDivisionError("planted")
         return honest(url, fetched)
 
-    monkeypatch.setattr(harvest, "understand", broken)
+    monkeypatch.setattr(discovery, "understand", broken)
     with serve(site) as server:
         collection, _ = crawled(tmp_path, server, "a.test")
         row = collection.urls[server.url("a.test", "/2.html")]

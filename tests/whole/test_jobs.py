@@ -16,8 +16,8 @@ from voyage import PATIENCE_S, Collection, Served, command, environment, flags_f
 from periplus.model.job import PIPES, Job, JobState, JobStore
 from periplus.model.visit import Reason
 from periplus.store.postgres.address import Address, address_of
+from periplus.store.postgres.connection import Session
 from periplus.store.postgres.job_queue import PostgresJobQueue
-from periplus.store.postgres.session import Session
 from periplus.store.sqlite.job_queue import JobQueue
 from postgres_server import own_server
 

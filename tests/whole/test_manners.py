@@ -64,7 +64,7 @@ def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
 
 def test_many_names_of_one_address_are_asked_like_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here all lead to this machine, which is let off; its names are treated as a stranger's. The first ones are asked before they are many."""
-    monkeypatch.setattr("periplus.acquire.address_turns.OWN_MACHINE", "")
+    monkeypatch.setattr("periplus.acquire.hosts.OWN_MACHINE", "")
     web = Web([graph_site(GraphRecipe(seed=1, pages=2, page_bytes=500, host=f"s{number}.test")) for number in range(5)])
     with serve(web) as server:
         _, end = crawled(tmp_path, server, *web.sites, delay_s=0.3, per_address=2, sitemaps=False)

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.check_results import ResultOrder, found_issues
+from periplus.api.findings import ResultOrder, found_issues
 from periplus.api.refreshing import refresh, refresh_order
 from periplus.cli.main import main
-from periplus.model.freshness import Finding
+from periplus.model.frontier import Finding
 from periplus.model.visit import Reason
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer

@@ -12,7 +12,7 @@ from newsweb import DAY, NewsRecipe, news_web
 from periplus.api import portal as portals
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.portal import Portal, Verdict
+from periplus.model.story import Portal, Verdict
 from stored import stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=8, singles=6, days=20))

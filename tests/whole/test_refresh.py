@@ -9,10 +9,10 @@ import subprocess
 import pytest
 from voyage import Collection, command, crawled, environment, flags_for, served_apart, until
 
-from periplus.acquire import harvest
+from periplus.acquire import discovery
 from periplus.api.collection import open_collection
 from periplus.api.refreshing import RefreshEnd, refresh, refresh_order
-from periplus.model.freshness import FIRST_INTERVAL_S, GROWTH, SHRINKING, Finding
+from periplus.model.frontier import FIRST_INTERVAL_S, GROWTH, SHRINKING, Finding
 from testweb import GraphRecipe, faults, graph_site, serve
 from testweb.site import NOT_FOUND, Page
 from testweb.wire import Answer
@@ -32,13 +32,13 @@ def found(end: RefreshEnd) -> dict[str, int]:
 @pytest.fixture
 def understood(monkeypatch):
     """The URLs of the documents that were analysed."""
-    urls, true = [], harvest.understand
+    urls, true = [], discovery.understand
 
     def counted(url, fetched):
         urls.append(url)
         return true(url, fetched)
 
-    monkeypatch.setattr(harvest, "understand", counted)
+    monkeypatch.setattr(discovery, "understand", counted)
     return urls
 
 

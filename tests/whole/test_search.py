@@ -12,13 +12,12 @@ import pytest
 import tantivy
 
 import periplus
-from periplus.api import following, indexing
-from periplus.api.following import Follower, catch_up, standing
+from periplus.api import indexing
+from periplus.api import search_index as index_follower
+from periplus.api.search_index import Follower, catch_up, standing
 from periplus.search import index as search_index
-from periplus.search.fields import FORMS, ID, NAMES, TERM_FIELDS
-from periplus.search.index import FOLDER, open_index, read_state
-from periplus.search.ranks import Ranks
-from periplus.store.sqlite import changes, graph_rows, reading
+from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, open_index, read_state
+from periplus.store.sqlite import changes, reading, site_rows
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 from testweb.recipes import web_of
@@ -101,7 +100,7 @@ PLACES = [
     (search_index.IndexWriter, "commit"),
     (search_index, "_write_state"),
     (changes, "passed"),
-    (following, "write_ranks"),
+    (index_follower, "write_ranks"),
 ]
 
 
@@ -118,8 +117,8 @@ def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(fold
             raise Killed
         return real(*arguments, **more)
 
-    monkeypatch.setattr(following, "BATCH_PAGES", 7)
-    monkeypatch.setattr(following, "LOOK_S", 0.0001)
+    monkeypatch.setattr(index_follower, "BATCH_PAGES", 7)
+    monkeypatch.setattr(index_follower, "LOOK_S", 0.0001)
     monkeypatch.setattr(where, name, dying)
     with contextlib.suppress(Killed):
         catch_up(folder)
@@ -147,8 +146,8 @@ def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_i
 def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
     folder = stored(tmp_path / "c.periplus", {HOME: words("Harbour", "/p", "https://other.org/"), "https://e.org/p": words("Pier", "/")}, [HOME])
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert sorted(graph_rows.site_names(connection).values()) == ["e.org", "other.org"]
-        assert graph_rows.sites_read(connection) == ["e.org"]
+        assert sorted(site_rows.site_names(connection).values()) == ["e.org", "other.org"]
+        assert site_rows.sites_read(connection) == ["e.org"]
     assert catch_up(folder)
     assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
 
@@ -169,7 +168,7 @@ def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
     child = indexing.start(folder)
     indexing.finish(child, lambda: False)
     assert (child.returncode, standing(folder)) == (0, (0, True))
-    orphan = subprocess.Popen([sys.executable, "-m", "periplus.api.following"], stdin=subprocess.PIPE, env=environment())
+    orphan = subprocess.Popen([sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment())
     orphan.communicate(os.fsencode(folder) + b"\n", timeout=60)
     assert orphan.returncode == 0
 

@@ -32,14 +32,14 @@ main(sys.argv[1:], prog_name="periplus")
 IN_A_RECORD = """
 import os, signal, sys
 from periplus.cli.main import main
-from periplus.store import shelves
+from periplus.store import segments
 writes = []
 def write_all(file, data):
     writes.append(data)
     os.write(file, data[: len(data) // 2] if len(writes) == 3 else data)
     if len(writes) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-shelves._write_all = write_all
+segments._write_all = write_all
 main(sys.argv[1:], prog_name="periplus")
 """
 

@@ -16,15 +16,13 @@ from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, links, quick, ran
 from voyage import PATIENCE_S, command, environment, flags_for, plain, told, until
 
 from periplus.analyse.units import unit_of
-from periplus.api import survey_links, survey_plan, survey_run
-from periplus.api.survey_choice import chooser_of
-from periplus.api.survey_live import standing_of
-from periplus.api.survey_scope import UnitTerritory
+from periplus.api import survey, survey_run
+from periplus.api.survey import UnitTerritory, chooser_of, standing_of
 from periplus.errors import UsageError
-from periplus.model.campaign import Campaign
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.present.campaign_text import standing_lines
+from periplus.model.webometrics import Campaign
+from periplus.present.harvest import standing_lines
 from periplus.settings import Scope
 from periplus.store.sqlite import reading
 from testweb import Page, Server, Site, Web, serve
@@ -87,7 +85,7 @@ def test_the_same_seed_gives_the_same_choices(tmp_path, server):
 def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_path, server, within):
     ran(tmp_path / "whole", server, campaign(server, rule="r2:4", within=within))
     whole, before = asked(server), len(asked(server))
-    survey_plan.create(tmp_path / "parts", campaign(server, rule="r2:4", within=within))
+    survey.create(tmp_path / "parts", campaign(server, rule="r2:4", within=within))
     runs = 0
     while len(asked(server)) < 2 * before and runs < 30:
         at = len(asked(server))
@@ -109,14 +107,14 @@ def test_the_rule_knows_after_a_run_what_it_knew_in_it(tmp_path, server):
 
 def links_by_site(folder) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for link in survey_links.links(folder, survey_links.LinkChoice("external")):
+    for link in survey.links(folder, survey.LinkChoice("external")):
         found.setdefault(link.unit, set()).add(link.target)
     return found
 
 
 def test_killed_twice_it_finds_the_same_and_asks_hardly_anything_twice(tmp_path, server):
     folder = tmp_path / "c"
-    survey_plan.create(folder, campaign(server, rule="r2:3", pages=60))
+    survey.create(folder, campaign(server, rule="r2:3", pages=60))
     words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, delay_s=0.01))
     for pages in (15, 40):
         child = subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL)
@@ -136,8 +134,8 @@ def test_sites_come_and_go_while_it_runs(tmp_path, server):
 
     def meddle(watched) -> bool:
         if watched.pages >= 8 and not moved:
-            survey_plan.remove_sites(folder, ["rich"])
-            survey_plan.add_sites(folder, [unit_of(server.url(DRY), "dry")])
+            survey.remove_sites(folder, ["rich"])
+            survey.add_sites(folder, [unit_of(server.url(DRY), "dry")])
             moved.append(len(asked(server)))
         return False
 
@@ -159,7 +157,7 @@ def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path
     other.add(Page("/x", "X", html=links("/") + text("o", 2)))
     with serve(Web([first, other])) as server:
         ran(tmp_path / "c", server, campaign(server, "first.test"))
-        survey_plan.add_sites(tmp_path / "c", [unit_of(server.url("other.test"))])
+        survey.add_sites(tmp_path / "c", [unit_of(server.url("other.test"))])
         kept, _ = ran(tmp_path / "c", server)
         layers = {url.partition("test:")[2].partition("/")[2]: layer for url, layer in kept.layers.items() if "other" in url}
         assert layers == {"": 0, "deep/page": 1, "x": 1}
@@ -169,10 +167,10 @@ def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path
 def test_a_site_that_comes_back_goes_on_where_it_was(tmp_path, server):
     folder, sites = tmp_path / "c", (POOR, RICH)
     ran(folder, server, campaign(server, *sites, pages=20))
-    _, (gone,) = survey_plan.remove_sites(folder, ["rich"])
+    _, (gone,) = survey.remove_sites(folder, ["rich"])
     ran(folder, server)
-    survey_plan.add_sites(folder, [gone])
-    survey_plan.change(folder, lambda before: dataclasses.replace(before, pages=0))
+    survey.add_sites(folder, [gone])
+    survey.change(folder, lambda before: dataclasses.replace(before, pages=0))
     kept, end = ran(folder, server)
     assert end.state == "done" and kept.sane() == []
     assert Counter(host for host, _ in asked(server)) == {POOR: PAGES, RICH: PAGES}
@@ -203,26 +201,26 @@ def test_the_run_records_rule_settings_and_seed(tmp_path, server):
 def test_the_three_tables_of_links(tmp_path, server):
     folder = tmp_path / "c"
     ran(folder, server, campaign(server, pages=0), max_depth=1)
-    internal = list(survey_links.links(folder, survey_links.LinkChoice("internal", site="rich", page=r":\d+/$")))
+    internal = list(survey.links(folder, survey.LinkChoice("internal", site="rich", page=r":\d+/$")))
     assert {(link.level, link.processed, link.reason) for link in internal} == {(1, True, "ok")} and len(internal) == PAGES // 2
-    unread = list(survey_links.links(folder, survey_links.LinkChoice("internal", site="rich", target="/p2$")))
+    unread = list(survey.links(folder, survey.LinkChoice("internal", site="rich", target="/p2$")))
     assert [(link.level, link.processed, link.anchor) for link in unread] == [(2, False, "to /p2")]
-    external = list(survey_links.links(folder, survey_links.LinkChoice("external", target="t1-0.rich")))
+    external = list(survey.links(folder, survey.LinkChoice("external", target="t1-0.rich")))
     assert [(link.unit, link.anchor, link.position, link.title) for link in external] == [("rich", "to ple/", "body", "T")]
-    bad = list(survey_links.links(folder, survey_links.LinkChoice("bad")))
+    bad = list(survey.links(folder, survey.LinkChoice("bad")))
     assert sorted((link.unit, link.text, link.why, link.anchor) for link in bad)[0] == ("dry", "javascript:x()", "javascript", "bad")
 
 
 def test_links_are_deleted_as_chosen_and_no_others(tmp_path, server):
     folder = tmp_path / "c"
     ran(folder, server, campaign(server))
-    wanted, every = survey_links.LinkChoice("external", target="all.example"), survey_links.LinkChoice("external")
-    before = len(list(survey_links.links(folder, every)))
-    chosen = len(list(survey_links.links(folder, wanted)))
-    assert survey_links.delete(folder, wanted) == chosen == 30
-    assert len(list(survey_links.links(folder, every))) == before - chosen
-    assert survey_links.delete(folder, survey_links.LinkChoice("bad")) == len({host for host, path in asked(server) if path == "/p1"})
-    assert list(survey_links.links(folder, survey_links.LinkChoice("bad"))) == []
+    wanted, every = survey.LinkChoice("external", target="all.example"), survey.LinkChoice("external")
+    before = len(list(survey.links(folder, every)))
+    chosen = len(list(survey.links(folder, wanted)))
+    assert survey.delete(folder, wanted) == chosen == 30
+    assert len(list(survey.links(folder, every))) == before - chosen
+    assert survey.delete(folder, survey.LinkChoice("bad")) == len({host for host, path in asked(server) if path == "/p1"})
+    assert list(survey.links(folder, survey.LinkChoice("bad"))) == []
 
 
 def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
@@ -255,7 +253,7 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, wrong, said):
     with pytest.raises(UsageError, match=said):
-        survey_plan.create(tmp_path / "c", Campaign(**{"units": (unit_of("a.org"),), **wrong}))
+        survey.create(tmp_path / "c", Campaign(**{"units": (unit_of("a.org"),), **wrong}))
     assert not (tmp_path / "c").exists()
 
 
@@ -286,17 +284,17 @@ def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
     assert told("survey", "export", "sites", cwd=tmp_path).stdout.count("\n") == 4
     assert "<svg" in told("survey", "export", "yield", cwd=tmp_path).stdout
     assert told("survey", "mark", "all.example", "--status", "in", "--tag", "hub", cwd=tmp_path).returncode == 0
-    assert [unit.start for unit in survey_plan.campaign_of(folder).units][3:] == ["https://all.example/"]
+    assert [unit.start for unit in survey.campaign_of(folder).units][3:] == ["https://all.example/"]
     assert told("survey", "run", "--max-pages", "5", *flags, cwd=tmp_path).returncode == 2
 
 
 def test_another_process_stops_it(tmp_path, server: Server):
     folder = tmp_path / "c"
-    survey_plan.create(folder, campaign(server, pages=0, at_once=1))
+    survey.create(folder, campaign(server, pages=0, at_once=1))
 
     def ask(watched) -> bool:
         if watched.pages >= 3 and not wished:
-            survey_plan.stop(folder)
+            survey.stop(folder)
             wished.append(True)
         return False
 

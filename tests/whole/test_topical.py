@@ -16,7 +16,7 @@ from voyage import QUICK, Collection, command, environment, flags_for, told, unt
 from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.errors import UsageError
 from periplus.model.web import Url
-from periplus.schedule.topical.names import queue_named
+from periplus.schedule.names import queue_named
 from periplus.settings import settings_from
 from testweb import Page, Site, Web, serve
 

@@ -7,7 +7,7 @@ import json
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.check_results import ResultOrder, found_issues
+from periplus.api.findings import ResultOrder, found_issues
 from periplus.cli.crawl import traps_left
 from periplus.cli.main import main
 from periplus.model.visit import Reason

@@ -13,8 +13,8 @@ from test_ui_journey import follow, press
 from voyage import QUICK
 
 from browser import Browser
+from periplus.api.survey import campaign_of
 from periplus.api.survey_curation import marks_in
-from periplus.api.survey_plan import campaign_of
 from periplus.model.survey import SiteStatus
 from testweb import Server, serve
 

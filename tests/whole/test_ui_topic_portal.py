@@ -11,11 +11,10 @@ from served_interface import served
 import stored as small
 from browser import Browser
 from newsweb import NewsRecipe, news_web
-from periplus.api import desk
-from periplus.api import portal as portals
+from periplus.api import portal
 from periplus.api.collection import open_collection
 from periplus.api.topics import TopicOrder, known_labels, train_topic
-from periplus.model.portal import Portal
+from periplus.model.story import Portal
 from stored import stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
@@ -35,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with open_collection(collection) as kept:
         first = [url for url, number in WEB.story_of.items() if number == 0][:3]
         train_topic(kept, TopicOrder("first", first))
-    portals.create(collection, Portal("coast", "The coast", WEB.now, sites=4, approve=True))
-    portals.build(collection, "coast", None, WEB.now)
+    portal.create(collection, Portal("coast", "The coast", WEB.now, sites=4, approve=True))
+    portal.build(collection, "coast", None, WEB.now)
     return tmp_path
 
 
@@ -79,12 +78,12 @@ def _approves(browser: Browser, address: str, collection: Path) -> None:
     assert browser.value("document.activeElement.id") == f"e-{keys[1]}"
     pressed(browser, "a")
     assert browser.value("document.activeElement.id") == f"e-{keys[2]}", "one goes on with the next"
-    kinds = {entry.key: entry.kind for entry in desk.desk_of(collection, "coast").entries}
+    kinds = {entry.key: entry.kind for entry in portal.desk_of(collection, "coast").entries}
     assert [one for one in keys if kinds[one] == "published"] == [keys[1]]
     browser.value("document.querySelector('.filters [name=q]').focus()")
     key(browser, "h")  # a letter of a word
     assert browser.value("document.querySelector('.filters [name=q]').value") == "h"
-    portals.build(collection, "coast", None, WEB.now)
+    portal.build(collection, "coast", None, WEB.now)
     browser.open(f"{address}/site/index.html")
     assert browser.value(f"document.querySelectorAll('a[href=\"story/{keys[1]}.html\"]').length")
     assert browser.value("getComputedStyle(document.querySelector('h1')).textAlign") == "center", "its style sheet is taken"

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.check_results import ResultOrder, found_issues
+from periplus.api.findings import ResultOrder, found_issues
 from periplus.cli.main import main
-from periplus.document import rows
+from periplus.document import links
 from periplus.model.visit import Reason
 from testweb import Page, Site, serve
 from testweb.wire import Answer
@@ -36,7 +36,7 @@ def told(tmp_path_factory):
     """(the collection, the issues of its check, its settings)."""
     folder = tmp_path_factory.mktemp("unread")
     with pytest.MonkeyPatch.context() as patch, serve(site()) as server:
-        patch.setattr(rows, "ROWS_MOST", 9)
+        patch.setattr(links, "ROWS_MOST", 9)
         collection, _ = crawled(folder, server, "a.test")
         issues = found_issues(folder, settings_for(server), ResultOrder(near=False))
     return collection, issues

@@ -1,19 +1,87 @@
-"""Which URLs does an answer bring, and what should become of each?"""
+"""What an answer brings: a page understood, URLs to offer or known as aliases, sitemaps to read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from periplus.acquire.aliases import Aliases
-from periplus.document.sitemaps import Sitemap
-from periplus.model.frontier import LAYER_NONE, Candidate, Task
+from periplus.document.sitemaps import Sitemap, read_sitemap
+from periplus.document.understand import understand
+from periplus.model.frontier import LAYER_NONE, LAYER_SITEMAP, Candidate, Errand, Task
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.ports import Territory
-from periplus.model.visit import Purpose, Reason, Skipped
-from periplus.model.web import Url
-from periplus.settings import Scope
+from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
+from periplus.model.web import SiteKey, TwinSense, Url
+from periplus.settings import Scope, Settings
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
+from periplus.urls.parameters import NO_RULES, Rules, apply
+from periplus.urls.scope import site_key
+
+MOST_SITES = 64  # whose lessons are kept at a time; those of others are read from the store again when their turn comes
+
+
+class Naming(NamedTuple):
+    """The page that a URL is an address of; None: it breaks a rule. rule: which; empty when the URL is the page's own."""
+
+    page: Url | None
+    rule: str = ""
+    learned: bool = False
+
+
+class Aliases:
+    """One worker's knowledge of addresses. Rules go before lessons."""
+
+    def __init__(self, rules: Rules = NO_RULES, lessons: Callable[[SiteKey], TwinSense] | None = None) -> None:
+        """lessons: what is known of a site so far, from the store; None: nothing is learned."""
+        self._rules, self._lessons = rules, lessons
+        self._senses: dict[SiteKey, TwinSense] = {}
+        self._fallen: list[tuple[SiteKey, str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rules) or self._lessons is not None
+
+    def of(self, url: Url) -> Naming:
+        applied = apply(url, self._rules) if self._rules else None
+        if applied is not None and applied.url != url:
+            return Naming(applied.url, applied.rule)
+        if self._lessons is None:
+            return Naming(url)
+        twin = self._sense(site_key(url)).twin_of(url)
+        return Naming(twin.url, "; ".join(twin.findings), True)
+
+    def ruling(self, task: Task) -> Skipped | None:
+        """A page's task that need not be asked for any longer, for its page was fetched under another address meanwhile."""
+        if self._lessons is None or task.request.purpose is not Purpose.PAGE or task.layer == 0:
+            return None
+        naming = self.of(task.request.url)
+        return None if naming.page == task.request.url else Skipped(Reason.ALIAS, naming.rule)
+
+    def learn(self, url: Url, document: Document) -> None:
+        if self._lessons is not None and not document.needs_script:  # all shells of a site are alike: that says nothing of its pages
+            site = site_key(url)
+            self._fallen += [(site, retraction.finding) for retraction in self._sense(site).learn(url, document.digests.text)]
+
+    def collect(self) -> tuple[tuple[SiteKey, str], ...]:
+        """The findings that fell since last asked, for the store."""
+        fallen, self._fallen = tuple(self._fallen), []
+        return fallen
+
+    def forget(self) -> None:
+        """After a lost lease: lessons from pages that were not stored are unlearned."""
+        self._senses.clear()
+
+    def _sense(self, site: SiteKey) -> TwinSense:
+        sense = self._senses.pop(site, None)
+        if sense is None:
+            assert self._lessons is not None
+            sense = self._lessons(site)
+            if len(self._senses) >= MOST_SITES:
+                del self._senses[next(iter(self._senses))]
+        self._senses[site] = sense  # last used, last forgotten
+        return sense
+
 
 GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when full
 
@@ -132,3 +200,64 @@ class Discovery:
         """After a lost lease: what was offered in vain must be offered again."""
         for memory in (self._followed, self._noted):
             memory.forget()
+
+
+MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What one answer brought."""
+
+    document: Document | None = None
+    candidates: tuple[Candidate, ...] = ()
+    errands: tuple[Errand, ...] = ()
+
+
+class Harvester:
+    """Reads answers. Remembers which URLs it has given out, so that each is offered once."""
+
+    def __init__(self, scope: Territory, settings: Settings, aliases: Aliases | None = None) -> None:
+        self._scope, self._settings = scope, settings
+        self._discovery = Discovery(scope, settings.scope, aliases)
+
+    def ruling(self, task: Task) -> Skipped | None:
+        """See `Discovery.ruling`."""
+        return self._discovery.ruling(task)
+
+    def of(self, request: Request, visit: Visit) -> Harvest:
+        """Nothing for robots.txt, which is the desk's, and for answers without content."""
+        if request.purpose is Purpose.ROBOTS:
+            return Harvest()
+        match visit.outcome:
+            case Fetched(status=status) as fetched if 200 <= status < 300:
+                return self._of_page(request, fetched) if request.purpose is Purpose.PAGE else self._of_sitemap(request, fetched)
+            case Redirected(target=target) if request.hops < self._settings.limits.redirect_hops and target != request.url:
+                if request.purpose is Purpose.SITEMAP:
+                    return Harvest(errands=(self._errand(target, request),))
+                return Harvest(candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1))
+            case Skipped(reason=Reason.ALIAS):
+                return Harvest(candidates=self._discovery.named(request.url, request.layer))
+            case _:
+                return Harvest()
+
+    def _of_page(self, request: Request, fetched: Fetched) -> Harvest:
+        document = understand(request.url, fetched)
+        return Harvest(document, self._discovery.of_page(request.url, document, request.layer))
+
+    def _of_sitemap(self, request: Request, fetched: Fetched) -> Harvest:
+        sitemap = read_sitemap(fetched.body, request.url)
+        nested = sitemap.nested if request.hops < MOST_SITEMAP_DEPTH else ()
+        return Harvest(None, self._discovery.of_sitemap(sitemap), tuple(self._errand(url, request) for url in nested))
+
+    def _errand(self, url: Url, request: Request) -> Errand:
+        onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
+        return Errand(host_key(url), self._scope.site_of(url), onward, LAYER_SITEMAP)
+
+    def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
+        """Offers again what was held back, as long as nothing vouched for it."""
+        return tuple(self._discovery.candidate(url, None) for url in urls)
+
+    def forget(self) -> None:
+        """What was given out was lost on its way to the store: it must be offered again."""
+        self._discovery.forget()

@@ -1,13 +1,30 @@
-"""What does an exchange mean? From bytes on the wire to a Visit: pure, and total on whatever came."""
+"""From bytes on the wire to a visit, to the completion that the store takes, and to what a check asks next: pure."""
 
 from __future__ import annotations
 
-from periplus.acquire.inflate import inflate
+import dataclasses
+from dataclasses import dataclass, replace
+
+from periplus.acquire.hosts import may_pass
+from periplus.acquire.transport import inflate
+from periplus.document import html
+from periplus.document.blocks import blocks_of, text_of
+from periplus.document.decode import decode
+from periplus.document.digest import body_digest
+from periplus.document.headers import media_type as type_of
+from periplus.document.headers import sniffed_media_type
+from periplus.document.links import anchors, fragment_verdict
+from periplus.document.metadata import metadata
 from periplus.errors import InvalidUrl
+from periplus.model.audit import FragmentVerdict
+from periplus.model.frontier import LAYER_CHECK, Candidate, Completion, Errand, Lease, Look, Task
+from periplus.model.page import Document
 from periplus.model.ports import Response
-from periplus.model.visit import Cut, Failed, Fetched, Headers, Outcome, Purpose, Reason, Redirected, Skipped, Unchanged, Visit
-from periplus.settings import FetchLimits
-from periplus.urls.canonical import resolve
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Outcome, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
+from periplus.settings import FetchLimits, Manners, Settings
+from periplus.urls.canonical import resolve, url_id
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import site_key
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: what LinkedIn and its kind answer to programs
@@ -92,3 +109,143 @@ def reason_of(outcome: Outcome) -> Reason:
             return _REASON_OF_CAUSE.get(cause, Reason.UNREACHABLE)
         case Skipped(reason=reason):
             return reason
+
+
+NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
+
+
+def completion_of(
+    lease: Lease, task: Task, visit: Visit, manners: Manners, document: Document | None = None, candidates: tuple[Candidate, ...] = ()
+) -> Completion:
+    """The end of one task, or its return to the to-do list when a later attempt may end better."""
+    outcome = visit.outcome
+    if may_pass(outcome) and task.request.attempt < manners.retries:
+        waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
+        return Completion(lease, task, visit, None, retry_in_s=manners.retry_wait_s * 2**task.request.attempt if waits else 0.0)
+    if isinstance(outcome, Redirected) and candidates and _is_respelled(task, outcome):  # the server insists on it: so it is asked for from now on
+        return Completion(lease, replace(task, request=replace(task.request, url=outcome.target, hops=task.request.hops + 1)), visit, None)
+    reason, rule = reason_of(outcome), ""
+    match outcome:
+        case Redirected() if not candidates:
+            reason, rule = Reason.BAD_ANSWER, "too many redirects"
+        case Redirected(target=target):
+            rule = target
+        case Skipped(rule=said, line=line):
+            rule = f"robots.txt line {line}: {said}" if line else said
+        case Failed(cause=cause, detail=detail):
+            rule = f"{cause.value}: {detail}" if detail else cause.value
+        case Fetched(cut=cut) if cut:
+            rule = cut.value
+        case _:
+            pass
+    if document is not None and reason in (Reason.OK, Reason.TRUNCATED):
+        understood, why = _understood(document)
+        reason, rule = reason if reason is Reason.TRUNCATED else understood, "; ".join(filter(None, (rule, why)))
+        if document.noindex:
+            reason, rule = Reason.NOINDEX, "; ".join(filter(None, ("the page asks not to be indexed", rule)))
+    return Completion(lease, task, visit, reason, rule, document, candidates)
+
+
+def _is_respelled(task: Task, redirect: Redirected) -> bool:
+    """Whether a URL redirects to another spelling of itself, as from `/%7Eu` to `/~u`."""
+    return redirect.target != task.request.url and url_id(redirect.target) == task.url_id
+
+
+def _understood(document: Document) -> tuple[Reason, str]:
+    """(how much of a page was read, and why not all of it)."""
+    why = "; ".join(filter(None, (document.fault, *document.bounds)))
+    if document.fault and not document.text and not document.links:
+        return Reason.UNREADABLE, why
+    if why:
+        return Reason.PARTIAL, why
+    return (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills") if document.needs_script else (Reason.OK, "")
+
+
+def with_its_cookies(visit: Visit) -> Request | None:
+    """The request to send once more when a redirect led to its own URL and set cookies: the same, with these; None: it did not, or has them."""
+    request = visit.request
+    match visit.outcome:
+        case Redirected(target=target, headers=headers) if target == request.url and not request.fields:
+            pairs = [field.partition(";")[0].strip() for field in headers.all("set-cookie")]
+            cookies = "; ".join(pair for pair in pairs if "=" in pair[1:] and pair.isascii() and pair.isprintable())
+            return replace(request, fields=(f"Cookie: {cookies}",)) if cookies else None
+        case _:
+            return None
+
+
+def recognised(task: Task, visit: Visit) -> Visit:
+    """The visit as Unchanged when a server without validators sent the bytes that we hold: nothing is understood twice."""
+    match visit.outcome:
+        case Fetched(status=200, headers=headers, body=body) if task.held and body_digest(body) == task.held:
+            return replace(visit, outcome=Unchanged(headers, 200))
+        case _:
+            return visit
+
+
+def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
+    """A failure of ours: recorded as what it is, and the crawl goes on."""
+    broken = Visit(visit.request, visit.started, visit.took_s, Failed(Cause.BUG, detail), visit.wire_bytes, visit.address)
+    return Completion(lease, task, broken, Reason.BUG, detail)
+
+
+# HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many servers answer HEAD
+# wrongly and none of them may be called broken for it. Redirects go on as errands: the other host's robots and delay hold for it
+# too. What failed is asked again later by whoever planned the check: see `api.audit`.
+
+LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of a check's task, and what is to be asked besides."""
+
+    completion: Completion
+    onward: tuple[Errand, ...] = ()
+
+
+def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Checked:
+    """The end of a check's task."""
+    request = task.request
+    match visit.outcome:
+        case Redirected(target=target) if request.hops < settings.limits.redirect_hops and target != request.url:
+            return Checked(_ended(lease, task, visit), (check_errand(dataclasses.replace(request, url=target, hops=request.hops + 1, attempt=0)),))
+        case Redirected():
+            return Checked(_ended(lease, task, visit))
+        case Fetched(status=status) as fetched if 200 <= status < 300:
+            look = look_at(fetched, request.about.split()) if request.purpose is Purpose.CHECK else None
+            return Checked(dataclasses.replace(_ended(lease, task, visit), look=look))
+        case Fetched(status=status) if request.purpose is Purpose.CHECK and status in NO_RETRY_WAIT:
+            return Checked(completion_of(lease, task, visit, settings.manners))  # the server said when to come again
+    ended = _ended(lease, task, visit)
+    if request.purpose is Purpose.HEAD and not isinstance(visit.outcome, Skipped):
+        return Checked(ended, (check_errand(dataclasses.replace(request, purpose=Purpose.CHECK, attempt=0)),))
+    return Checked(ended)
+
+
+def _ended(lease: Lease, task: Task, visit: Visit) -> Completion:
+    return Completion(lease, task, visit, reason_of(visit.outcome))
+
+
+def check_errand(request: Request, in_s: float = 0.0) -> Errand:
+    """The wish that a link's target be checked; request: of purpose HEAD or CHECK. in_s: not before so many seconds from now."""
+    return Errand(host_key(request.url), site_key(request.url), request, LAYER_CHECK, in_s)
+
+
+def look_at(fetched: Fetched, fragments: list[str]) -> Look:
+    """What was fetched, as far as a check needs it. fragments: to be looked for, percent-encoded."""
+    media_type, charset = type_of(fetched.headers)
+    media_type = media_type or sniffed_media_type(fetched.body)
+    if media_type not in _HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
+        return Look(media_type, "", "", "", tuple((fragment, FragmentVerdict.UNKNOWN) for fragment in fragments))
+    text, _ = decode(fetched.body, charset, media_type)
+    tree = html.parse(text)
+    said, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
+    shown = text_of(blocks_of(tree))
+    found = tuple((fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments)
+    if fetched.cut:  # what is not in a part may be in the rest
+        found = tuple((name, verdict if verdict in _THERE else FragmentVerdict.UNKNOWN) for name, verdict in found)
+    return Look(media_type, said.title, said.h1, shown[:LOOK_CHARS], found)
+
+
+_THERE = frozenset({FragmentVerdict.FOUND, FragmentVerdict.TOP})

@@ -9,13 +9,11 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from periplus.acquire.held import HeldHost, OriginRules, Standing
-from periplus.acquire.politeness import Pace, delay_for, finished, given_up, struck, suspended
+from periplus.acquire.hosts import HeldHost, OriginRules, Pace, Standing, delay_for, finished, given_up, struck, suspended
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
-from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, GivenUp, StoredRobots, Task
-from periplus.model.ports import Clock, Territory
+from periplus.model.ports import Clock, CrawlStore, Territory
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Manners

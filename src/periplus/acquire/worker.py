@@ -17,18 +17,13 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from periplus.acquire.checking import check_of
 from periplus.acquire.crew import Crew
-from periplus.acquire.fetch import reason_of, visit_of
-from periplus.acquire.harvest import Harvester
-from periplus.acquire.held import HeldHost
-from periplus.acquire.politeness import Pace, delay_for, finished, given_up, started, suspended
+from periplus.acquire.discovery import Harvester
+from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
+from periplus.acquire.hosts import HeldHost, Pace, delay_for, finished, given_up, preferred, started, surplus_hosts, suspended
 from periplus.acquire.robots_desk import RobotsDesk
-from periplus.acquire.settle import bug, completion_of, recognised, with_its_cookies
-from periplus.acquire.turns import preferred, surplus_hosts
-from periplus.model.crawl_store import CrawlStore
 from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
-from periplus.model.ports import Response
+from periplus.model.ports import CrawlStore, Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings

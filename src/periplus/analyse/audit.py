@@ -1,23 +1,147 @@
-"""What is wrong with a site's pages?
-
-Each check takes the whole input and yields findings as columns: no loop over pages or links is written in Python but where
-text is looked at. `audit_links` has the checks of links and redirects.
-"""
+"""Finds what is wrong with a site's pages, links and redirects, and turns it into issues under the user's own grades."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse import audit_links
-from periplus.analyse.audit_input import AuditInput, Finding, Mask, PageTraits, Places, dead, redirecting
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
-from periplus.model.audit import VERDICTS, Verdict
+from periplus.analyse.audit_input import POSITIONS, AuditInput, Finding, Mask, PageTraits, Places, dead, redirecting
+from periplus.analyse.issues import KINDS_OF_ISSUES
+from periplus.analyse.sizes import KINDS
+from periplus.analyse.verdicts import chain_ends
+from periplus.errors import UsageError
+from periplus.model.audit import VERDICTS, CausedBy, Fault, Grade, Issue, Verdict
 from periplus.model.graph import REASONS
+from periplus.model.page import LinkKind
 from periplus.model.visit import Reason
+
+# What has checks of its own, or is no invitation to follow: a form's target expects what is typed, a citation is a name.
+NOT_FOLLOWED = frozenset({LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP})
+_PARTS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
+_WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})  # by which a reader comes to a page
+_BLOCKED = _PARTS - {LinkKind.ICON}  # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
+_OF_VERDICT = (
+    (Verdict.SERVER_ERROR, "server-error"),
+    (Verdict.MISSING, "soft-404"),
+    (Verdict.SUSPECT, "suspect-link"),
+    (Verdict.REFUSED, "refused-link"),
+)
+
+
+def _is_kind(known: AuditInput, kinds: frozenset[LinkKind]) -> Mask:
+    table = np.array([kind in kinds for kind in KINDS])
+    found: Mask = table[known.links.kind]
+    return found
+
+
+def _of_links(known: AuditInput, code: str, rows: Places) -> Finding:
+    """A finding for each of these links, by page."""
+    rows = rows[np.argsort(known.links.source[rows], kind="stable")]
+    return Finding(code, known.links.source[rows], known.links.target[rows], links=rows)
+
+
+def _targets(known: AuditInput) -> Iterator[Finding]:
+    """Links of own pages by what is thought of their targets."""
+    urls, links = known.urls, known.links
+    asked = urls.own[links.source] & ~_is_kind(known, NOT_FOLLOWED)
+    verdict = urls.verdict[links.target]
+    judged_apart = np.isin(verdict, [VERDICTS.index(name) for name, _ in _OF_VERDICT])
+    broken, parts = asked & dead(known)[links.target] & ~judged_apart, _is_kind(known, _PARTS)
+    yield _of_links(known, "broken-link", np.flatnonzero(broken & ~parts))
+    yield _of_links(known, "broken-resource", np.flatnonzero(broken & parts))
+    for name, code in _OF_VERDICT:
+        yield _of_links(known, code, np.flatnonzero(asked & (verdict == VERDICTS.index(name))))
+
+
+def _starts(known: AuditInput) -> Iterator[Finding]:
+    """What the user gave as a start, and is not there: perhaps no link leads to it."""
+    yield Finding("dead-start", np.flatnonzero(known.urls.start & dead(known)))
+
+
+def _remarks(known: AuditInput) -> Iterator[Finding]:
+    """What was found at single links."""
+    urls, remarks = known.urls, known.remarks
+    for code, fragments in (("broken-fragment", remarks.fragments), ("missing-text", remarks.texts)):
+        rows = np.array([row for row, _ in fragments], np.int64)
+        kept = urls.own[known.links.source[rows]]
+        words = [fragment for (_, fragment), wanted in zip(fragments, kept.tolist(), strict=True) if wanted]
+        rows = rows[kept]
+        yield Finding(code, known.links.source[rows], known.links.target[rows], links=rows, words=words)
+    mails = [(page, f"{text[:200]}: {problem}") for page, text, problem in remarks.mails if urls.own[page]]
+    yield Finding("bad-mailto", np.array([page for page, _ in mails], np.int64), words=[text for _, text in mails])
+    malformed = [(page, text[:200]) for page, text in remarks.malformed if urls.own[page]]
+    yield Finding("malformed-link", np.array([page for page, _ in malformed], np.int64), words=[text for _, text in malformed])
+
+
+def _nofollow(known: AuditInput) -> Iterator[Finding]:
+    """By page, with the number of its nofollow links to own pages."""
+    urls, links = known.urls, known.links
+    inside = links.nofollow & urls.own[links.source] & urls.own[links.target] & _is_kind(known, _WAYS)
+    pages, counts = np.unique(links.source[inside], return_counts=True)
+    yield Finding("nofollow-inside", pages, numbers=counts.astype(np.float64))
+
+
+def _redirects(known: AuditInput) -> Iterator[Finding]:
+    """Own URLs that redirect badly, and own pages that link to what has moved."""
+    urls, links, redirects = known.urls, known.links, known.redirects
+    ends = chain_ends(redirects)
+    own = urls.own[redirects.sources]
+    for code, mask in (
+        ("redirect-loop", ends.loops),
+        ("redirect-broken", ~ends.loops & dead(known)[ends.ends]),
+        ("redirect-chain", ~ends.loops & (ends.hops >= known.limits.chain_hops)),
+    ):
+        rows = np.flatnonzero(own & mask)
+        rows = rows[np.argsort(redirects.sources[rows])]
+        yield Finding(code, redirects.sources[rows], ends.ends[rows], ends.hops[rows].astype(np.float64))
+    # Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good.
+    # What leads to nothing is a broken link: there is no new place to name.
+    moved = ((redirecting(known) & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~dead(known)
+    asked = urls.own[links.source] & moved[links.target] & ~_is_kind(known, NOT_FOLLOWED)
+    yield _of_links(known, "link-to-redirect", np.flatnonzero(asked))
+
+
+def redirect_ends(known: AuditInput) -> Places:
+    """int64[u]: where each URL leads by redirects, itself where it does not redirect."""
+    ends = np.arange(len(known.urls.url))
+    ends[known.redirects.sources] = chain_ends(known.redirects).ends
+    return ends
+
+
+def _orphans(known: AuditInput) -> Iterator[Finding]:
+    """Own pages that no other page leads to, be it over redirects; known from a sitemap or an earlier run."""
+    urls, links = known.urls, known.links
+    end = redirect_ends(known)[links.target]
+    led = _is_kind(known, _WAYS) & (end != links.source)
+    reached = np.zeros(len(urls.url), np.bool_)
+    reached[end[led]] = True
+    starts = redirect_ends(known)[np.flatnonzero(urls.start)]
+    reached[starts] = True
+    pages = known.pages.place
+    missing = urls.verdict[pages] == VERDICTS.index(Verdict.MISSING)
+    yield Finding("orphan", pages[~reached[pages] & ~missing])
+
+
+def _security(known: AuditInput) -> Iterator[Finding]:
+    """What secure pages fetch or send insecurely."""
+    urls, links = known.urls, known.links
+    secure = np.fromiter((text.startswith("https:") for text in urls.url), np.bool_, len(urls.url))
+    downgrade = urls.own[links.source] & secure[links.source] & ~secure[links.target]
+    yield _of_links(known, "mixed-content", np.flatnonzero(downgrade & _is_kind(known, _BLOCKED)))
+    yield _of_links(known, "insecure-form", np.flatnonzero(downgrade & _is_kind(known, frozenset({LinkKind.FORM}))))
+
+
+CHECKS: tuple[Callable[[AuditInput], Iterator[Finding]], ...] = (_targets, _starts, _remarks, _nofollow, _redirects, _orphans, _security)
+
+
+# Each check takes the whole input and yields findings as columns: no loop over pages or links is written in Python but where text is looked at.
 
 Check = Callable[[AuditInput], Iterator[Finding]]
 
@@ -32,7 +156,7 @@ def audit(known: AuditInput) -> list[Finding]:
     A page that is no answer to a reader (a soft 404), asks not to be indexed or names another page as canonical is not
     asked for title, description or text of its own.
     """
-    found = [finding for check in CHECKS for finding in check(known) if len(finding)]
+    found = [finding for check in AUDIT_CHECKS for finding in check(known) if len(finding)]
     order = {code: place for place, code in enumerate(KINDS_OF_ISSUES)}
     return sorted(found, key=lambda finding: order[finding.code])
 
@@ -192,4 +316,189 @@ def _measures(known: AuditInput) -> Iterator[Finding]:
     yield Finding("url-too-long", long, numbers=chars[long].astype(np.float64))
 
 
-CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _series, _contents, _measures, *audit_links.CHECKS)
+AUDIT_CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _series, _contents, _measures, *CHECKS)
+
+
+# Turns findings into issues, under the user's own grades and without what the user ignores, and groups issues by cause.
+
+_BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
+_LIMITS = {
+    "title-long": "title_chars",
+    "description-long": "description_chars",
+    "slow-page": "slow_s",
+    "heavy-page": "heavy_bytes",
+    "deep-page": "deep_clicks",
+    "url-too-long": "url_chars",
+}
+_OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Issues of a code (`*` and `?` allowed) whose page or related URL the pattern is found in."""
+
+    code: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRules:
+    """What the user wants otherwise."""
+
+    grades: Mapping[str, Grade] = field(default_factory=dict)
+    off: frozenset[str] = frozenset()  # codes that are not reported at all
+    ignored: tuple[Ignore, ...] = ()
+
+    def grade(self, code: str) -> Grade:
+        return self.grades.get(code, KINDS_OF_ISSUES[code].grade)
+
+    def ignores(self, issue: Issue) -> bool:
+        return any(fnmatchcase(issue.code, rule.code) and (rule.pattern.search(issue.url) or rule.pattern.search(issue.related)) for rule in self.ignored)
+
+
+def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
+    """grades: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError for what is none."""
+    chosen: dict[str, Grade] = {}
+    off = set()
+    for text in grades:
+        code, _, grade = (part.strip() for part in text.partition("="))
+        if code not in KINDS_OF_ISSUES:
+            raise UsageError(f"there is no issue {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
+        if grade == _OFF:
+            off.add(code)
+        elif grade in list(Grade):
+            chosen[code] = Grade(grade)
+        else:
+            raise UsageError(f"{text!r}: a grade is {', '.join(Grade)} or {_OFF}")
+    return AuditRules(chosen, frozenset(off), tuple(map(_ignore, ignored)))
+
+
+def _ignore(text: str) -> Ignore:
+    code, _, pattern = text.strip().partition(" ")
+    if not any(fnmatchcase(known, code) for known in KINDS_OF_ISSUES):
+        raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
+    try:
+        return Ignore(code, re.compile(pattern.strip()))
+    except re.error as error:
+        raise UsageError(f"{pattern.strip()!r} is no regular expression: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What is too long to keep in columns and is asked for in blocks, for the issues in question only."""
+
+    anchors: Callable[[Places], Iterable[str]] | None = None  # the words of links, given their indices in LinkFacts
+    whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
+
+
+def issues(findings: Iterable[Finding], known: AuditInput, rules: AuditRules | None = None, lookups: Lookups | None = None) -> Iterator[Issue]:
+    """The findings one by one, in their order, in words. Bounded memory."""
+    rules, lookups = rules or AuditRules(), lookups or Lookups()
+    ends = redirect_ends(known)
+    for finding in findings:
+        if finding.code in rules.off:
+            continue
+        for start in range(0, len(finding), _BLOCK):
+            block = _part(finding, slice(start, start + _BLOCK))
+            for issue in _worded(block, known, ends, lookups):
+                graded = dataclasses.replace(issue, grade=rules.grade(issue.code))
+                if not rules.ignores(graded):
+                    yield graded
+
+
+def _part(finding: Finding, rows: slice) -> Finding:
+    """Some rows of a finding."""
+    return rows_of(finding, np.arange(len(finding))[rows])
+
+
+def rows_of(finding: Finding, rows: Places) -> Finding:
+    """Some rows of a finding, in the order given."""
+    return Finding(
+        finding.code,
+        finding.subjects[rows],
+        finding.related[rows] if finding.related is not None else None,
+        finding.numbers[rows] if finding.numbers is not None else None,
+        finding.links[rows] if finding.links is not None else None,
+        [finding.words[row] for row in rows.tolist()] if finding.words is not None else None,
+    )
+
+
+def causes(finding: Finding) -> Places:
+    """int64[k]: a number for the cause of each row; rows of one cause have the same."""
+    related = finding.related if finding.related is not None else finding.subjects
+    match KINDS_OF_ISSUES[finding.code].caused_by:
+        case CausedBy.PAGE:
+            return finding.subjects
+        case CausedBy.TARGET:
+            return related
+        case CausedBy.FRAGMENT:
+            return _numbered(zip(related.tolist(), finding.words or (), strict=True))
+        case CausedBy.WORDS:
+            return _numbered(finding.words or ())
+        case CausedBy.GROUP:
+            return np.minimum(finding.subjects, related)  # the first of a group names the second, the others name the first
+
+
+def _numbered(values: Iterable[object]) -> Places:
+    """The same number for the same value."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+
+
+def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
+    """The same as text."""
+    match kind:
+        case CausedBy.PAGE:
+            return page
+        case CausedBy.TARGET:
+            return related
+        case CausedBy.FRAGMENT:
+            return f"{related}#{words}"
+        case CausedBy.WORDS:
+            return words
+        case CausedBy.GROUP:
+            return min(page, related)
+
+
+def _worded(finding: Finding, known: AuditInput, ends: Places, lookups: Lookups) -> Iterator[Issue]:
+    """ends: where each URL leads by redirects."""
+    kind, urls, count = KINDS_OF_ISSUES[finding.code], known.urls, len(finding)
+    related = finding.related if finding.related is not None else np.full(count, -1)
+    also = ends[related] if finding.code == "link-to-redirect" else related
+    anchors = list(lookups.anchors(finding.links)) if finding.links is not None and lookups.anchors else [""] * count
+    positions = [POSITIONS[place].value for place in known.links.position[finding.links].tolist()] if finding.links is not None else [""] * count
+    numbers = finding.numbers if finding.numbers is not None else np.zeros(count)
+    limit = float(getattr(known.limits, _LIMITS[finding.code])) if finding.code in _LIMITS else 0.0
+    words = finding.words if finding.words is not None else _whys(related, known, lookups)
+    for row, (page, other, third) in enumerate(zip(finding.subjects.tolist(), related.tolist(), also.tolist(), strict=True)):
+        named, about = urls.url[third] if third >= 0 else "", urls.url[other] if other >= 0 else ""
+        detail = kind.detail.format(number=float(numbers[row]), limit=limit, also=named, words=words[row])
+        cause = _cause(kind.caused_by, urls.url[page], about, words[row])
+        yield Issue(kind.code, kind.grade, urls.url[page], detail, about, anchors[row], positions[row], cause)
+
+
+def _whys(related: Places, known: AuditInput, lookups: Lookups) -> Sequence[str]:
+    """Why the related URLs are thought ill of: the judgement's own words, else its name, else the crawl's reason."""
+    if lookups.whys:
+        return list(lookups.whys(related))
+    unchecked = VERDICTS.index(Verdict.UNCHECKED)
+    verdicts, reasons = known.urls.verdict[related].tolist(), known.urls.reason[related].tolist()
+    return [VERDICTS[verdict].value if verdict != unchecked else REASONS[reason].value for verdict, reason in zip(verdicts, reasons, strict=True)]
+
+
+def faults(found: Iterable[Issue]) -> list[Fault]:
+    """The issues by their cause: gravest first, then by kind as in the table of kinds, then those on most pages."""
+    groups: dict[tuple[str, Grade, str], list[Issue]] = {}
+    for issue in found:
+        groups.setdefault((issue.code, issue.grade, issue.cause or issue.url), []).append(issue)
+    made = [Fault(code, grade, cause, len({issue.url for issue in issues}), len(issues), tuple(issues)) for (code, grade, cause), issues in groups.items()]
+    grades, codes = list(Grade), {code: place for place, code in enumerate(KINDS_OF_ISSUES)}
+    return sorted(made, key=lambda fault: (grades.index(fault.grade), codes[fault.code], -fault.pages, fault.cause))
+
+
+def counts(found: Iterable[Fault]) -> Counter[str]:
+    """Faults by code, by grade and by category, in one table: no two of these names are alike."""
+    table: Counter[str] = Counter()
+    for fault in found:
+        table.update((fault.code, fault.grade.value, KINDS_OF_ISSUES[fault.code].category.value))
+    return table

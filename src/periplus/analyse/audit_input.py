@@ -12,8 +12,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from periplus.analyse.nearness import NearGroup
-from periplus.analyse.redirects import RedirectColumns
+from periplus.analyse.duplicates import NearGroup
+from periplus.analyse.verdicts import RedirectColumns
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import Position
@@ -113,7 +113,7 @@ class AuditInput:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """k issues of one kind as columns; `audit_issues.issues` puts them into words."""
+    """k issues of one kind as columns; `audit.issues` puts them into words."""
 
     code: str
     subjects: Places  # k: pages to mend

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.model.fragment import HarvestRows, Ints, Numbers
-from periplus.model.webometrics import Baseline, Curve, Estimate, Harvest, Richness
+from periplus.model.webometrics import Baseline, Curve, Estimate, Harvest, HarvestRows, Ints, Numbers, Richness
 
 Floats = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import unescape
 
-from periplus.analyse.fragmenters import Fragments, Mask, is_tag, tag_name
+from periplus.analyse.shorkin import Fragments, Mask, is_tag, tag_name
+from periplus.model.duplicates import MarkedBlock, Run
 from periplus.model.page import BlockKind, Part
-from periplus.model.template import MarkedBlock, Run
 
 # elements that stand within a line: what is before and after them is one word where no white space is. HTML Living Standard, 4.5 (text-level)
 _INLINE = frozenset(

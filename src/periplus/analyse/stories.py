@@ -1,21 +1,468 @@
-"""Which pages tell the same story?
-
-Pages that share text, confirmed by rare words and by their dates or titles, are copies; a page that links to another site's page joins that
-page's story. A page belongs to one story at most: of several that it shares text with or links to, the one whose words it shares most. One
-that has parts of several stories and stands out for none is a digest; it joins none, else weekly lists of links would make all stories one.
-"""
+"""Finds pages of several sites that tell the same story, and the order in which it went from page to page."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import heapq
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
-from periplus.analyse.story_edges import Groups, Pair, edges
-from periplus.analyse.story_order import ordered_story
-from periplus.analyse.story_pages import Article
-from periplus.analyse.story_pairs import Words, text_pairs
-from periplus.model.story import DateSource, Stories, Story
-from periplus.model.web import SiteKey
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from periplus.analyse.duplicates import Hashes, shingles
+from periplus.document.digest import without_marks
+from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.story import DateSource, Order, PageDate, Stories, Story, StoryPage
+from periplus.model.web import SiteKey, Url
+
+TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
+TEMPLATE_SHARE = 0.4  # of a site's pages: a block on so many is the site's own
+WORDS_MOST = 2_000  # of one page that are compared: an article has some hundreds
+_MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER})
+_APART = frozenset({BlockKind.TITLE, BlockKind.ALT})
+_WORDS = re.compile(r"[^\W_]{2,}")
+_PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A page that may be part of a story."""
+
+    url: Url
+    site: SiteKey
+    title: str  # as the page has it
+    language: str
+    date: PageDate
+    first_seen: float
+    shingles: Hashes  # of its own text, ascending
+    words: Hashes  # of its title and text, ascending
+    counts: NDArray[np.int32]  # how often each word stands there
+
+
+def own_texts(pages: Sequence[tuple[tuple[Block, ...], Sequence[Part] | None]]) -> list[tuple[str, ...]]:
+    """Of each of a site's pages, the blocks that are its own: marked as content where marks are known, in no menu, not on many of the pages."""
+    kept = []
+    for blocks, parts in pages:
+        marks = parts if parts is not None and len(parts) == len(blocks) else None
+        own = [
+            block.text
+            for place, block in enumerate(blocks)
+            if block.kind not in _APART and block.position not in _MENUS and (marks is None or marks[place] is Part.CONTENT)
+        ]
+        kept.append(own)
+    if len(kept) < TEMPLATE_PAGES:
+        return [tuple(own) for own in kept]
+    on_pages = Counter(text for own in kept for text in set(own))
+    return [tuple(text for text in own if on_pages[text] < TEMPLATE_SHARE * len(kept)) for own in kept]
+
+
+def own_titles(titles: Sequence[str]) -> list[str]:
+    """A site's titles without the site's name: the last or first part, where two pages or more have the same one."""
+    split = [_PARTING.split(title) for title in titles]
+    last = Counter(parts[-1] for parts in split if len(parts) > 1)
+    first = Counter(parts[0] for parts in split if len(parts) > 1)
+    made = []
+    for title, parts in zip(titles, split, strict=True):
+        if len(parts) > 1 and last[parts[-1]] > 1:
+            made.append(title[: title.rindex(parts[-1])].rstrip(" |·•»«:-\u2013\u2014"))
+        elif len(parts) > 1 and first[parts[0]] > 1:
+            made.append(title[len(parts[0]) :].lstrip(" |·•»«:-\u2013\u2014"))
+        else:
+            made.append(title)
+    return made
+
+
+def shingles_of(texts: Iterable[str]) -> Hashes:
+    """Runs of five words of the own text."""
+    return shingles("\n".join(texts))
+
+
+def words_of(title: str, texts: Iterable[str]) -> tuple[Hashes, NDArray[np.int32]]:
+    """(the words, how often each stands there): lower case, no diacritics, at least two letters or digits."""
+    found = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
+    words, counts = np.unique(np.fromiter(map(_hash, found), np.uint64, len(found)), return_counts=True)
+    return words, counts.astype(np.int32)
+
+
+@lru_cache(maxsize=65_536)
+def _hash(word: str) -> int:
+    return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
+
+
+# Reprints are cut and edited: of their runs of three words they share a third on the average (Silcock et al. 2023), of runs of five less. So
+# pages are compared by containment (what they share of the smaller one's runs), from a tenth on, and rare words confirm it.
+# Kept runs are a sample by hash, so that the share of the samples is the share of the whole (FracMinHash: Irber et al. 2022).
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SHINGLES_IN_ALL = 8_000_000  # kept at most: the product of their matrix fits into a gigabyte
+PAGES_OF_SHINGLE = 300  # a run on more pages is a formula or a giant story, which has other runs too
+A_SITE = 3  # pages of one site on the average: a run on more of them is the site's own formula
+LEAST_SHARED = 4  # runs of the sample: eight words in a row
+LEAST_CONTAINMENT = 0.08
+COMMON_WORD = 0.2  # of all pages: a word on more says next to nothing, and fills the matrix
+COMMON_PAGES = 50  # of few pages a fifth may be one story; there the weights suffice
+
+
+@dataclass(frozen=True, slots=True)
+class TextPairs:
+    """Pairs of pages, one < other, that share text."""
+
+    one: Ints
+    other: Ints
+    shared: Floats  # runs that both have
+    runs: Ints  # of each page, the site's own formulas left out
+
+    @property
+    def containment(self) -> Floats:
+        """What they share of the smaller one's runs."""
+        return self.shared / np.maximum(np.minimum(self.runs[self.one], self.runs[self.other]), 1)
+
+
+class Words:
+    """Pages as vectors of rare words."""
+
+    def __init__(self, articles: Sequence[Article]) -> None:
+        from scipy.sparse import csr_array
+
+        sizes = np.array([len(article.words) for article in articles], np.int64)
+        words = np.concatenate([np.zeros(0, np.uint64), *(article.words for article in articles)])
+        counts = np.concatenate([np.zeros(0, np.int32), *(article.counts for article in articles)])
+        known, column = np.unique(words, return_inverse=True)
+        pages = np.bincount(column, minlength=len(known)) if len(known) else np.zeros(0, np.int64)
+        kept = (pages[column] >= 2) & (pages[column] <= max(COMMON_WORD * len(articles), COMMON_PAGES))
+        row = np.repeat(np.arange(len(articles)), sizes)[kept]
+        column = column[kept]
+        rarity = np.log(max(len(articles), 2) / pages[column])
+        weight = (1 + np.log(counts[kept])) * rarity * rarity  # squared: a topic's words are common to its stories, names are not
+        norm = np.sqrt(np.bincount(row, weight * weight, len(articles)))
+        self._matrix = csr_array((weight / np.maximum(norm[row], 1e-12), (row, column)), shape=(len(articles), max(len(known), 1)))
+
+    def cosine(self, one: Ints, other: Ints) -> Floats:
+        """Of each pair; 0 where a page has no rare word."""
+        block, found = 20_000, [np.zeros(0)]
+        for start in range(0, len(one), block):
+            here = slice(start, start + block)
+            found.append(np.asarray((self._matrix[one[here]].multiply(self._matrix[other[here]])).sum(axis=1), np.float64).ravel())
+        return np.concatenate(found)
+
+    def cosines(self, pages: Ints) -> Floats:
+        """float64[k, k]: of each two of a few pages."""
+        some = self._matrix[pages]
+        return np.asarray((some @ some.T).toarray(), np.float64)
+
+
+def text_pairs(articles: Sequence[Article]) -> TextPairs:
+    """The pairs that share at least LEAST_CONTAINMENT."""
+    from scipy.sparse import csr_array, triu
+
+    size = len(articles)
+    kept = _sampled([article.shingles for article in articles])
+    sizes = np.array([len(some) for some in kept], np.int64)
+    row = np.repeat(np.arange(size), sizes)
+    known, column = np.unique(np.concatenate([np.zeros(0, np.uint64), *kept]), return_inverse=True)
+    telling = _telling(row, column, len(known), _numbers(article.site for article in articles))
+    own = np.bincount(row[telling[column]], minlength=size)  # runs of the site's own formulas do not count
+    shared = telling & (np.bincount(column, minlength=len(known)) > 1)
+    entry = shared[column]
+    matrix = csr_array((np.ones(int(entry.sum()), np.int32), (row[entry], column[entry])), shape=(size, max(len(known), 1)))
+    both = triu(matrix @ matrix.T, k=1, format="coo")
+    one, other, count = both.row.astype(np.int64), both.col.astype(np.int64), both.data.astype(np.float64)
+    some = (count >= LEAST_SHARED) & (count >= LEAST_CONTAINMENT * np.minimum(own[one], own[other]))
+    return TextPairs(one[some], other[some], count[some], own)
+
+
+def _sampled(found: Sequence[Hashes]) -> list[Hashes]:
+    """The same share of each page's runs, all where memory allows."""
+    share = 1
+    while sum(map(len, found)) > SHINGLES_IN_ALL * share:
+        share *= 2
+    return [some[some % np.uint64(share) == 0] for some in found] if share > 1 else list(found)
+
+
+def _telling(row: Ints, column: Ints, known: int, sites: Ints) -> NDArray[np.bool_]:
+    """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
+    pages = np.bincount(column, minlength=known)
+    many = int(sites.max(initial=0)) + 1
+    pairs = np.sort(column * many + sites[row])  # sorting: numpy's own way to distinct values takes thrice as long on these
+    first = np.ones(len(pairs), np.bool_)
+    first[1:] = pairs[1:] != pairs[:-1]
+    on_sites = np.bincount(pairs[first] // many, minlength=known)
+    return (pages <= PAGES_OF_SHINGLE) & (pages <= A_SITE * on_sites)
+
+
+def _numbers(names: Iterable[str]) -> Ints:
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+
+
+DAY_S = 86_400.0
+COPY_DAYS = 30.0  # reprints come within days; what comes later under the same title is one too
+CITE_DAYS = 60.0  # what is cited is new; of older pages only those whose words are shared
+COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the smaller text, and rare words in common
+CUT_COSINE = 0.35  # of less text in common: the rare words have to agree all the more
+TITLE_WORDS = 0.5  # of two titles' words
+SAME_STORY = 0.2  # cosine from which two pages without a line in common may be parts of one story: of one topic's stories 99 in 100 have less
+PART_COSINE = 0.1  # of less, shared text is a formula (a licence, an agency's note)
+CITE_COSINE = 0.03  # a page that cites a story shares at least a name with it
+OLD_COSINE = 0.35  # from which an old page that is cited is part of the story
+STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0  # times the second story that a page has parts of: of two, of more
+NEIGHBOURS_MOST = 60  # of a page that are compared with one another
+LEAST_WORDS = 15  # a shorter page says too little to be doubted
+TRUSTED = frozenset(DateSource) - {DateSource.LAST_MODIFIED, DateSource.FIRST_SEEN}
+
+Pair = tuple[int, int]
+
+
+class Groups:
+    """Disjoint sets of the numbers from 0: who is with whom."""
+
+    def __init__(self, size: int, joined: Iterable[Pair] = ()) -> None:
+        self._above = list(range(size))
+        for one, other in joined:
+            self.join(one, other)
+
+    def of(self, one: int) -> int:
+        """The least of those that it is with."""
+        while self._above[one] != one:
+            self._above[one] = self._above[self._above[one]]
+            one = self._above[one]
+        return one
+
+    def join(self, one: int, other: int) -> None:
+        low, high = sorted((self.of(one), self.of(other)))
+        self._above[high] = low
+
+
+class Edges(NamedTuple):
+    """What holds stories together."""
+
+    copies: dict[Pair, float]  # one < other: what they share of the smaller text
+    citations: tuple[Pair, ...]  # (citing, cited)
+    digests: frozenset[int]
+
+
+def _copies(articles: Sequence[Article], pairs: TextPairs, words: Words) -> dict[Pair, float]:
+    """What each two pages share of the smaller text, where they are copies: rare words agree, and dates or titles."""
+    cosines = words.cosine(pairs.one, pairs.other)
+    found = {}
+    for one, other, share, cosine in zip(pairs.one.tolist(), pairs.other.tolist(), pairs.containment.tolist(), cosines.tolist(), strict=True):
+        least = COPY_COSINE if share >= COPY_CONTAINMENT else CUT_COSINE
+        if cosine >= least and (_days_apart(articles[one], articles[other]) <= COPY_DAYS or _titles_agree(articles[one], articles[other])):
+            found[one, other] = share
+    return found
+
+
+def _days_apart(one: Article, other: Article) -> float:
+    """By the pages' own dates; 0 where one has none, since nothing speaks against them."""
+    if one.date.source not in TRUSTED or other.date.source not in TRUSTED:
+        return 0.0
+    return abs(one.date.when - other.date.when) / DAY_S
+
+
+def _titles_agree(one: Article, other: Article) -> bool:
+    mine, yours = set(without_marks(one.title).split()), set(without_marks(other.title).split())
+    return len(mine & yours) >= TITLE_WORDS * max(len(mine | yours), 1)
+
+
+def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], words: Words) -> Edges:
+    """Each page keeps to the story that it has most of; one that has parts of several, and of none more than of the others, is a digest.
+
+    links: (citing, cited), each once.
+    """
+    alike = _copies(articles, pairs, words)
+    ids = np.array(links, np.int64).reshape(-1, 2)
+    cosines = words.cosine(ids[:, 0], ids[:, 1]).tolist()
+    cites = {pair: cosine for pair, cosine in zip(links, cosines, strict=True) if _may_cite(articles[pair[0]], articles[pair[1]], cosine)}
+    evidence = _evidence(pairs, words, cites)
+    copied: dict[int, set[int]] = defaultdict(set)
+    for one, other in alike:
+        copied[one].add(other)
+        copied[other].add(one)
+    left: set[Pair] = set()  # (page, other): not of its story
+    digests = set()
+    for page, weights in evidence.items():
+        stories = _stories_of(weights, copied, words)
+        if stories is None:
+            digests.add(page)
+        else:
+            left |= {(page, other) for other in weights if other not in stories}
+    kept = {pair: share for pair, share in alike.items() if not digests.intersection(pair) and pair not in left and pair[::-1] not in left}
+    cited = [
+        pair
+        for pair, cosine in cites.items()
+        if not digests.intersection(pair) and pair not in left and (cosine >= CITE_COSINE or len(articles[pair[0]].words) < LEAST_WORDS)
+    ]
+    return Edges(kept, tuple(cited), frozenset(digests))
+
+
+def _evidence(pairs: TextPairs, words: Words, cites: Mapping[Pair, float]) -> dict[int, dict[int, float]]:
+    """By page, the pages that it shares text with or cites, each with how much of it that is: a share of its text, or the words' cosine."""
+    found: dict[int, dict[int, float]] = defaultdict(dict)
+    cosines = words.cosine(pairs.one, pairs.other)
+    some = np.flatnonzero(cosines >= PART_COSINE)
+    one, other, cosine, shared = pairs.one[some], pairs.other[some], cosines[some], pairs.shared[some]
+    for page, near in ((one, other), (other, one)):
+        weight = np.maximum(cosine, shared / np.maximum(pairs.runs[page], 1))
+        for at, to, value in zip(page.tolist(), near.tolist(), weight.tolist(), strict=True):
+            found[at][to] = value
+    for (citing, cited), value in cites.items():
+        found[citing][cited] = max(value, found[citing].get(cited, 0.0))
+    return found
+
+
+def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], words: Words) -> set[int] | None:
+    """Those of the pages that are of one story with the one they are evidence for; None: it is a digest.
+
+    Stories are told by pages of which no two are alike. What is like pages of several of them (another digest) tells none.
+    """
+    near = sorted(weights, key=lambda other: (-weights[other], other))
+    if len(near) < 2:
+        return set(near)
+    related = _related(near[:NEIGHBOURS_MOST], alike, words)
+    tellers: list[int] = []
+    for place in sorted(range(len(related)), key=lambda place: (int(related[place].sum()), place)):
+        if not related[place, tellers].any():
+            tellers.append(place)
+    if len(tellers) < 2:
+        return set(near)
+    tells = related[:, tellers]
+    groups = [[near[place] for place in np.flatnonzero(tells[:, at] & (tells.sum(axis=1) == 1)).tolist()] for at in range(len(tellers))]
+    groups.sort(key=lambda group: (-max(weights[other] for other in group), group[0]))
+    best, second = (max(weights[other] for other in group) for group in groups[:2])
+    if len(tellers) == 2:
+        return set(groups[0]) if best >= STANDS_OUT * second else None
+    return set(groups[0]) if best >= max(STANDS_OUT_OF_MANY * second, SAME_STORY) else None
+
+
+def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) -> NDArray[np.bool_]:
+    """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree. Each is related to itself."""
+    related = words.cosines(np.array(pages, np.int64)) >= SAME_STORY
+    np.fill_diagonal(related, True)
+    place = {page: at for at, page in enumerate(pages)}
+    for at, page in enumerate(pages):
+        related[at, [place[other] for other in alike[page] if other in place]] = True
+    return related
+
+
+def _may_cite(citing: Article, cited: Article, cosine: float) -> bool:
+    """Not what is dated after it, nor, unless their words agree, what is old."""
+    if citing.date.source not in TRUSTED or cited.date.source not in TRUSTED:
+        return True
+    days = (citing.date.when - cited.date.when) / DAY_S
+    return days >= -1.0 and (days <= CITE_DAYS or cosine >= OLD_COSINE)
+
+
+# By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after the page that it cites;
+# at last, by when the crawl first saw it. Each page says which of the three it was.
+
+
+def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Mapping[Pair, float]) -> Story:
+    """The story of these pages. links: (citing, cited) places in articles; shares: of two places, what they share of the smaller text."""
+    after = [(citing, cited) for citing, cited in links if not _is_before(articles[citing], articles[cited])]
+    order = _sorted(articles, after)
+    place = {page: at for at, page in enumerate(order)}
+    linked = {page for pair in after for page in pair}
+    pages = tuple(
+        StoryPage(one.url, one.site, one.title, one.language, one.date, _word(articles, page, after, page in linked))
+        for page, one in ((page, articles[page]) for page in order)
+    )
+    return Story(
+        pages=pages,
+        links=tuple(sorted((place[citing], place[cited]) for citing, cited in links)),
+        near=_near(place, shares),
+        disordered=len(links) - len(after),
+    )
+
+
+def _span(article: Article) -> tuple[float, float] | None:
+    """From when to when it may have been published, by a date of its own."""
+    if article.date.source not in TRUSTED:
+        return None
+    return article.date.when, article.date.when + (DAY_S - 1 if article.date.whole_day else 0.0)
+
+
+def _is_before(one: Article, other: Article) -> bool:
+    """Surely, by their dates."""
+    mine, yours = _span(one), _span(other)
+    return mine is not None and yours is not None and mine[1] < yours[0]
+
+
+def _sorted(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
+    """The places in order: always the earliest of those whose cited pages have all been; where links go in a circle, the earliest of all."""
+    waits: dict[int, set[int]] = defaultdict(set)
+    frees: dict[int, list[int]] = defaultdict(list)
+    for citing, cited in after:
+        waits[citing].add(cited)
+        frees[cited].append(citing)
+    when = _times(articles, after)
+    keys = [(when[page], one.first_seen, one.url, page) for page, one in enumerate(articles)]
+    ready = [key for key in keys if not waits[key[3]]]
+    blocked = sorted((key for key in keys if waits[key[3]]), reverse=True)
+    heapq.heapify(ready)
+    done: set[int] = set()
+    order: list[int] = []
+    while len(order) < len(articles):
+        if not ready:
+            ready = [blocked.pop()]
+        page = heapq.heappop(ready)[3]
+        if page in done:
+            continue
+        done.add(page)
+        order.append(page)
+        for citing in frees[page]:
+            waits[citing].discard(page)
+            if not waits[citing] and citing not in done:
+                heapq.heappush(ready, keys[citing])
+    return order
+
+
+def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
+    """When each page was published, at the latest: one without a date of its own is no later than any page that cites it."""
+    when = [one.date.when for one in articles]
+    cites: dict[int, list[int]] = defaultdict(list)
+    for citing, cited in after:
+        cites[citing].append(cited)
+    waiting = [(when[page], page) for page in range(len(articles))]
+    heapq.heapify(waiting)
+    while waiting:
+        time, page = heapq.heappop(waiting)
+        for cited in cites[page] if time == when[page] else ():
+            if articles[cited].date.source not in TRUSTED and when[cited] > time:
+                when[cited] = time
+                heapq.heappush(waiting, (time, cited))
+    return when
+
+
+def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
+    """On whose word the page stands where it stands."""
+    span = _span(articles[page])
+    if span is None:
+        known = articles[page].date.source is DateSource.LAST_MODIFIED
+        return Order.LINKS if linked else Order.DATES if known else Order.FIRST_SEEN
+    others = [other for pair in after if page in pair for other in pair if other != page]
+    unsure = any((yours := _span(articles[other])) is not None and yours[0] <= span[1] and span[0] <= yours[1] for other in others)
+    return Order.LINKS if unsure else Order.DATES
+
+
+def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple[int, int, float], ...]:
+    """Of each page that copies an earlier one, the earlier one of which it has most."""
+    best: dict[int, tuple[float, int]] = {}
+    for pair, share in shares.items():
+        earlier, later = sorted((place[pair[0]], place[pair[1]]))
+        best[later] = max(best.get(later, (0.0, 0)), (share, -earlier))
+    return tuple((later, -earlier, share) for later, (share, earlier) in sorted(best.items()))
+
+
+# Pages that share text, confirmed by rare words and by their dates or titles, are copies; a page that links to another site's page joins that
+# page's story. A page belongs to one story at most: of several that it shares text with or links to, the one whose words it shares most. One
+# that has parts of several stories and stands out for none is a digest; it joins none, else weekly lists of links would make all stories one.
 
 LEAST_SITES = 2  # on one site there is nothing to spread
 

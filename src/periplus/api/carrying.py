@@ -13,10 +13,10 @@ from periplus.acquire.clock import SystemClock
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict
 from periplus.api.engines import NO_SPARK
 from periplus.errors import UsageError
-from periplus.model.crawl_home import RunStore
+from periplus.model.ports import RunStore
 
 if TYPE_CHECKING:
-    from periplus.analyse.engines.spark.carrying import Carried
+    from periplus.analyse.engines.spark.engine import Carried
 
 TASKS = 32  # where --workers says nothing: those that find no free core wait for one, and a machine that joins the cluster takes some
 LOOK_S = 0.5
@@ -63,7 +63,7 @@ def _carried_work(spread: Spread, store: RunStore, order: CrawlOrder, run_id: in
 
 def _carried() -> Callable[[str, int, Callable[[int], None]], AbstractContextManager[Carried]]:
     try:
-        from periplus.analyse.engines.spark.carrying import carried
+        from periplus.analyse.engines.spark.engine import carried
     except ImportError:
         raise UsageError(NO_SPARK) from None
     return carried

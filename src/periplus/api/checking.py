@@ -1,14 +1,10 @@
-"""How are a collection's links checked, from the order to the list of issues? docs/decisions/0004.
-
-A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the same worker asks for it
-under the same politeness. Then everything that was seen is judged; what failed once is asked again, spaced, and judged anew. A check that
-was interrupted goes on: what was asked for since it began is not asked again. Pages that a crawl left at its limit are left by its check too.
-"""
+"""Checks a collection's links: from the order over the errands of a check to the list of issues."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,26 +12,62 @@ from pathlib import Path
 
 import numpy as np
 
-from periplus.acquire.checking import check_errand
 from periplus.acquire.clock import SystemClock
-from periplus.analyse.soft404 import probe_url
-from periplus.analyse.verdicts import SILENT, net_seems_down
-from periplus.api.check_frontier import CheckFrontier
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, work, workable
-from periplus.api.judging import FAILED, Seen
+from periplus.acquire.fetch import check_errand
+from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
+from periplus.api.audit import FAILED, Seen
+from periplus.api.crawling import EVERY_HOST, CrawlEnd, CrawlOrder, OwnFrontier, Progress, at_limit, crawl, work, workable
+from periplus.api.findings import CHECK
 from periplus.api.refreshing import last_settings
-from periplus.api.site_audit import CHECK
-from periplus.model.crawl_home import RunRecord
-from periplus.model.frontier import Errand
+from periplus.model.frontier import LAYER_FIRST, Batch, Candidate, Errand, Lease, ReadyHost, Task
 from periplus.model.graph import REASONS
+from periplus.model.ports import RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings
-from periplus.store.sqlite import checks, graph_rows, part_rows, reading, runs, schema, site_rows
+from periplus.store.sqlite import checks, reading, runs, schema, site_rows
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
+
+MOST_HELD = 512  # hosts leased at a time, as any worker's
+
+
+@dataclass(slots=True)
+class CheckFrontier(OwnFrontier):
+    """`model.ports.CrawlStore` for the one worker of such a check. Errands come before all pages here, and a host without any is passed over."""
+
+    store: SqliteCrawlStore
+    budget_spent: bool = False
+    most_held: int = MOST_HELD
+    _lean: bool = False
+
+    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+        return self.store.offer(candidates, map(_first, errands), now, reopen=reopen)
+
+    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        return [host for host in self.store.ready(EVERY_HOST, horizon_s, now) if self.store.is_urgent(host.host_id)][:most]
+
+    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        return self.store.take(lease, most, in_hand, now) if self.store.is_urgent(lease.host_id) else ((), None)
+
+    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        return self.store.commit(worker, dataclasses.replace(batch, errands=tuple(map(_first, batch.errands))), now)
+
+    def idle(self, now: float) -> bool:
+        return not self.store.is_paused() and not self.ready(1, math.inf, now)  # what waits out a pause is not to be seen
+
+
+def _first(errand: Errand) -> Errand:
+    return dataclasses.replace(errand, layer=LAYER_FIRST)
+
+
+# docs/decisions/0004.
+#
+# A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the same worker asks for it
+# under the same politeness. Then everything that was seen is judged; what failed once is asked again, spaced, and judged anew. A check that
+# was interrupted goes on: what was asked for since it began is not asked again. Pages that a crawl left at its limit are left by its check too.
 
 ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
 FRAGMENTS_MOST = 500  # of one target that are looked for
@@ -209,13 +241,13 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
         plan = _Plan(order, seen, since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
-        targets |= set(graph_rows.redirects(connection).targets.tolist())
+        targets |= set(site_rows.redirects(connection).targets.tolist())
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILED)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
         if settings.keeping.part_sizes == "head":
-            told = part_rows.told(connection)
-            parts = {int(url) for site in plan.scope.sites for url in part_rows.parts(connection, site).targets}
+            told = site_rows.part_sizes(connection)
+            parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(connection, site).targets}
             for url in sorted(url for url in parts if url in told and not told[url].size_bytes):
                 plan.add_unsized(url)
         for host in sorted({host_key(urls.texts[place]) for place in _places_of(urls, (Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX))}):

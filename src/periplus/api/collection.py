@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from periplus.acquire.clock import SystemClock
 from periplus.errors import UsageError
-from periplus.model.crawl_home import RunRecord
+from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
+from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
-from periplus.model.template import PUBLISHED, TemplateRules
 from periplus.model.web import Url
 from periplus.settings import read_settings, settings_from
-from periplus.store.sqlite import listing, pausing, reading, runs, schema
+from periplus.store.sqlite import listing, reading, schema
+from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import BadLinkRow, LinkFilter, LinkRow, PageFilter, PageRow
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.link_books import LinkBooks
+    from periplus.api.neighbours import LinkBooks
     from periplus.api.page import Page
-    from periplus.api.searching import Search
+    from periplus.api.search_index import Search
     from periplus.api.site import Site
-    from periplus.api.template_methods import Watch
-    from periplus.api.templates import Templates
+    from periplus.api.templates import Templates, Watch
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
-    from periplus.model.keywords import KeywordList
     from periplus.model.search import SearchResult
+    from periplus.model.topic import KeywordList
 
 __all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
 
@@ -98,7 +98,7 @@ class Collection:
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
         with reading.limited(self._connection, self._limit_s):
-            return runs.run_records(self._connection)
+            return collection_runs.run_records(self._connection)
 
     def counts(self) -> list[StateTally]:
         """How many URLs are in which state, for which reason."""
@@ -114,8 +114,8 @@ class Collection:
                 folder=self.folder,
                 size_bytes=sum(map(_size, contents(self.folder))),
                 running=reading.is_being_crawled(self._connection, now),
-                paused=pausing.is_paused(self._connection),
-                runs=tuple(runs.run_records(self._connection)),
+                paused=collection_runs.is_paused(self._connection),
+                runs=tuple(collection_runs.run_records(self._connection)),
                 counts=tuple(reading.counts(self._connection)),
                 hosts=hosts,
                 hosts_waiting=waiting,
@@ -207,7 +207,7 @@ class Collection:
 
         One host's files lie in folder itself; of several hosts each has a folder of its name.
         """
-        from periplus.api.sitemaps import written_sitemaps
+        from periplus.api.findings import written_sitemaps
 
         with reading.limited(self._connection, self._limit_s):
             return written_sitemaps(self._connection, site, Path(folder))
@@ -218,7 +218,7 @@ class Collection:
         """Pages by their words, as `periplus search` finds them; docs/search.md says what a query may be. What changed since the last
         search is indexed first, unless a crawl does so. watch: is told (pages indexed, pages to go), and may return True to stop that."""
         if self._search is None:
-            from periplus.api.searching import Search
+            from periplus.api.search_index import Search
 
             self._search = Search(self.folder, self._connection, read_settings(self.folder / SETTINGS_FILE).searching)
         with reading.limited(self._connection, self._limit_s):
@@ -241,7 +241,7 @@ class Collection:
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
         """Brings the search index up to date, or makes it anew; says in a sentence how it stands."""
-        from periplus.api.following import brought_up
+        from periplus.api.search_index import brought_up
 
         return brought_up(self.folder, anew, watch)
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.comparison import changed_links, compare
-from periplus.analyse.hierarchy import hierarchical_map
-from periplus.analyse.linkgraph import distinct_sorted, link_graph, places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import chosen_start, run_name, starts_of
 from periplus.errors import UsageError
@@ -23,8 +22,8 @@ from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.results import SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
-from periplus.store.sqlite import past_rows, reading, runs
-from periplus.store.sqlite.past_rows import Moment, PastUrls
+from periplus.store.sqlite import analysis_rows, reading, runs
+from periplus.store.sqlite.analysis_rows import Moment, PastUrls
 from periplus.urls.canonical import url_id
 
 Ids = NDArray[np.int64]
@@ -48,7 +47,7 @@ def compare_runs(before: RunChoice, after: RunChoice, site: str = "") -> Compari
         one, other = run_view(first, before, site), run_view(second, after, site)
         came, went = changed_links(one.links, other.links)
         wanted = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
-        texts: dict[int, Url] = {identity: url for connection in (first, second) for identity, url in past_rows.texts_of(connection, wanted)}
+        texts: dict[int, Url] = {identity: url for connection in (first, second) for identity, url in analysis_rows.texts_of(connection, wanted)}
         return compare(one, other, texts)
 
 
@@ -82,16 +81,16 @@ def run_view(connection: reading.Connection, choice: RunChoice, site: str) -> Ru
     records = runs.run_records(connection)
     record = chosen_run(records, choice.run)
     moment = Moment.after(connection, record.id)
-    past = past_rows.url_past(connection, moment)
-    moved = past_rows.redirects(connection, moment, past)
+    past = analysis_rows.url_past(connection, moment)
+    moved = analysis_rows.redirects(connection, moment, past)
     start = chosen_start(starts_of(records, connection, moved), site)
-    urls = past_rows.site_urls(connection, start.site, moment, past)
-    links = _from_fetched(past_rows.page_links(connection, start.site, moment), urls.rows)
+    urls = analysis_rows.site_urls(connection, start.site, moment, past)
+    links = _from_fetched(analysis_rows.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)
     site_map = _map(graph, start.home_id)
-    fields, kinds = _fields(graph, site_map, urls, past_rows.site_pages(connection, start.site, moment))
-    dead = past_rows.ids_at(connection, _DEAD, past)
-    issues = [*_absent(graph, fields, kinds), *_broken(links, moved, dead, dict(past_rows.texts_of(connection, _ends(links, moved, dead))))]
+    fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
+    dead = analysis_rows.ids_at(connection, _DEAD, past)
+    issues = [*_absent(graph, fields, kinds), *_broken(links, moved, dead, dict(analysis_rows.texts_of(connection, _ends(links, moved, dead))))]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
 
@@ -118,9 +117,9 @@ def _fields(graph: LinkGraph, site_map: SiteMap | None, urls: PastUrls, pages: d
     """(FIELDS of the graph's pages, whether each is HTML)."""
     ids = [url_id(url) for url in graph.pages]
     place = places(urls.rows.ids, np.array(ids, np.int64))
-    blank = ("", "", 0, 0, b"") + ("",) * (len(past_rows.PAST_FIELDS) - 5)
-    found = [dict(zip(past_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
-    columns: dict[str, list[object]] = {name: [page[name] for page in found] for name in FIELDS if name in past_rows.PAST_FIELDS}
+    blank = ("", "", 0, 0, b"") + ("",) * (len(analysis_rows.PAST_FIELDS) - 5)
+    found = [dict(zip(analysis_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
+    columns: dict[str, list[object]] = {name: [page[name] for page in found] for name in FIELDS if name in analysis_rows.PAST_FIELDS}
     columns["type"] = [page["media_type"] for page in found]
     columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in found]  # type: ignore[call-overload]
     columns["status"] = urls.statuses[place].tolist()

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
-from periplus.model.deletion import Deletion, DeletionPlan
+from periplus.model.collection import Deletion, DeletionPlan
 from periplus.search.index import IndexBusy, read_state
-from periplus.store.sqlite import changes, deleting, listing, reading, runs, schema
-from periplus.store.sqlite.deleting import Watch
-from periplus.store.sqlite.doomed import BATCH
+from periplus.store.sqlite import changes, deletion, listing, reading, runs, schema
+from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.urls.canonical import url_id
 
 __all__ = ["BATCH", "Deletion", "DeletionPlan", "FolderPlan", "Watch", "chosen", "delete", "folder_plan", "pages_wish", "plan", "remove_collection"]
@@ -25,7 +24,7 @@ def pages_wish(texts: Iterable[str], folder: Path) -> Deletion:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         urls = tuple(dict.fromkeys(listing.meant(connection, text) for text in texts))
         ids = tuple(map(url_id, urls))
-        known = deleting.texts_of(connection, ids)
+        known = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in known), None):
         raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists what it knows")
     return Deletion(ids)
@@ -35,14 +34,14 @@ def plan(folder: Path, wish: Deletion) -> DeletionPlan:
     """What a deletion would take; nothing is changed. Raises UsageError, NoCollection, StoreError."""
     _check(folder, wish)
     with reading.reading():
-        return deleting.planned(folder, wish)
+        return deletion.planned(folder, wish)
 
 
 def chosen(folder: Path, wish: Deletion) -> int:
     """The plan's URLs alone, which take a tenth of its time. Raises as `plan`."""
     _check(folder, wish)
     with reading.reading():
-        return deleting.chosen(folder, wish)
+        return deletion.chosen(folder, wish)
 
 
 def delete(folder: Path, wish: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False) -> DeletionPlan:
@@ -50,10 +49,10 @@ def delete(folder: Path, wish: Deletion, watch: Watch = lambda done, total: Fals
     Raises UsageError, NoCollection, and StoreError while a crawl is at work."""
     with _nobody_crawls(folder):
         _check(folder, wish)
-        done = deleting.delete(folder, wish, watch)
+        done = deletion.delete(folder, wish, watch)
         _tell_index(folder)
         if shrink:
-            deleting.shrink(folder)
+            deletion.shrink(folder)
     return done
 
 
@@ -80,7 +79,7 @@ def _nobody_crawls(folder: Path) -> Iterator[None]:
 
 def _tell_index(folder: Path) -> None:
     """The pages leave the index, if there is one. Where another process is indexing it sees them go; ranks follow with the next search."""
-    from periplus.api.following import FOLLOWER, Follower
+    from periplus.api.search_index import FOLLOWER, Follower
 
     with contextlib.closing(reading.connect(folder)) as connection:
         followed = changes.place_of(connection, FOLLOWER) is not None

@@ -12,18 +12,17 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.analyse.duplicates import Head, NearHeads, Same, best_first, grouped, is_in_full, near_heads
-from periplus.analyse.nearness import Hashes, shingles, sketches
+from periplus.analyse.duplicates import Hashes, Head, NearHeads, Same, best_first, grouped, is_in_full, near_heads, shingles, sketches
 from periplus.api.facts import chosen_start, starts_of
-from periplus.api.marking import Marks
+from periplus.api.templates import Marks
 from periplus.document.digest import without_marks
 from periplus.errors import StoreError, UsageError
 from periplus.model.duplicates import Contender, DuplicateGroup, Duplicates
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, UrlId
-from periplus.store.sqlite import block_rows, duplicate_rows, graph_rows, reading, runs
-from periplus.store.sqlite.block_rows import PageBlocks
-from periplus.store.structure import pack_parts, unpack_parts
+from periplus.store.bodies import pack_parts, unpack_parts
+from periplus.store.sqlite import reading, runs, site_rows, text_rows
+from periplus.store.sqlite.text_rows import PageBlocks
 
 NEAR = 0.8  # of the shingles that either page has
 LEAST_NEAR = 0.3  # below, most candidates are none, and what is found no copy
@@ -50,7 +49,7 @@ def duplicates(connection: reading.Connection, order: DuplicateOrder, watch: Wat
         raise UsageError(f"near is {order.near:g}: give a share from {LEAST_NEAR:g} to 1")
     with reading.snapshot(connection):
         name, site_id = _site(connection, order.site)
-        pages, unmarked = duplicate_rows.tally(connection, site_id)
+        pages, unmarked = text_rows.tally(connection, site_id)
         groups = duplicate_groups(connection, site_id, order.near, watch)
     notes = []
     if unmarked and order.near < 1.0:
@@ -62,10 +61,10 @@ def duplicates(connection: reading.Connection, order: DuplicateOrder, watch: Wat
 
 def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
     """Tells content from navigation on pages where it is not yet told, as a search does first; not while a crawl does so."""
-    from periplus.api import following  # loads the full-text engine
+    from periplus.api import search_index  # loads the full-text engine
     from periplus.search.index import IndexBusy
 
-    _, unmarked = duplicate_rows.tally(connection)
+    _, unmarked = text_rows.tally(connection)
     if not unmarked or reading.is_being_crawled(connection, now):
         return
 
@@ -74,20 +73,20 @@ def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch 
         return False
 
     with contextlib.suppress(IndexBusy, StoreError):  # another process does it, or nothing can be written here: it is told for this answer alone
-        following.catch_up(folder, told)
+        search_index.catch_up(folder, told)
 
 
 def _site(connection: reading.Connection, wanted: str) -> tuple[str, int | None]:
     """(key, number) of the site named; all sites: no number."""
     if not wanted:
         return "", None
-    site = chosen_start(starts_of(runs.run_records(connection), connection, graph_rows.redirects(connection)), wanted).site
+    site = chosen_start(starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), wanted).site
     return site, site_number(connection, site)
 
 
 def site_number(connection: reading.Connection, site: SiteKey) -> int:
     """0: it is not there."""
-    return next((number for number, name in graph_rows.site_names(connection).items() if name == site), 0)
+    return next((number for number, name in site_rows.site_names(connection).items() if name == site), 0)
 
 
 def duplicate_groups(connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent) -> list[DuplicateGroup]:
@@ -95,11 +94,11 @@ def duplicate_groups(connection: reading.Connection, site_id: int | None, near: 
 
     For near ones 0.3 ms a page of 950 characters, 2.5 ms a page of 21,000, and 1 kB of memory; where content is not told yet, 20 ms more.
     """
-    same: list[Same] = [(best_first(pages), is_confirmed) for pages, is_confirmed in duplicate_rows.same_texts(connection, site_id)]
+    same: list[Same] = [(best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(connection, site_id)]
     if near >= 1.0:
         return grouped(same, ())
     others = {twin.page.url_id for pages, _ in same for twin in pages[1:]}
-    pages = [page for page in duplicate_rows.contenders(connection, site_id) if page.url_id not in others]
+    pages = [page for page in text_rows.contenders(connection, site_id) if page.url_id not in others]
     copies = {pages[0].page.url_id: len(pages) - 1 for pages, _ in same}
     return grouped(same, _near(connection, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch))
 
@@ -133,7 +132,7 @@ class _Contents:
 
     def of(self, ids: Sequence[UrlId]) -> Iterator[str]:
         """In the order given."""
-        pages = block_rows.pages_of(self._connection, ids)
+        pages = text_rows.pages_of(self._connection, ids)
         while some := list(islice(pages, AT_ONCE)):
             for page, parts in zip(some, self._marks.of(some), strict=True):
                 if page.parts is None:
@@ -142,7 +141,7 @@ class _Contents:
 
     def again(self, url_id: UrlId) -> str:
         """Of a page that `of` was asked for."""
-        page = next(block_rows.pages_of(self._connection, [url_id]))
+        page = next(text_rows.pages_of(self._connection, [url_id]))
         return _content(page, unpack_parts(self._made[url_id]) if page.parts is None else page.parts)
 
 

@@ -9,9 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from periplus.analyse.engines.computing import Choice, Computed, Watch, chosen, compute
-from periplus.analyse.engines.stages import ANALYSES, Engine, Order
-from periplus.analyse.engines.tables import manifest_in
+from periplus.analyse.engines.stages import ANALYSES, Choice, Computed, Engine, Order, Watch, chosen, compute, manifest_in
 from periplus.errors import UsageError
 
 ENGINES = ("auto", "numpy", "stream", "spark")

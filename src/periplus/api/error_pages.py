@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from periplus.analyse.nearness import shingles
-from periplus.analyse.soft404 import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home, without_address
-from periplus.api.judging import Seen
+from periplus.analyse.duplicates import shingles
+from periplus.analyse.verdicts import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home, without_address
+from periplus.api.audit import Seen
 from periplus.model.frontier import Look
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store.sqlite import checks, reading
-from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.site_rows import PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key

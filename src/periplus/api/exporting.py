@@ -1,4 +1,4 @@
-"""Which tables leave a collection, and with what in them? Views as they are; pages with their rank, redirects as chains."""
+"""What leaves a collection as rows: whole tables, and answers to questions in SQL."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from periplus.errors import UsageError
 from periplus.model.table import Column, ColumnKind
-from periplus.present import issue_list
+from periplus.present import issues
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.reading import Answer, ask
 from periplus.store.sqlite.views import PAGES, REDIRECTS, VIEWS
 
 if TYPE_CHECKING:
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 
     from periplus.api.facts import Start
     from periplus.model.audit import Issue
+
+
+@contextlib.contextmanager
+def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
+    """The answer to one SQL statement, to be read within. most: rows, -1: all; time_limit_s: 0: none. Raises UsageError, StoreError."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        answer = ask(connection, question, time_limit_s, most)
+        with contextlib.closing(answer.rows):  # type: ignore[type-var]  # a generator, closed so that its limit ends before the connection
+            yield answer
+
 
 TABLES = (*VIEWS, "issues")
 RANKED = (
@@ -64,11 +75,11 @@ def columns_of(name: str, *, ranks: bool = True) -> tuple[Column, ...]:
     """The columns of an exported table."""
     if name == PAGES.name and ranks:
         return PAGES.columns + RANKED
-    return {REDIRECTS.name: CHAINS, "issues": issue_list.COLUMNS}.get(name) or VIEWS[name].columns
+    return {REDIRECTS.name: CHAINS, "issues": issues.COLUMNS}.get(name) or VIEWS[name].columns
 
 
 def _rows(connection: reading.Connection, name: str, ranks: bool) -> Iterator[tuple[object, ...]]:
-    from periplus.store.sqlite.export_rows import whole
+    from periplus.store.sqlite.listing import whole
 
     if name == PAGES.name and ranks:
         return _ranked_pages(connection)
@@ -80,8 +91,8 @@ def _rows(connection: reading.Connection, name: str, ranks: bool) -> Iterator[tu
 
 
 def _chains(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    from periplus.analyse.redirects import RedirectColumns, chain_rows
-    from periplus.store.sqlite.export_rows import redirect_hops, statuses_of, text_of
+    from periplus.analyse.verdicts import RedirectColumns, chain_rows
+    from periplus.store.sqlite.listing import redirect_hops, statuses_of, text_of
 
     hops = RedirectColumns(*redirect_hops(connection))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
@@ -90,7 +101,7 @@ def _chains(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
 
 
 def _ranked_pages(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    from periplus.store.sqlite.export_rows import whole
+    from periplus.store.sqlite.listing import whole
 
     ends, ranks = _ends(connection), _Ranks(connection)
     for row in whole(connection, PAGES):
@@ -101,8 +112,8 @@ def _ranked_pages(connection: reading.Connection) -> Iterator[tuple[object, ...]
 
 def _ends(connection: reading.Connection) -> dict[int, str | None]:
     """Where each redirecting URL's redirects end."""
-    from periplus.analyse.redirects import RedirectColumns, chain_ends
-    from periplus.store.sqlite.export_rows import redirect_hops, text_of
+    from periplus.analyse.verdicts import RedirectColumns, chain_ends
+    from periplus.store.sqlite.listing import redirect_hops, text_of
 
     hops = RedirectColumns(*redirect_hops(connection))
     found = chain_ends(hops)
@@ -136,16 +147,16 @@ class _Ranks:
 
 
 def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    """In the columns of `present.issue_list`."""
-    from periplus.analyse.audit_table import KINDS_OF_ISSUES
+    """In the columns of `present.issues`."""
+    from periplus.analyse.issues import KINDS_OF_ISSUES
 
     for issue in issues_of_sites(connection):
-        yield issue_list.issue_row(issue, KINDS_OF_ISSUES)
+        yield issues.issue_row(issue, KINDS_OF_ISSUES)
 
 
 def issues_of_sites(connection: reading.Connection) -> Iterator[Issue]:
     """Of every site of a start."""
-    from periplus.api.site_audit import audited
+    from periplus.api.findings import audited
 
     for start in _starts(connection):
         yield from audited(connection, start).issues(connection)
@@ -153,6 +164,6 @@ def issues_of_sites(connection: reading.Connection) -> Iterator[Issue]:
 
 def _starts(connection: reading.Connection) -> list[Start]:
     from periplus.api.facts import starts_of
-    from periplus.store.sqlite import graph_rows, runs
+    from periplus.store.sqlite import runs, site_rows
 
-    return starts_of(runs.run_records(connection), connection, graph_rows.redirects(connection))
+    return starts_of(runs.run_records(connection), connection, site_rows.redirects(connection))

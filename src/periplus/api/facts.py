@@ -1,4 +1,4 @@
-"""What is known of one site: its rows, read in one moment, and what the analyses make of them?"""
+"""What is known of one site, read in one moment: its rows, what the analyses make of them, and the sizes of parts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,78 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.hierarchy import hierarchical_map
-from periplus.analyse.linkgraph import link_graph, places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import link_score, pagerank, published_rank
-from periplus.api.parts import Parts, parts_of
+from periplus.analyse.sizes import linked_bytes
 from periplus.errors import UsageError
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, PageRows, SiteReader, UrlFacts, UrlRows
-from periplus.model.results import About, PageColumns, Ranking, SiteMap
+from periplus.model.results import About, LinkedBytes, PageColumns, Ranking, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import graph_rows, reading, runs
-from periplus.store.sqlite.site_reader import FolderSite
+from periplus.store.sqlite import reading, runs
+from periplus.store.sqlite import site_rows as stored_rows
+from periplus.store.sqlite.site_rows import FolderSite
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
+
+# Unless a check was to learn them, only what the crawl fetched has a size, and no check changes a map or a report's sizes.
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a site's pages pull in, by ids, and all sizes that are known."""
+
+    links: LinkRows
+    known: stored_rows.AnyPages
+
+
+def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
+    """Type and size of every page, and of what checks asked for if they were to learn sizes; what the crawl fetched is believed first."""
+    pages = stored_rows.any_pages(connection)
+    if not stored_rows.are_wished(connection):
+        return pages
+    told = stored_rows.part_sizes(connection)
+    for url, media_type, size in zip(pages.ids.tolist(), pages.media_types, pages.sizes.tolist(), strict=True):
+        if size or url not in told:
+            told[url] = stored_rows.Told(media_type, size)
+    ids = sorted(told)
+    sizes = np.fromiter((told[url].size_bytes for url in ids), np.int64, len(ids))
+    return stored_rows.AnyPages(np.array(ids, np.int64), [told[url].media_type for url in ids], sizes)
+
+
+def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
+    """None: no check was to learn sizes. Within a snapshot."""
+    return Parts(stored_rows.parts(connection, site), known_sizes(connection)) if stored_rows.are_wished(connection) else None
+
+
+def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> LinkedBytes:
+    """As `linked_bytes`, and with what each page pulls in: parts are further nodes, without links of their own; each target once a page."""
+    count = len(graph.pages)
+    ids = np.fromiter(map(url_id, graph.pages), np.int64, count)
+    links = parts.links
+    further = distinct_sorted(links.targets[places(ids, links.targets) < 0])
+    nodes = np.concatenate([ids, further])
+    sizes, types = np.zeros(len(nodes), np.int64), [*facts.media_type, *[""] * len(further)]
+    sizes[:count] = facts.size_bytes
+    row = places_in_sorted(parts.known.ids, nodes)
+    for node in np.flatnonzero((sizes == 0) & (row >= 0)).tolist():
+        sizes[node], types[node] = parts.known.sizes[row[node]], parts.known.media_types[row[node]]
+    found = linked_bytes(_extended(graph, nodes, links), sizes, types)
+    return LinkedBytes(found.sizes[:count], found.unsized[:count])
+
+
+def _extended(graph: LinkGraph, nodes: NDArray[np.int64], links: LinkRows) -> LinkGraph:
+    """The graph with further nodes (nodes: ids, the graph's own first) and links."""
+    count = len(nodes)
+    sources, targets = places(nodes, links.sources), places(nodes, links.targets)
+    kept = sources >= 0
+    own = np.repeat(np.arange(len(graph.pages)), np.diff(graph.offsets)) * count + graph.targets
+    pairs = distinct_sorted(np.concatenate([own, sources[kept] * count + targets[kept]]))
+    offsets = np.searchsorted(pairs, np.arange(count + 1) * count)
+    return replace(graph, pages=(*graph.pages, *[Url("")] * (count - len(graph.pages))), offsets=offsets, targets=(pairs % max(count, 1)).astype(np.int32))
+
 
 SCALES = ("normalised", "published")
 
@@ -73,7 +130,7 @@ class SiteAnalysis:
 
 def starts_of(run_records: Sequence[runs.RunRecord], connection: reading.Connection, redirects: LinkRows) -> list[Start]:
     """The first start of each site, in the order in which they were given."""
-    return _starts(run_records, redirects, lambda url: graph_rows.site_of(connection, url))
+    return _starts(run_records, redirects, lambda url: stored_rows.site_of(connection, url))
 
 
 def _starts(run_records: Sequence[runs.RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]) -> list[Start]:

@@ -1,41 +1,243 @@
-"""What does a site's owner want to know: what to repair first, dead links, redirects, weights, other sites? Gathered for the report."""
+"""What a site's owner wants to know: issues of audits and checks, dead links, redirects, weights, and the sitemap."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import audit
+from periplus.analyse.audit import NOT_FOLLOWED, AuditRules, Lookups, audit, audit_rules, causes, issues, redirect_ends, rows_of
 from periplus.analyse.audit_input import AuditInput, Finding, Places, dead
-from periplus.analyse.audit_issues import causes, rows_of
-from periplus.analyse.audit_links import NOT_FOLLOWED, redirect_ends
-from periplus.analyse.audit_table import KINDS_OF_ISSUES
-from periplus.analyse.external import LinksOfDomains, external_domains
-from periplus.analyse.hierarchy import map_tree
-from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted
-from periplus.analyse.redirects import chain_ends
+from periplus.analyse.issues import KINDS_OF_ISSUES
+from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree, places_in_sorted
 from periplus.analyse.sizes import SizeInput, Weights, media_places, site_sizes, weights
-from periplus.analyse.verdicts import Judgement
-from periplus.api.auditing import AuditOrder
-from periplus.api.auditing import audited as stored_audit
-from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, read_site, starts_of
-from periplus.api.parts import known_sizes
-from periplus.api.site_audit import SiteAudit, audited
-from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
+from periplus.analyse.verdicts import Judgement, chain_ends
+from periplus.api.audit import SETTLED, Audited, AuditOrder, Seen
+from periplus.api.audit import audited as stored_audit
+from periplus.api.error_pages import missing_pages
+from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, known_sizes, read_site, starts_of
+from periplus.errors import UsageError
+from periplus.model.audit import VERDICTS, Fault, FragmentVerdict, Grade, Issue, Verdict
+from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
-from periplus.model.media import MediaClass
-from periplus.model.page import FOLLOWED_KINDS
-from periplus.model.report import ClassSize, ExternalSite, IssueGroup, PageWeight, RedirectChain, ReportData
-from periplus.model.results import DeadLink, Holder, LayerTally, SiteMap, StateTally
+from periplus.model.page import FOLLOWED_KINDS, LinkKind, MediaClass, Position
+from periplus.model.results import ClassSize, DeadLink, ExternalSite, Holder, IssueGroup, LayerTally, PageWeight, RedirectChain, ReportData, SiteMap, StateTally
 from periplus.model.visit import FETCHED, Reason, State
-from periplus.model.web import UrlId
+from periplus.model.web import Url, UrlId
+from periplus.present.issues import ordered
+from periplus.present.map_files import sitemap_files
 from periplus.present.wording import REASON_WORDS, without_site_name
-from periplus.store.sqlite import graph_rows, reading, runs, site_rows
+from periplus.settings import FetchLimits, Manners, Settings
+from periplus.store.sqlite import checks, reading, runs, schema, site_rows
 from periplus.store.sqlite.listing import reasons_of
+from periplus.store.sqlite.site_rows import findable_pages
 from periplus.urls.canonical import url_id
+from periplus.urls.hosts import host_key
+
+# `api.audit` reads what the crawl left; here the verdicts on links come to it, with the places that checks looked for on other sites' pages.
+
+CHECK = "check"  # the kind of run that checks links
+_SETTLED = np.array([reason in SETTLED for reason in REASONS])
+_KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
+_POSITIONS = {position.value: place for place, position in enumerate(Position)}
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAudit:
+    """A site with all that was found."""
+
+    known: AuditInput
+    findings: Sequence[Finding]
+    judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
+    ids: Places  # of the URLs, by place
+    duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
+    notes: tuple[str, ...]  # what was not looked at, and why
+
+    def issues(self, connection: reading.Connection, rules: AuditRules | None = None) -> Iterator[Issue]:
+        """The findings one by one, in words. Bounded memory."""
+
+        def anchors(links: Places) -> Iterable[str]:
+            pairs = zip(self.ids[self.known.links.source[links]].tolist(), self.ids[self.known.links.target[links]].tolist(), strict=True)
+            return site_rows.anchors_of(connection, pairs)
+
+        def whys(places: Places) -> Iterable[str]:
+            return (self.judgements[place].why if place in self.judgements else "" for place in places.tolist())
+
+        better = {self.known.urls.url[place]: judgement.better for place, judgement in self.judgements.items() if judgement.better}
+        for issue in issues(self.findings, self.known, rules, Lookups(anchors, whys)):
+            if issue.code == "link-to-redirect" and Url(issue.related) in better:
+                issue = dataclasses.replace(issue, detail=f"leads to {better[Url(issue.related)]}")  # noqa: PLW2901  # the end may be a URL that only checks met
+            yield issue
+
+
+def audited(connection: reading.Connection, start: Start, *, spacing_s: float | None = None, near: bool | None = None) -> SiteAudit:
+    """Everything that is wrong with a site, by what is stored of it; within a snapshot.
+
+    spacing_s: between two failures that make a link broken; None: as the last check had it. near: compare texts; None: where the site is not too large for it.
+    """
+    links = site_rows.site_links(connection, start.site)
+    begun = [url_id(Url(text)) for run in runs.run_records(connection) for text in run.starts]
+    order = AuditOrder(start.site, (UrlId(start.home_id), *dict.fromkeys(begun)), near)
+    base = stored_audit(connection, order, links, site_rows.redirects(connection))
+    seen = Seen(connection, site_rows.all_urls(connection), *_check_settings(connection, spacing_s))
+    missing = missing_pages(connection, seen, list(site_rows.page_texts(connection, start.site)))
+    verdict, judgements = _verdicts(base, seen, missing)
+    said, looked_for = base.known.remarks, list(_looked_for(connection, seen, links))
+    fragments = [*said.fragments, *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.MISSING)]
+    texts = [*said.texts, *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.TEXT_MISSING)]
+    known = dataclasses.replace(
+        base.known,
+        urls=dataclasses.replace(base.known.urls, verdict=verdict),
+        remarks=dataclasses.replace(said, fragments=fragments, texts=texts),
+    )
+    return SiteAudit(known, audit(known), judgements, base.ids, base.duplicates, base.notes)
+
+
+def _check_settings(connection: reading.Connection, spacing_s: float | None) -> tuple[float, int]:
+    """(seconds between two failures, redirects that are followed) of the last check."""
+    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
+    wait, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
+    usual = wait if isinstance(wait, float) else Manners().recheck_wait_s
+    return usual if spacing_s is None else spacing_s, hops if isinstance(hops, int) else FetchLimits().redirect_hops
+
+
+def _verdicts(base: Audited, seen: Seen, missing: Mapping[int, str]) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:
+    """What is thought of each URL, and the judgements that are worth words."""
+    urls = base.known.urls
+    verdict = np.where(_SETTLED[urls.reason], VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
+    asked = urls.own.copy()
+    asked[base.known.links.target] = True
+    asked[base.known.redirects.targets] = True
+    asked &= ~_SETTLED[urls.reason] & (urls.reason != REASONS.index(Reason.WAITING))
+    asked |= np.isin(base.ids, np.array(list(missing), np.int64))
+    judgements = {place: seen.judgement(int(base.ids[place]), missing) for place in np.flatnonzero(asked).tolist()}
+    for place, judgement in judgements.items():
+        verdict[place] = VERDICTS.index(judgement.verdict)
+    return verdict, judgements
+
+
+def _looked_for(connection: reading.Connection, seen: Seen, links: site_rows.SiteLinks) -> Iterator[tuple[int, str, FragmentVerdict]]:
+    """(index of a link, fragment, verdict) of the links to pages that were not kept, or that redirects lead to."""
+    looks: dict[int, dict[str, FragmentVerdict]] = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
+    for source, target, kind, position, fragments in checks.fragments(connection):
+        verdicts = looks.get(seen.way(target).end, {})
+        for fragment in fragments.split():
+            if (verdict := verdicts.get(fragment)) is not None:
+                yield from ((row, fragment, verdict) for row in _rows(links, source, target, (_KINDS[kind], _POSITIONS[position])))
+
+
+def _rows(links: site_rows.SiteLinks, source: int, target: int, what: tuple[int, int]) -> Iterator[int]:
+    """Where the first link from one to the other stands, of this kind and position; nowhere if it is another site's."""
+    row = int(np.searchsorted(links.sources, source))
+    while row < len(links.sources) and links.sources[row] == source:
+        if (int(links.targets[row]), int(links.kinds[row]), int(links.positions[row])) == (target, *what):
+            yield row
+            return
+        row += 1
+
+
+def written_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:
+    """Fetched pages that neither ask not to be indexed nor name another as canonical; of pages of one content the first.
+    Raises UsageError where there is none, or the folder cannot be written."""
+    with reading.snapshot(connection):
+        start = chosen_start(starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), site)
+        rows = list(_first_of_each(findable_pages(connection, start.site)))
+    if not rows:
+        raise UsageError(f"no page of {start.site} belongs into a sitemap: none was fetched that may be indexed")
+    several = len({host_key(url) for url, _ in rows}) > 1
+    written = []
+    for file in sitemap_files(rows):
+        place = folder / host_key(Url(file.origin + "/")).replace(":", "_") if several else folder
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / file.name).write_bytes(file.body)
+        except OSError as error:
+            raise UsageError(f"{place / file.name} cannot be written: {error.strerror}. Name another folder with -o.") from None
+        written.append(place / file.name)
+    return written
+
+
+def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[Url, float]]:
+    """Of URLs with one content the first."""
+    met: set[bytes] = set()
+    for url, changed, content in rows:
+        if content not in met:
+            met.add(content)
+            yield url, changed
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOrder:
+    """Which issues are wanted. site: its key; empty: of all sites that were crawled."""
+
+    site: str = ""
+    fragments: bool = True
+    near: bool | None = None  # pages of nearly one text; None: where the site is not too large for it
+
+
+def found_issues(folder: Path, settings: Settings, order: ResultOrder, note: Callable[[str], object] = lambda sentence: None) -> list[Issue]:
+    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores. Raises UsageError.
+
+    note: is told what was not looked at, a sentence each.
+    """
+    rules = _rules(settings, order)
+    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+        starts = starts_of(runs.run_records(connection), connection, site_rows.redirects(connection))
+        chosen = [chosen_start(starts, order.site)] if order.site or not starts else starts
+        found: list[Issue] = []
+        for start in chosen:
+            audit = audited(connection, start, near=order.near)
+            found += audit.issues(connection, rules)
+            for sentence in audit.notes:
+                note(sentence)
+    return ordered(found, KINDS_OF_ISSUES)
+
+
+def _rules(settings: Settings, order: ResultOrder) -> AuditRules:
+    rules = audit_rules(settings.auditing.grade, settings.auditing.ignore)
+    return rules if order.fragments else dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
+
+
+def check_rules(settings: Settings) -> None:
+    """Raises UsageError for grades and ignored issues that cannot be: better before a check than after it."""
+    audit_rules(settings.auditing.grade, settings.auditing.ignore)
+
+
+def keep_issues(folder: Path, run_id: int, issues: Iterable[Issue]) -> None:
+    """Remembers what a run found, so that a later one can tell what is new."""
+    keys = [_key(issue) for issue in issues]
+    with schema.writing(folder) as connection:
+        checks.store_issues(connection, run_id, keys)
+
+
+def _key(issue: Issue) -> tuple[str, int, int]:
+    return issue.code, url_id(Url(issue.url)), url_id(Url(issue.related)) if issue.related else 0
+
+
+def baseline_run(folder: Path, named: str) -> int:
+    """The run that `--baseline` names: its number, or `last` for the latest check that ended. Raises UsageError."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        ended = [record.id for record in runs.run_records(connection) if record.kind == CHECK and record.state == "done"]
+    if named == "last" and ended:
+        return ended[-1]
+    if named.isascii() and named.isdigit() and int(named) in ended:
+        return int(named)
+    known = f"the checks that ended are the runs {', '.join(map(str, ended))}" if ended else "no check has ended yet"
+    raise UsageError(f"there is no check {named!r} to compare with: {known}")
+
+
+def new_since(folder: Path, issues: Iterable[Issue], run_id: int) -> list[Issue]:
+    """Those that the run's own lack. Wording and grade make no issue new."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        before = checks.issues_of(connection, run_id)
+    return [issue for issue in issues if _key(issue) not in before]
+
 
 MAP_NODES = 400  # of the report's map: it opens branch by branch
 DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
@@ -44,7 +246,6 @@ FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
 ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
-CHECK = "check"  # the kind of a run that asked for what links lead to
 DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]  # those are our doing
 _GRADES = list(Grade)
 _FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
@@ -73,7 +274,7 @@ def report_data(connection: reading.Connection, site: str, order: RankOrder, now
     Raises UsageError for a site that is not there."""
     with reading.snapshot(connection):
         records = runs.run_records(connection)
-        chosen = chosen_start(starts_of(records, connection, graph_rows.redirects(connection)), site)
+        chosen = chosen_start(starts_of(records, connection, site_rows.redirects(connection)), site)
         links = site_rows.site_links(connection, chosen.site)
         rows = read_site(connection, site, now, _to_pages(links))
         found = _with_short_titles(analysed(rows, order))
@@ -85,7 +286,7 @@ def report_data(connection: reading.Connection, site: str, order: RankOrder, now
 
 
 def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
-    """The links of the kinds that lead to pages, each pair once; as `graph_rows.page_links` reads them."""
+    """The links of the kinds that lead to pages, each pair once; as `site_rows.page_links` reads them."""
     kept = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in FOLLOWED_KINDS])
     sources, targets = links.sources[kept], links.targets[kept]
     first = np.ones(len(sources), np.bool_)
@@ -103,7 +304,7 @@ def _checked(connection: reading.Connection, start: Start, near: bool | None) ->
 def _unchecked(connection: reading.Connection, start: Start, links: site_rows.SiteLinks, near: bool | None) -> _Looked:
     """The audit where no check was made: what the crawl saw once is taken as it was."""
     order = AuditOrder(start.site, (UrlId(start.home_id), url_id(start.url)), near)
-    base = stored_audit(connection, order, links, graph_rows.redirects(connection))
+    base = stored_audit(connection, order, links, site_rows.redirects(connection))
     urls, missing = base.known.urls, VERDICTS.index(Verdict.MISSING)
     judgements = {}
     for place in np.flatnonzero(dead(base.known)).tolist():
@@ -134,11 +335,11 @@ def _gathered(connection: reading.Connection, rows: SiteRows, found: SiteAnalysi
         chains=redirect_chains(looked),
         sizes=sizes,
         heaviest=heaviest,
-        hosts=graph_rows.tallies(connection, site, "host"),
+        hosts=site_rows.tallies(connection, site, "host"),
         external=external_sites(connection, looked),
-        media=graph_rows.tallies(connection, site, "media_type"),
-        charsets=graph_rows.tallies(connection, site, "charset"),
-        languages=graph_rows.tallies(connection, site, "language"),
+        media=site_rows.tallies(connection, site, "media_type"),
+        charsets=site_rows.tallies(connection, site, "charset"),
+        languages=site_rows.tallies(connection, site, "language"),
         duplicates=looked.audit.duplicates,
         notes=looked.audit.notes,
     )
@@ -229,10 +430,10 @@ def _dead_link(connection: reading.Connection, looked: _Looked, way: tuple[int, 
     """way: places of the URL as written, and of its end."""
     urls, (target, end) = looked.known.urls, way
     anchors = site_rows.anchors_of(connection, ((int(looked.ids[source]), int(looked.ids[target])) for source in sources))
-    held = [Holder(urls.url[source], graph_rows.title_of(connection, int(looked.ids[source])), anchor) for source, anchor in zip(sources, anchors, strict=True)]
+    held = [Holder(urls.url[source], site_rows.title_of(connection, int(looked.ids[source])), anchor) for source, anchor in zip(sources, anchors, strict=True)]
     reason = REASONS[urls.reason[end]]
     circle = reason is Reason.REDIRECT
-    seen = graph_rows.url_facts(connection, int(looked.ids[end]))
+    seen = site_rows.url_facts(connection, int(looked.ids[end]))
     return DeadLink(urls.url[target], Reason.BAD_ANSWER if circle else reason, seen.status if seen else 0, tuple(held), pages)
 
 
@@ -259,11 +460,11 @@ def redirect_chains(looked: _Looked) -> tuple[RedirectChain, ...]:
 
 def external_sites(connection: reading.Connection, looked: _Looked) -> tuple[ExternalSite, ...]:
     """Other sites that pages link to, most pages first. What is dead is an error of the site, not a link out (SPEC A7)."""
-    known, names = looked.known, graph_rows.site_names(connection)
+    known, names = looked.known, site_rows.site_names(connection)
     fetched = np.isin(known.urls.reason, [REASONS.index(reason) for reason in FETCHED])
     links = known.links
     ends = redirect_ends(known)[links.target[looked.followed]]
-    ids, numbers = graph_rows.sites_of_urls(connection)
+    ids, numbers = site_rows.sites_of_urls(connection)
     order = np.argsort(ids)
     row = places_in_sorted(ids[order], looked.ids)
     site = np.where(row >= 0, numbers[order][row], 0)  # met by checks only: of no site
@@ -285,7 +486,7 @@ def _weights(connection: reading.Connection, looked: _Looked) -> tuple[tuple[Cla
     heaviest = tuple(
         PageWeight(
             known.urls.url[place],
-            graph_rows.title_of(connection, int(looked.ids[place])),
+            site_rows.title_of(connection, int(looked.ids[place])),
             tuple(found.pulled[place].tolist()),
             int(found.pulled_unsized[place].sum()),
             int(found.linked[place].sum()),

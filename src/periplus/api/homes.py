@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.errors import UsageError
-from periplus.model.crawl_home import CrawlHome
+from periplus.model.ports import CrawlHome
 from periplus.store.postgres.address import SCHEMES, address_of
-from periplus.store.sqlite.home import FolderHome
+from periplus.store.sqlite.frontier import FolderHome
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
-    from periplus.model.dataset import WholeRows
-    from periplus.model.engine_results import ResultStore
+    from periplus.model.dataset import ResultStore, WholeRows
     from periplus.model.graph import SiteReader
 
 
@@ -29,7 +28,7 @@ def home_of(place: Path | str) -> CrawlHome:
     if isinstance(place, Path):
         return FolderHome(place)
     with _extra():
-        from periplus.store.postgres.home import DatabaseHome
+        from periplus.store.postgres.frontier import DatabaseHome
     return DatabaseHome(address_of(place))
 
 
@@ -43,29 +42,29 @@ def name_of(place: Path | str) -> str:
 def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:
     """All of a collection as it stands now, for a dataset. Raises as `home_of`, and NoCollection, StoreError."""
     if isinstance(place, Path):
-        from periplus.store.sqlite import dataset_rows
+        from periplus.store.sqlite import analysis_rows
 
-        return dataset_rows.whole(place)
+        return analysis_rows.whole(place)
     with _extra():
-        from periplus.store.postgres import dataset_rows as stored_rows
-    return stored_rows.whole(address_of(place))
+        from periplus.store.postgres import analysis_rows as stored_results
+    return stored_results.whole(address_of(place))
 
 
 def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:
     """Where results of engines enter a collection, all of them within one transaction. Raises as `whole_of`."""
     if isinstance(place, Path):
-        from periplus.store.sqlite import result_rows
+        from periplus.store.sqlite import analysis_rows
 
-        return result_rows.results(place, now)
+        return analysis_rows.results(place, now)
     with _extra():
-        from periplus.store.postgres import result_rows as stored_results
+        from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.results(address_of(place), now)
 
 
 def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
     """How sites of a collection in a database are read. Raises as `whole_of`."""
     with _extra():
-        from periplus.store.postgres.graph_rows import site_reader
+        from periplus.store.postgres.table_rows import site_reader
     return site_reader(address_of(store))
 
 

@@ -1,4 +1,4 @@
-"""How does a crawl have its pages indexed meanwhile? By a process of its own; see `api.following`."""
+"""How does a crawl have its pages indexed meanwhile? By a process of its own; see `api.search_index`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """A process that follows the crawl of the collection."""
-    child = subprocess.Popen([sys.executable, "-m", "periplus.api.following"], stdin=subprocess.PIPE, start_new_session=True, env=os.environ | _ONE_THREAD)
+    child = subprocess.Popen([sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, start_new_session=True, env=os.environ | _ONE_THREAD)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it died: the next search does its work
         child.stdin.write(os.fsencode(folder.absolute()) + b"\n")

@@ -11,12 +11,11 @@ from periplus.acquire.clock import SystemClock
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, verdict, work, workable
 from periplus.api.refreshing import last_settings
 from periplus.errors import StoreError, UsageError
-from periplus.model.crawl_home import RunRecord
+from periplus.model.ports import RunRecord
 from periplus.model.web import Url
 from periplus.settings import Settings, settings_from
 from periplus.store.postgres.address import address_of
-from periplus.store.postgres.frontier import PostgresCrawlStore
-from periplus.store.postgres.home import DatabaseHome
+from periplus.store.postgres.frontier import DatabaseHome, PostgresCrawlStore
 
 KINDS = ("crawl", "refresh")  # others choose page by page, in one process
 LOOK_S = 2.0  # how often a worker asks whether the run still goes on

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all
-from periplus.analyse.keywords.counts import NOTHING, Counts, counted, together
-from periplus.analyse.keywords.reading import Reading, read
+from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, counted, read, together
 from periplus.errors import UsageError
-from periplus.model.keywords import KeywordList
 from periplus.model.page import BlockKind, Part
+from periplus.model.topic import KeywordList
 from periplus.model.web import Url
-from periplus.store.sqlite import block_rows, graph_rows, listing, reading
-from periplus.store.sqlite.block_rows import PageBlocks
+from periplus.store.sqlite import listing, reading, site_rows, text_rows
+from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
 PAGES_COUNTED = 1_000  # of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
@@ -41,7 +40,7 @@ def keywords_of_targets(connection: reading.Connection, targets: Sequence[str], 
     finder = _Finder(connection, order)
     if not targets:
         return finder.of_all()
-    sites = {str(name): number for number, name in graph_rows.site_names(connection).items()}
+    sites = {str(name): number for number, name in site_rows.site_names(connection).items()}
     if len(targets) == 1 and targets[0] in sites:
         return finder.of_site(targets[0], sites[targets[0]])
     return finder.of_pages([listing.meant(connection, text) for text in targets])
@@ -62,7 +61,7 @@ class _Finder:
         self._read = 0
 
     def of_pages(self, urls: Sequence[Url]) -> KeywordList:
-        pages = [(url, next(block_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
+        pages = [(url, next(text_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
         for url, page in pages:
             if page is None or not page.blocks:
                 raise UsageError(f"the collection has no text of {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
@@ -71,10 +70,10 @@ class _Finder:
         return self._answered(subject, texts, counted(self._texts(self._spread())))
 
     def of_site(self, site: str, number: int) -> KeywordList:
-        return self._group(site, block_rows.pages_of_site(self._connection, number, PAGES_OF_SUBJECT), framed=True)
+        return self._group(site, text_rows.pages_of_site(self._connection, number, PAGES_OF_SUBJECT), framed=True)
 
     def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
-        return self._group(subject, block_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
+        return self._group(subject, text_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
 
     def of_all(self) -> KeywordList:
         texts = list(self._texts(self._spread()))
@@ -101,10 +100,10 @@ class _Finder:
 
     def _spread(self) -> Iterator[PageBlocks]:
         """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""
-        sites = sorted(graph_rows.site_names(self._connection), reverse=True)  # those that were only linked to come first, and leave their share
+        sites = sorted(site_rows.site_names(self._connection), reverse=True)  # those that were only linked to come first, and leave their share
         left = PAGES_COUNTED
         for place, site in enumerate(sites):
-            for page in block_rows.pages_of_site(self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):
+            for page in text_rows.pages_of_site(self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):
                 left -= 1
                 yield page
             if left <= 0:

@@ -14,13 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.analyse.topic.judging import Judge
-from periplus.analyse.topic.online import learned_on
+from periplus.analyse.topic.judging import Judge, learned_on, word_counts
 from periplus.analyse.topic.training import examples_of, learned
-from periplus.analyse.topic.words import word_counts
 from periplus.api.collection import Collection, open_collection
-from periplus.api.topic_examples import Watch
-from periplus.api.topics import add_label, beginning_of, known_examples, relearned, sample_pages, take_back_label, topic_file, topic_of
+from periplus.api.topics import Watch, add_label, beginning_of, known_examples, relearned, sample_pages, take_back_label, topic_file, topic_of
 from periplus.errors import UsageError
 from periplus.model.topic import Example, Judged, Method, Topic, TopicScores
 from periplus.model.web import Url

@@ -1,18 +1,35 @@
-"""Where does a collection move, and how is it seen that all of it arrived? Between a folder and a database, in the middle of a crawl too.
-
-All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it is there. The
-source stays as it was, with a note where it went.
-"""
+"""Moves a collection from a folder into a database or back, and sees that all of it arrived."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 from periplus.api.homes import is_address
-from periplus.errors import StoreError, UsageError
-from periplus.store.moving import Row, Sum
+from periplus.api.rules import SETTINGS_FILE, rules_text
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.model.collection import RunNote
+from periplus.store.moving import MovedBody, Row, Sum, summed
+from periplus.store.postgres import copying as database_copying
+from periplus.store.postgres import ledger, schema, table_rows
+from periplus.store.postgres import runs as collection_runs
+from periplus.store.postgres.address import Address, address_of
+from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.copying import BodyTarget
+from periplus.store.postgres.frontier import DatabaseHome
+from periplus.store.segments import SegmentReader, SegmentWriter, shelf_of
+from periplus.store.sqlite import copying as folder_copying
+from periplus.store.sqlite import reading, runs
+from periplus.store.sqlite.schema import drafted, exists, writing
+from periplus.urls.parameters import rules_key
+
+# All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it is there. The
+# source stays as it was, with a note where it went.
 
 Watch = Callable[[str, int], None]  # (what is being done, rows so far)
 SAID_EVERY = 5_000  # rows
@@ -38,10 +55,7 @@ def move(source: str, target: str, watch: Watch = silent) -> Moved:
     if is_address(source) == is_address(target):
         raise UsageError("a collection moves from a folder to a database, or from a database to a folder: name one of each")
     if is_address(target):
-        from periplus.api.moving_in import into_database
-
         return into_database(Path(source), target, watch)
-    from periplus.api.moving_out import into_folder
 
     return into_folder(source, Path(target), watch)
 
@@ -64,3 +78,137 @@ def compared(sent: Mapping[str, Sum], arrived: Callable[[str], Iterable[Row]], w
             found.add(row)
         if found != total:
             raise StoreError(f"the table {name} did not arrive whole: {total} left, {found} are there. Nothing was moved.")
+
+
+def into_database(folder: Path, store: str, watch: Watch) -> Moved:
+    """See `moving.move`."""
+    address = address_of(store)
+    if not exists(folder):
+        raise NoCollection(f"{folder} holds no collection")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(database_copying.spoken())
+        stack.enter_context(runs.only_crawl(folder))
+        connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
+        stack.enter_context(reading.reading())
+        stack.enter_context(reading.snapshot(connection))
+        runs.refuse(connection)
+        rules = _rules(folder, connection)
+        folder_copying.know_shards(connection, schema.shard_of)
+        target = stack.enter_context(contextlib.closing(connect(address)))
+        database_copying.take_time(target)
+        sent = _sent(connection, target, address, rules, watch)
+        with writing(folder) as own:
+            runs.mark(own, str(address))
+    return Moved(str(address), {name: total.rows for name, total in sent.items()})
+
+
+def _rules(folder: Path, connection: reading.Connection) -> str:
+    """The rules for URLs that were applied to the collection. Raises UsageError where others are wished by now."""
+    text = rules_text(folder)
+    if rules_key(text) != folder_copying.rules_in_force(connection):
+        raise UsageError(f"the rules in {folder / SETTINGS_FILE} are not applied yet: `periplus rules apply -c {folder}`, then move")
+    return text if rules_key(text) else ""
+
+
+def _sent(connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch) -> Mapping[str, Sum]:
+    """All of it in one transaction; returns what went, by table."""
+    sent: dict[str, Sum] = {}
+    with target.transaction(), contextlib.ExitStack() as stack:
+        schema.create(target, address.collection)
+        if not database_copying.is_empty(target):
+            raise StoreError(f"{address} holds a collection already. Choose another name: collection=NAME.")
+        tables = {table.name: table for table in database_copying.tables(target, partial(folder_copying.columns_of, connection))}
+        for name, table in tables.items():
+            sent[name] = Sum(has_bytes=table.has_bytes)
+            database_copying.enter(target, table, watched(summed(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch))
+        writer = stack.enter_context(_writer(connection, address)) if address.segments else None
+        sent["body"] = Sum()
+        bodies = _bodies(connection, sent["body"], watch)
+        database_copying.enter_bodies(target, bodies, BodyTarget(writer.append if writer else None, database_copying.dictionary_shards(target)))
+        if writer:
+            writer.flush()
+        meta = {"segments": address.segments, "rules_text": rules}
+        database_copying.complete(target, folder_copying.last_seq(connection), {name: value for name, value in meta.items() if value})
+        reader = SegmentReader(shelf_of(address.segments)) if address.segments else None
+
+        def arrived(name: str) -> Iterator[Row]:
+            if name == "body":
+                return (body.row for body in database_copying.bodies_out(target, reader))
+            return database_copying.rows_out(target, tables[name])
+
+        compared(sent, arrived, watch)
+    return sent
+
+
+def _bodies(connection: reading.Connection, total: Sum, watch: Watch) -> Iterator[MovedBody]:
+    for count, body in enumerate(folder_copying.bodies_out(connection), 1):
+        total.add(body.row)
+        yield body
+        if count % 100 == 0:
+            watch("Moving bodies", count)
+
+
+def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
+    """Segments tell of the last run: they hold pages of all."""
+    records = runs.run_records(connection)
+    if not records:
+        return SegmentWriter(shelf_of(address.segments), f"moved-{uuid4().hex}", RunNote(0, 0.0, "", (), "{}", True))
+    last = records[-1]
+    agent, robots = str(last.settings.get("user_agent", "")), not last.settings.get("ignore_robots", False)
+    note = RunNote(last.id, last.started, agent, last.starts, json.dumps(last.settings), robots)
+    return SegmentWriter(shelf_of(address.segments), f"moved-{uuid4().hex}", note)
+
+
+def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
+    """See `moving.move`."""
+    address, place = address_of(store), str(folder.resolve())
+    with database_copying.spoken(), DatabaseHome(address).only_crawl(), contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        database_copying.take_time(connection)
+        collection_runs.refuse(connection, unless=place)
+        with contextlib.ExitStack() as stack:
+            collection_runs.mark(connection, place)  # before all else, so that nobody joins a crawl that goes on elsewhere
+            stack.callback(collection_runs.unmark, connection)
+            database_copying.bring_letters(connection, address.collection)
+            with database_copying.one_moment(connection):
+                if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):
+                    raise UsageError(f"{workers or 'some'} workers are at work on {address}. Stop them first: SIGTERM, or `periplus jobs cancel`.")
+                sent = _filled(connection, folder, watch)
+            stack.pop_all()
+    return Moved(str(folder), {name: total.rows for name, total in sent.items()})
+
+
+def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
+    """The new collection, which appears when it was compared; returns what it was made of, by table."""
+    place = table_rows.place_of_segments(connection)
+    reader = SegmentReader(shelf_of(place)) if place else None
+    sent: dict[str, Sum] = {}
+    with drafted(folder) as draft:
+        tables = {table.name: table for table in database_copying.tables(connection, partial(folder_copying.columns_of, draft))}
+        with folder_copying.transaction(draft):
+            for name, table in tables.items():
+                sent[name] = Sum(has_bytes=table.has_bytes)
+                folder_copying.enter(draft, table, watched(summed(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch))
+            sent["body"] = Sum()
+            folder_copying.enter_bodies(draft, _folder_bodies(connection, reader, sent["body"], watch))
+            folder_copying.complete(draft, database_copying.last_seq(connection))
+            compared(sent, lambda name: folder_copying.bodies_back(draft) if name == "body" else folder_copying.rows_back(draft, tables[name]), watch)
+        _keep_rules(database_copying.rules_text(connection), folder)
+    return sent
+
+
+def _folder_bodies(connection: Connection, reader: SegmentReader | None, total: Sum, watch: Watch) -> Iterator[MovedBody]:
+    for count, body in enumerate(database_copying.bodies_out(connection, reader), 1):
+        total.add(body.row)
+        yield body
+        if count % 100 == 0:
+            watch("Moving bodies", count)
+
+
+def _keep_rules(text: str, folder: Path) -> None:
+    """The rules for URLs, where a folder has them. Raises StoreError for a periplus.toml that is there already."""
+    path = folder / SETTINGS_FILE
+    if text and path.exists():
+        raise StoreError(f"{path} is there already, and the collection brings rules of its own: take it away, or choose another folder")
+    if text:
+        path.write_text(text, "utf-8")

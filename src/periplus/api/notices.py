@@ -1,26 +1,79 @@
-"""What changed in a folder of collections, who is told, and does it reach them? Found by comparing with what was last told."""
+"""Finds what changed in a folder of collections and tells whoever wants to know, by the folder's settings."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.post import send_mail
-from periplus.acquire.webhook import send_webhook
-from periplus.api.notice_settings import notice_settings
-from periplus.errors import InvalidUrl, PeriplusError, UsageError
-from periplus.model.notice import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
+from periplus.acquire.post import send_mail, send_webhook
+from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
+from periplus.model.job import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
 from periplus.model.ports import Clock
-from periplus.present import notice_text
+from periplus.present import text as present_text
 from periplus.settings import Identity
-from periplus.store.sqlite import notice_facts, reading, schema
-from periplus.store.sqlite.notice_rows import NoticeBook
+from periplus.store.sqlite import notices, reading, schema
+from periplus.store.sqlite.notices import NoticeBook
 from periplus.urls.canonical import canonical
+
+# The password is read from a file that it names or from the variable PERIPLUS_SMTP_PASSWORD: never from a command line, and kept nowhere.
+
+FILE = "notices.toml"
+PASSWORD = "PERIPLUS_SMTP_PASSWORD"
+_MAIL: dict[str, type] = {"server": str, "port": int, "security": str, "user": str, "password_file": str, "sender": str, "ca_file": str}
+_WEBHOOK: dict[str, type] = {"allow_private": bool, "ca_file": str}
+_TABLES: dict[str, dict[str, type]] = {"mail": _MAIL, "webhook": _WEBHOOK, "interface": {"address": str}}
+
+
+def notice_settings(folder: Path) -> NoticeSettings:
+    """Raises UnknownSetting for a file that says what there is not."""
+    content = _read(folder / FILE)
+    mail, webhook = content["mail"], content["webhook"]
+    security = str(mail.get("security", "starttls"))
+    if security not in ("tls", "starttls", "none"):
+        raise UnknownSetting(f"{folder / FILE}: security is tls, starttls or none, not {security!r}")
+    settings = MailSettings(
+        server=str(mail.get("server", "")), port=_port(mail.get("port"), security), security=security, user=str(mail.get("user", "")),
+        password=_password(folder, str(mail.get("password_file", ""))), sender=str(mail.get("sender", "")), ca_file=str(mail.get("ca_file", "")),
+    )  # fmt: skip
+    if settings.server and "@" not in settings.sender:
+        raise UnknownSetting(f"{folder / FILE}: the table [mail] needs a sender, like periplus@example.org")
+    address = str(content["interface"].get("address", ""))
+    return NoticeSettings(settings, webhook.get("allow_private") is True, str(webhook.get("ca_file", "")), address)
+
+
+def _port(given: object, security: str) -> int:
+    return given if isinstance(given, int) else {"tls": 465, "starttls": 587, "none": 25}[security]
+
+
+def _password(folder: Path, file: str) -> str:
+    if not file:
+        return os.environ.get(PASSWORD, "")
+    try:
+        return (folder / file).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnknownSetting(f"the password of the mail server cannot be read from {file}: {error}") from None
+
+
+def _read(path: Path) -> dict[str, dict[str, object]]:
+    try:
+        content = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
+    for name, table in content.items():
+        if name not in _TABLES or not isinstance(table, dict):
+            raise UnknownSetting(f"{path}: there is no table {name!r}: it may have {', '.join(f'[{one}]' for one in _TABLES)}")
+        for key, value in table.items():
+            if key not in _TABLES[name] or not isinstance(value, _TABLES[name][key]):
+                raise UnknownSetting(f"{path}: [{name}] has {', '.join(_TABLES[name])}, each of its type; {key} = {value!r} is none of them")
+    return {name: content.get(name, {}) for name in _TABLES}
+
 
 READ_S = 60.0
 NO_MAIL = "no mail server is named: write one into notices.toml, as docs/notices.md shows"
@@ -66,7 +119,7 @@ def _target(text: str) -> tuple[Channel, str]:
 def look(folder: Path, collection: Path, now: float) -> list[Notice]:
     """Notes what is new in a collection since it was last looked at. Raises NoCollection, StoreError."""
     with contextlib.closing(reading.connect(collection)) as connection, reading.limited(connection, READ_S), reading.snapshot(connection):
-        facts, run = notice_facts.facts(connection), notice_facts.newest_run(connection)
+        facts, run = notices.facts(connection), notices.newest_run(connection)
     with book(folder) as opened:
         return opened.compare(_name(collection), run, facts, now)
 
@@ -115,7 +168,7 @@ def _sent(taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock) -> 
 
 def _post(notice: Notice, subscription: Subscription, secret: str, settings: NoticeSettings, clock: Clock) -> str:
     identity = Identity(allow_private=settings.allow_private, ca_file=settings.ca_file)
-    return send_webhook(canonical(subscription.target), notice_text.posted(notice, settings.address), secret, identity, clock)
+    return send_webhook(canonical(subscription.target), present_text.posted(notice, settings.address), secret, identity, clock)
 
 
 def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> str:
@@ -123,7 +176,7 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> s
     if not mail.server:
         return NO_MAIL
     letter = EmailMessage()
-    letter["Subject"], text = notice_text.letter(notices, settings.address)
+    letter["Subject"], text = present_text.letter(notices, settings.address)
     letter["From"], letter["To"], letter["Date"] = mail.sender, target, formatdate()
     letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
     letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office letter answers it
@@ -154,4 +207,4 @@ def feed(folder: Path, collection: str = "") -> str:
         address = ""
     with book(folder) as opened:
         found = opened.notices(collection=collection)
-    return notice_text.feed(found, collection, address, 0.0)
+    return present_text.feed(found, collection, address, 0.0)

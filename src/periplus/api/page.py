@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, NoReturn
 from periplus.document.formats.table import FILES
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
-from periplus.model.page import Block, Part
-from periplus.model.page_view import PageSummary
+from periplus.model.page import Block, PageSummary, Part
 from periplus.model.visit import Fetched, Headers, Reason
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
-from periplus.store.sqlite.contents import Contents
 from periplus.store.sqlite.listing import LinkFilter, LinkRow
+from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import Connection
 from periplus.urls.canonical import url_id
 

@@ -1,29 +1,346 @@
-"""How does a collection become a portal that its editor only has to approve?"""
+"""Makes a collection a portal that its editor only has to approve, and publishes it whole."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
+import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
-from periplus.analyse.edition import Selection, selection, without_sites
-from periplus.api import desk
+from periplus.analyse.cascades import cascades_of_stories
+from periplus.analyse.edition import Selection, leading_sentence, selection, without_sites
+from periplus.analyse.keywords.choosing import keywords_of_all
+from periplus.analyse.keywords.reading import NOTHING, Reading, counted, read
 from periplus.api.facts import run_name
-from periplus.api.portal_parts import described, relevance_of, sites_for
-from periplus.api.publishing import Published, publish
-from periplus.api.results import keep_stories
-from periplus.api.stories import stories_of
-from periplus.errors import UsageError
-from periplus.model.portal import Decisions, Edition, Entry, EntryKey, Portal, Verdict
-from periplus.model.story import Order, Stories
-from periplus.model.web import SiteKey, Url
+from periplus.api.keywords import content_text
+from periplus.api.results import keep_stories, when_kept, written
+from periplus.api.stories import ReadingWish, influence, stories_of
+from periplus.api.topics import judge_of, text_of_page
+from periplus.errors import StoreError, UsageError
+from periplus.model.story import Decisions, Edition, Entry, EntryKey, Objective, Order, Portal, PortalSite, Stories, Story, Verdict
+from periplus.model.topic import Keyword
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.portal.files import portal_files
+from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
-from periplus.store.sqlite import graph_rows, portal_rows, reading, runs, schema
+from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
+from periplus.store.sqlite.text_rows import PageBlocks
+from periplus.urls.canonical import url_id
+
+MANIFEST = ".periplus-files.json"  # what we wrote into the folder: nothing else there is ever replaced or deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was done to the folder: how many files were written, left as they were, deleted."""
+
+    folder: Path
+    written: int
+    kept: int
+    removed: int
+
+
+def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
+    """Makes folder hold these files, and none that an earlier call put there and this one does not.
+
+    files: relative path with slashes -> content, in the order in which they appear: what leads to another file stands after it. Each appears
+    whole, by renaming, and only if its content is new; what is no longer wanted goes last. So at any moment, after a kill too, every link
+    leads somewhere, and the next call goes on. Raises UsageError where a file stands in the way that is not ours, or the disk refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ours = _ours(folder)
+        foreign = next((path for path in files if path not in ours and (folder / path).exists()), None)
+        if foreign is not None:
+            raise UsageError(f"{folder / foreign} is there already, and was not written by a portal. Choose another folder with -o, or move it away.")
+        _note(folder, ours | set(files))
+        written = sum([_written(folder / path, content) for path, content in files.items()])
+        gone = sorted(ours - set(files))
+        _remove(folder, gone)
+        _note(folder, files)
+    except OSError as error:
+        raise UsageError(f"the portal cannot be written into {folder}: {error.strerror or error}. Choose another folder with -o.") from None
+    return Published(folder, written, len(files) - written, len(gone))
+
+
+def _ours(folder: Path) -> set[str]:
+    try:
+        listed = json.loads((folder / MANIFEST).read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        return set()
+    return {path for path in listed if isinstance(path, str) and _is_below(path)} if isinstance(listed, list) else set()
+
+
+def published_files(folder: Path) -> list[str]:
+    """Paths below the folder of what `publish` put there last and is there still, by name."""
+    return sorted(path for path in _ours(folder) if (folder / path).is_file())
+
+
+def _is_below(path: str) -> bool:
+    """Whether a path of the list stays in the folder, as all that we wrote do."""
+    return bool(path) and not path.startswith("/") and ".." not in path.split("/")
+
+
+def _note(folder: Path, paths: Iterable[str]) -> None:
+    _written(folder / MANIFEST, (json.dumps(sorted(paths), indent=0) + "\n").encode("utf-8", "replace"))
+
+
+def _written(path: Path, content: bytes) -> bool:
+    """False: it was so already."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.read_bytes() == content:
+            return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def _remove(folder: Path, paths: Iterable[str]) -> None:
+    for path in paths:
+        (folder / path).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder around it, if nothing else is in it
+            (folder / path).parent.rmdir()
+
+
+PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
+KEYWORDS, KEYWORDS_ASKED = 5, 12  # of a story: half of what is found are parts of others
+JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
+COPY = 0.5  # of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
+PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
+
+
+def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The entries with their sentences, keywords and provenance."""
+    counts = counted(_readings(_spread(connection))) if entries else NOTHING
+    for entry in entries:
+        ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
+        titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
+        pages = [page._replace(title=titles[page.url]) for page in text_rows.pages_of(connection, ids[:PAGES_READ])]
+        sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
+        copies = {entry.story.pages[later].url for later, _, share in entry.story.near if share >= COPY} | {entry.story.pages[0].url}
+        yield dataclasses.replace(
+            entry,
+            sentence=next((sentence for sentence in sentences if sentence), ""),
+            keywords=_keywords(keywords_of_all(_readings(page for page in pages if page.url in copies), counts, KEYWORDS_ASKED)),
+            provenance=tuple(portal_rows.provenance(connection, ids)),
+        )
+
+
+def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:
+    """Pages of all sites, as many of each: they say how rare words are."""
+    sites = list(site_rows.site_names(connection))
+    for site in sites[:PAGES_COUNTED]:
+        yield from text_rows.pages_of_site(connection, site, max(PAGES_COUNTED // len(sites), 1))
+
+
+def _readings(pages: Iterable[PageBlocks]) -> Iterator[Reading]:
+    """The pages' contents, equal ones once."""
+    seen: set[bytes] = set()
+    for page in pages:
+        if page.blocks and page.text_md5 not in seen:
+            seen.add(page.text_md5)
+            text = read(content_text(page), page.language_found or page.language.partition("-")[0])
+            if text.words:
+                yield text
+
+
+def _keywords(found: Iterable[Keyword]) -> tuple[str, ...]:
+    """Best first; one whose words are all in another is left out."""
+    texts = [keyword.text for keyword in found]
+    words = [frozenset(text.casefold().split()) for text in texts]
+    whole = [text for text, own in zip(texts, words, strict=True) if not any(own < other for other in words)]
+    return tuple(whole[:KEYWORDS])
+
+
+def relevance_of(connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]) -> dict[Url, float]:
+    """How probably each page of the stories is of the topic, 0 to 1. Raises UsageError for a topic that is not known."""
+    judge = judge_of(folder, topic)
+    ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
+    pages = text_rows.pages_of(connection, ids)
+    scores: dict[Url, float] = {}
+    while some := list(islice(pages, JUDGED_AT_ONCE)):
+        scores |= zip([page.url for page in some], judge.judge([text_of_page(page) for page in some]).tolist(), strict=True)
+    return scores
+
+
+def sites_for(
+    connection: reading.Connection, portal: Portal, stories: Stories, decided: Decisions, relevance: Mapping[Url, float] | None
+) -> tuple[tuple[PortalSite, ...], float | None]:
+    """(the editor's sites, then those that together have most of the other stories and have them early; the share of the stories that all of them have)."""
+    pinned = [site for site, verdict in decided.sites.items() if verdict is Verdict.PINNED]
+    others = dataclasses.replace(stories, stories=tuple(story for story in stories.stories if not set(pinned).intersection(story.sites)))
+    chosen = [site for site in _influential(others, portal.sites) if site not in pinned]
+    has: defaultdict[SiteKey, set[int]] = defaultdict(set)
+    scores: defaultdict[SiteKey, list[float]] = defaultdict(list)
+    for place, story in enumerate(stories.stories):
+        for page in story.pages:
+            has[page.site].add(place)
+            scores[page.site] += [relevance[page.url]] if relevance is not None and page.url in relevance else []
+    seen: set[int] = set()
+    made = []
+    for site in (*pinned, *chosen):
+        home = portal_rows.home_of(connection, site)
+        url, title = home if home is not None else (Url(f"https://{site}/"), "")
+        gain = len(has[site] - seen) / max(len(stories.stories), 1)
+        seen |= has[site]
+        mean = sum(scores[site]) / len(scores[site]) if scores[site] else None
+        feeds = tuple(portal_rows.feeds_of(connection, UrlId(url_id(url))))
+        made.append(PortalSite(site, url, title, feeds, len(has[site]), gain, mean, site in pinned))
+    return tuple(made), len(seen) / len(stories.stories) if stories.stories else None
+
+
+def _influential(stories: Stories, most: int) -> list[SiteKey]:
+    """The sites by which one sees the stories, and sees them early, each time the one that adds most."""
+    if not stories.stories or not most:
+        return []
+    cascades = cascades_of_stories(stories)
+    return [SiteKey(cascades.sites[one.site]) for one in influence(cascades, ReadingWish(Objective.DT, most)).chosen]
+
+
+# Gathering reads all pages of a collection; so `portal show` and `portal build` leave what they found in `portals/NAME.desk.json`, and here decisions are
+# laid over it.
+
+FOLDER = "portals"  # within the collection's folder
+ENTRIES_MOST = 2_000  # of each kind that lie on the desk: an editor reads fewer
+KINDS = ("waiting", "published", "hidden")
+
+
+@dataclass(frozen=True, slots=True)
+class DeskPage:
+    """A page of an entry."""
+
+    url: Url
+    site: SiteKey
+    title: str
+    date: str  # ISO 8601
+    dated_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeskEntry:
+    """An entry that awaits a decision, or has one. kind: what becomes of it at the next build."""
+
+    key: EntryKey
+    kind: str
+    verdict: str  # empty: nothing was decided
+    title: str
+    published: str  # ISO 8601
+    weight: float
+    relevance: float | None
+    sentence: str
+    keywords: tuple[str, ...]
+    pages: tuple[DeskPage, ...]
+
+    @property
+    def sites(self) -> tuple[SiteKey, ...]:
+        return tuple(dict.fromkeys(page.site for page in self.pages))
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSite:
+    """A site that tells stories. chosen: it was followed when the entries were gathered."""
+
+    key: SiteKey
+    stories: int
+    gain: float
+    relevance: float | None
+    chosen: bool
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """gathered, built: seconds since the epoch, 0.0: never; decided: whether anything was decided since the last build."""
+
+    portal: Portal
+    gathered: float
+    built: float
+    run: str
+    covered: float | None
+    lacks: tuple[str, ...]
+    entries: tuple[DeskEntry, ...]  # pinned ones first, then by weight
+    sites: tuple[DeskSite, ...]
+    decided: bool
+
+
+def desk_file(folder: Path, name: str) -> Path:
+    return folder / FOLDER / f"{name}.desk.json"
+
+
+def keep(folder: Path, edition: Edition) -> None:
+    """In place of what was gathered before."""
+    text = json.dumps(edition_values(edition, ENTRIES_MOST, waiting=False), ensure_ascii=False)
+    written(desk_file(folder, edition.portal.name), text)
+
+
+def desk_of(folder: Path, name: str) -> Desk:
+    """Raises UsageError for a portal that there is not, StoreError for a damaged file."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        known = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
+        if name not in known:
+            raise UsageError(f"there is no portal {name!r}" + (f": choose among {', '.join(known)}" if known else " here"))
+        portal, built = known[name]
+        decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
+    file = desk_file(folder, name)
+    try:
+        gathered = json.loads(file.read_text("utf-8"))
+        entries = [_entry(one, portal, decided) for one in gathered["entries"]]
+        sites = _sites(gathered, entries, decided)
+        changed = any((one["verdict"] or "") != entry.verdict for one, entry in zip(gathered["entries"], entries, strict=True))
+        lacks, run, covered = tuple(map(str, gathered["lacks"])), str(gathered["run"]), gathered["covered"]
+    except FileNotFoundError:
+        entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{file} cannot be read ({error}): `periplus portal show {name}` makes it anew") from None
+    entries.sort(key=lambda entry: entry.verdict != Verdict.PINNED)
+    return Desk(portal, when_kept(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
+
+
+def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> DeskEntry:
+    key = EntryKey(str(one["key"]))
+    verdict = decided.entries.get(key)
+    waits = portal.approve and verdict not in (Verdict.APPROVED, Verdict.PINNED)
+    kind = "hidden" if verdict is Verdict.HIDDEN else "waiting" if waits else "published"
+    pages, keywords = one["pages"], one["keywords"]
+    assert isinstance(pages, list)
+    assert isinstance(keywords, list)
+    told = tuple(DeskPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"])) for page in pages)
+    relevance = one["relevance"]
+    return DeskEntry(
+        key, kind, verdict.value if verdict else "", str(one["title"]), str(one["published"]), float(str(one["weight"])),
+        None if relevance is None else float(str(relevance)), str(one["sentence"]), tuple(map(str, keywords)), told,
+    )  # fmt: skip
+
+
+def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: Decisions) -> tuple[DeskSite, ...]:
+    """Those followed, in the order of choice; then the others that tell stories, the busiest first; then those that are out."""
+    chosen = gathered["sites"]
+    assert isinstance(chosen, list)
+    followed = {SiteKey(site["key"]): site for site in chosen}
+    tell = Counter(site for entry in entries for site in entry.sites)
+    others = [site for site, _ in tell.most_common() if site not in followed]
+    names = dict.fromkeys((*followed, *others, *decided.sites))
+    return tuple(
+        DeskSite(
+            name, int(followed[name]["stories"]) if name in followed else tell[name], float(followed[name]["gain"]) if name in followed else 0.0,
+            followed[name]["relevance"] if name in followed else None, name in followed, decided.sites[name].value if name in decided.sites else "",
+        )
+        for name in names
+    )  # fmt: skip
+
 
 Watch = Callable[[str, int, int], None]  # is told (what goes on, how far, of how many)
-FOLDER = desk.FOLDER  # within the collection's folder
+PORTAL_FOLDER = FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
 VERBS: dict[str, dict[bool, Verdict | None]] = {  # what each does to an entry, to a site; None: nothing is decided any longer
     "approve": {_ENTRY: Verdict.APPROVED},
@@ -55,7 +372,7 @@ def remove(folder: Path, name: str) -> None:
     """Forgets a portal and its decisions; what was published stays where it is."""
     with schema.writing(folder) as connection:
         portal_rows.forget_portal(connection, name)
-    desk.desk_file(folder, name).unlink(missing_ok=True)
+    desk_file(folder, name).unlink(missing_ok=True)
 
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:
@@ -110,7 +427,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         covered=covered,
         lacks=tuple(_lacks(kept, published)),
     )
-    desk.keep(folder, edition)
+    keep(folder, edition)
     return edition
 
 
@@ -156,7 +473,7 @@ def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = 
     """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder."""
     portal = portal_named(folder, name)
     edition = edition_of(folder, portal, now, watch)
-    done = publish(out or folder / FOLDER / portal.name, portal_files(edition))
+    done = publish(out or folder / PORTAL_FOLDER / portal.name, portal_files(edition))
     with schema.writing(folder) as connection:
         portal_rows.store_built(connection, portal.name, now)
     return edition, done
@@ -169,7 +486,7 @@ def decide(folder: Path, portal: Portal, verb: str, subjects: Sequence[str], now
     """
     with schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
-        sites = set(graph_rows.site_names(connection).values())
+        sites = set(site_rows.site_names(connection).values())
         found = [_subject(verb, subject, keys, sites) for subject in subjects]
         for name, of_site in found:
             portal_rows.decide(connection, portal.name, name, VERBS[verb][of_site], of_site, now)

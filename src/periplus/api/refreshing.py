@@ -9,10 +9,10 @@ from typing import Any
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
+from periplus.api.findings import CHECK
 from periplus.api.homes import home_of
-from periplus.api.site_audit import CHECK
 from periplus.errors import UsageError
-from periplus.model.freshness import Finding
+from periplus.model.frontier import Finding
 from periplus.model.ports import Clock
 from periplus.model.web import Url
 from periplus.settings import Settings, rows, settings_from

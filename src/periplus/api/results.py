@@ -19,7 +19,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.story import DateSource, Order, PageDate, Stories, Story, StoryPage
 from periplus.model.topic import Judged
 from periplus.model.web import SiteKey, Url
-from periplus.present.story_text import write_stories_json
+from periplus.present.stories import write_stories_json
 
 FOLDER = "results"
 STORIES = "stories.json"

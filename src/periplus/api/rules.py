@@ -6,17 +6,16 @@ import contextlib
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
+from periplus.analyse.duplicates import shingles
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
-from periplus.analyse.nearness import shingles
 from periplus.errors import UsageError
 from periplus.model.web import UrlId
 from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.aliases import Reapplied
-from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import Applied, apply
-from periplus.urls.rule_file import rules_key, rules_of
+from periplus.urls.parameters import Applied, apply, rules_key, rules_of
 from periplus.urls.twins import cores_shared
 
 __all__ = ["Applied", "Proposal", "Reapplied", "apply_now", "apply_rules", "checked", "proposals", "rules_text"]

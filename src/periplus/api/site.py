@@ -1,33 +1,30 @@
-"""What is a site's map, for whoever asks from Python or the command line?"""
+"""A site's map, for whoever asks, and where each page stands in it."""
 
 from __future__ import annotations
 
+import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
-from periplus.analyse.hierarchy import map_tree
-from periplus.analyse.linked import linked_bytes
-from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, read_site, run_name, why_no_map
-from periplus.api.parts import Parts, linked_with_parts
+from periplus.analyse.linkgraph import map_tree
+from periplus.analyse.sizes import linked_bytes
+from periplus.api.facts import Parts, RankOrder, SiteAnalysis, SiteRows, about, analysed, linked_with_parts, read_site, run_name, site_rows, why_no_map
+from periplus.api.homes import site_reader_of
 from periplus.errors import UsageError
-from periplus.model.crawl_home import RunRecord
 from periplus.model.graph import LinkGraph
+from periplus.model.ports import RunRecord
 from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
 from periplus.model.visit import Reason
-from periplus.model.web import SiteKey
+from periplus.model.web import SiteKey, Url
 from periplus.present.charts import write_chart
 from periplus.present.graphs import write_gexf, write_graphml, write_pajek
-from periplus.present.map_json import write_map_json
-from periplus.present.map_pdf import write_map_pdf
-from periplus.present.map_text import map_text
-from periplus.present.map_transform import SHOWN
-from periplus.present.map_values import LINKED, VALUES
-from periplus.present.map_xhtml import write_map_xhtml
-from periplus.present.map_xml import write_map_xml
-from periplus.present.wording import count_of, number, utc, without_site_name
+from periplus.present.map_files import LINKED, VALUES, map_text, write_map_json
+from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
+from periplus.present.wording import count_of, labels, number, utc, without_site_name
 from periplus.store.sqlite import reading
 
 
@@ -101,7 +98,7 @@ class Site:
         return f"{state}: {self.run.note}" if self.run.note else state
 
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """The whole map as JSON; see `present.map_json`. values: () for all."""
+        """The whole map as JSON; see `present.map_files`. values: () for all."""
         values = values or VALUES
         write_map_json(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
@@ -111,12 +108,12 @@ class Site:
         write_map_xml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
     def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """A page for a browser; see `present.map_xhtml`. values: () for those that people want. Raises UsageError for more than it carries."""
+        """A page for a browser; see `present.map_xml`. values: () for those that people want. Raises UsageError for more than it carries."""
         values = values or SHOWN
         write_map_xhtml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """For paper; see `present.map_pdf`. values: () for those that people want. Raises UsageError for more than it carries."""
+        """For paper; see `present.map_xml`. values: () for those that people want. Raises UsageError for more than it carries."""
         values = values or SHOWN
         write_map_pdf(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
 
@@ -162,3 +159,68 @@ def mapped(rows: SiteRows, found: SiteAnalysis, now: float) -> Site:
         raise UsageError(why_no_map(rows))
     origin = about(rows, found.ranking, now)
     return Site(rows.start.site, rows.run, rows.running, found.graph, found.ranking, found.site_map, found.facts, origin, rows.parts)
+
+
+def stored_map(store: str, site: str, order: RankOrder) -> Site:
+    """store: an address. site: its key, or empty for the only one. The site's URLs and links are held in memory, and no other's.
+
+    Raises UsageError where there is no map, NoCollection, StoreError.
+    """
+    now = time.time()
+    with site_reader_of(store) as reader:
+        rows = site_rows(reader, site, now)
+    return mapped(rows, analysed(rows, order), now)
+
+
+BESIDE = 12  # siblings and pages below that are named
+
+
+class Step(NamedTuple):
+    """A page on the way, beside or below."""
+
+    url: str
+    label: str
+    score: int  # 0 to 100
+    below: int  # pages under it
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlace:
+    """way: from the home page to the page itself; empty: no link reaches it. beside, below: the greatest by rank; siblings, children: how many there are."""
+
+    site: str
+    pages: int  # of the map
+    layer: int
+    rank: float  # share of a surfer's time
+    score: int
+    better: int  # pages of greater rank
+    way: tuple[Step, ...]
+    beside: tuple[Step, ...]
+    siblings: int
+    below: tuple[Step, ...]
+    children: int
+
+
+def place_in(site: Site, url: Url) -> MapPlace | None:
+    """None: the map's site has no such page."""
+    pages = site.facts.url
+    page = bisect_left(pages, url)
+    if page == len(pages) or pages[page] != url:
+        return None
+    rank, parent = site.facts.rank, site.site_map.parent
+    way = [page] if site.site_map.layer[page] >= 0 else []
+    while way and parent[way[-1]] >= 0:
+        way.append(int(parent[way[-1]]))
+    beside = np.flatnonzero(parent == parent[page]) if len(way) > 1 else np.zeros(0, np.int64)
+    below = np.flatnonzero(parent == page)
+    best = [group[np.argsort(-rank[group], kind="stable")][:BESIDE].tolist() for group in (beside[beside != page], below)]
+    return MapPlace(
+        str(site.key), len(site.site_map.order), int(site.site_map.layer[page]), float(rank[page]), int(site.facts.score[page]), int((rank > rank[page]).sum()),
+        _steps(site, way[::-1]), _steps(site, best[0]), max(len(beside) - 1, 0), _steps(site, best[1]), len(below),
+    )  # fmt: skip
+
+
+def _steps(site: Site, pages: list[int]) -> tuple[Step, ...]:
+    urls = [site.facts.url[page] for page in pages]
+    names = labels(urls, without_site_name([site.facts.title[page] for page in pages]))
+    return tuple(Step(url, name, int(site.facts.score[page]), int(site.site_map.below[page])) for url, name, page in zip(urls, names, pages, strict=True))

@@ -1,14 +1,18 @@
-"""What does a collection in a database hold, how did its runs end, and who is at work on it?"""
+"""How a collection in a database stands: what it holds, who is at work on it, and whether its segments hold what its pages point at."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from periplus.api.collection import Status
-from periplus.store.postgres import pausing, runs, schema, status
+from periplus.errors import UsageError
+from periplus.model.collection import SegmentState
+from periplus.store.postgres import runs, schema, table_rows
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
+from periplus.store.segments import shelf_of, swept
 
 BUSIEST = 10
 
@@ -20,20 +24,47 @@ def store_status(store: str) -> Status:
         schema.check(connection, address.collection)
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            hosts, waiting, entries = status.sums(connection)
-            workers = status.workers_at_work(connection)
+            hosts, waiting, entries = runs.sums(connection)
+            workers = runs.workers_at_work(connection)
             return Status(
                 folder=Path(),
-                size_bytes=status.size_bytes(connection),
+                size_bytes=runs.size_bytes(connection),
                 running=workers > 0,
-                paused=pausing.is_paused(connection),
+                paused=runs.is_paused(connection),
                 runs=tuple(runs.records(connection)),
-                counts=tuple(status.tallies(connection)),
+                counts=tuple(runs.tallies(connection)),
                 hosts=hosts,
                 hosts_waiting=waiting,
                 entries_waiting=entries,
-                busiest=tuple(status.hosts_at_work(connection, BUSIEST)),
-                traps=tuple(status.traps(connection)),
+                busiest=tuple(runs.hosts_at_work(connection, BUSIEST)),
+                traps=tuple(runs.traps(connection)),
                 store=str(address),
                 workers=workers,
             )
+
+
+Watch = Callable[[str], None]  # is told the segment that was read
+
+
+def check_segments(store: str, *, delete: bool = False, watch: Watch = lambda name: None) -> Sequence[SegmentState]:
+    """Reads every segment. delete: those that no page points into, while nobody crawls. Raises UsageError, NoCollection, StoreError."""
+    address = address_of(store)
+    with contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        place = table_rows.place_of_segments(connection)
+        if not place:
+            raise UsageError(f"{address} keeps the bytes of its pages in the database: there are no segments to check")
+        if delete and (workers := table_rows.workers_at_work(connection)):
+            raise UsageError(f"{workers} workers are at work: what they have written and not yet entered looks unused. Stop them, then delete.")
+        connection.execute("SET idle_in_transaction_session_timeout = 0")  # segments are read between two blocks of rows
+        found, shelf = [], shelf_of(place)
+        with connection.transaction():
+            for state in swept(shelf, table_rows.claimed(connection)):
+                watch(state.name)
+                found.append(state)
+        if delete:
+            for state in found:
+                if state.is_unused:
+                    shelf.delete(state.name)
+        shelf.close()
+        return found

@@ -11,20 +11,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from periplus.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
-from periplus.analyse.influence import coverage, filled, values_of
-from periplus.analyse.influence_search import influence_of, most_posts
-from periplus.analyse.stories import find_stories
-from periplus.analyse.story_pages import Article, own_texts, own_titles, shingles_of, words_of
+from periplus.analyse.influence import coverage, filled, influence_of, most_posts, values_of
+from periplus.analyse.stories import Article, find_stories, own_texts, own_titles, shingles_of, words_of
 from periplus.document.dates import DateEvidence, feed_dates, page_date
 from periplus.document.decode import decode
 from periplus.errors import UsageError
 from periplus.model.page import Position
 from periplus.model.story import Cascades, Holdout, Influence, Objective, Stories
 from periplus.model.web import Url, UrlId
-from periplus.store.sqlite import block_rows, graph_rows, reading, site_rows, story_rows
-from periplus.store.sqlite.block_rows import PageBlocks
-from periplus.store.sqlite.contents import Contents
-from periplus.store.sqlite.story_rows import CrossLink
+from periplus.store.sqlite import reading, site_rows, text_rows
+from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.text_rows import CrossLink, PageBlocks
 
 Watch = Callable[[int, int], None]  # is told (pages read, pages in all)
 HTML = ("text/html", "application/xhtml+xml")
@@ -110,18 +107,18 @@ def _budget(cascades: Cascades, wish: ReadingWish) -> float:
 def _articles(connection: reading.Connection, watch: Watch) -> tuple[list[Article], list[tuple[int, int]]]:
     """(the pages that may tell stories, their links to one another: places)."""
     contents = Contents(connection)
-    sites = story_rows.sites_with_pages(connection)
-    seen = story_rows.first_seen(connection)
+    sites = text_rows.sites_with_pages(connection)
+    seen = text_rows.first_seen(connection)
     fed = _fed(connection, contents)
     links_from: dict[UrlId, list[CrossLink]] = defaultdict(list)
-    for link in story_rows.cross_links(connection):
+    for link in text_rows.cross_links(connection):
         links_from[link.source].append(link)
     total, done = sum(pages for _, pages in sites.values()), 0
     articles: list[Article] = []
     places: dict[UrlId, int] = {}
     links: list[tuple[UrlId, UrlId]] = []
     for number, (site, count) in sites.items():
-        pages = [page for page in block_rows.pages_of_site(connection, number) if _may_tell(page)]
+        pages = [page for page in text_rows.pages_of_site(connection, number) if _may_tell(page)]
         texts = own_texts([(page.blocks, page.parts) for page in pages])
         bylines = own_texts([(page.blocks, None) for page in pages])  # a byline may pass for navigation
         for page, title, own, said in zip(pages, own_titles([page.title for page in pages]), texts, bylines, strict=True):
@@ -157,7 +154,7 @@ def _with_source(connection: reading.Connection, contents: Contents, page: PageB
 def _fed(connection: reading.Connection, contents: Contents) -> dict[Url, float]:
     """When feeds say that their entries were published; of several, the earliest."""
     found: dict[Url, float] = {}
-    for url, body in story_rows.feeds(connection, contents):
+    for url, body in text_rows.feeds(connection, contents):
         for entry, when in feed_dates(body, url).items():
             found[entry] = min(when, found.get(entry, when))
     return found
@@ -178,7 +175,7 @@ def _own_links(texts: Mapping[UrlId, Sequence[str]], links_from: Mapping[UrlId, 
 
 def _resolved(connection: reading.Connection, links: Iterable[tuple[UrlId, UrlId]], places: Mapping[UrlId, int]) -> list[tuple[int, int]]:
     """The links as places, redirects and aliases followed."""
-    moved = graph_rows.redirects(connection)
+    moved = site_rows.redirects(connection)
     leads = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
     found = []
     for page, target in links:

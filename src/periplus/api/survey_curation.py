@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from periplus.analyse.units import prefix_of, promoted, unit_of
-from periplus.api.survey_plan import add_sites, remove_sites
-from periplus.api.survey_watching import campaign_here
+from periplus.api.survey import add_sites, remove_sites
+from periplus.api.watching import campaign_here
 from periplus.api.webometrics import mark_sites
 from periplus.errors import UsageError
-from periplus.model.campaign import Campaign
 from periplus.model.survey import SiteMark, SiteStatus
-from periplus.store.sqlite import graph_rows, reading, survey_marks
+from periplus.model.webometrics import Campaign
+from periplus.store.sqlite import reading, schema, site_rows
 from periplus.urls.hosts import is_within
 
 MOST_COMPARED = 20_000  # names that one which is not known is compared with: a third of a second
@@ -56,8 +56,8 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        met = list(graph_rows.site_names(connection).values())
-        noted = {prefix for unit in units for prefix in unit.prefixes} | survey_marks.marks(connection).keys()
+        met = list(site_rows.site_names(connection).values())
+        noted = {prefix for unit in units for prefix in unit.prefixes} | schema.marks(connection).keys()
     for name in sites:
         if name in named:
             yield from named[name]
@@ -74,4 +74,4 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
 def marks_in(folder: Path) -> dict[str, SiteMark]:
     """What was noted so far, by prefix. Raises NoCollection, StoreError."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        return survey_marks.marks(connection)
+        return schema.marks(connection)

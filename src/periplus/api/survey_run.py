@@ -1,4 +1,4 @@
-"""How does a campaign run: one engine, one worker, a rule that says who is next, a plan that may change meanwhile?"""
+"""Runs a survey's campaign: one engine and one worker, and a budget over all runs."""
 
 from __future__ import annotations
 
@@ -6,24 +6,53 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.crawling import ChosenFrontier, CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.rules import apply_rules, rules_text
-from periplus.api.survey_choice import chooser_of
-from periplus.api.survey_frontier import MOST_HELD, CampaignFrontier
-from periplus.api.survey_live import standing
-from periplus.api.survey_plan import campaign_from, campaign_of, within_of
-from periplus.api.survey_scope import start_of
+from periplus.api.survey import Chooser, campaign_from, campaign_of, chooser_of, seen, standing, start_of, within_of
 from periplus.errors import UsageError
-from periplus.model.campaign import Campaign, CampaignStanding
+from periplus.model.frontier import Completion
+from periplus.model.visit import Redirected
+from periplus.model.web import HostKey, Url
+from periplus.model.webometrics import Campaign, CampaignStanding
 from periplus.settings import Settings, settings_from
-from periplus.store.sqlite import reading, runs, schema, survey_plan
+from periplus.store.sqlite import reading, runs, schema, survey
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import only_crawl
+
+MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
+
+
+@dataclass(slots=True)
+class CampaignFrontier(ChosenFrontier):
+    """`model.ports.CrawlStore` for the one worker of a campaign. What it adds is in memory only, and is lost without harm."""
+
+    store: SqliteCrawlStore
+    chooser: Chooser
+    pages: int  # budget in all runs together; 0: none
+    spent: int  # of it, pages asked for
+    in_hand: int = 0  # pages given out that are not stored
+    budget_spent: bool = False
+    given: dict[int, Url] = field(default_factory=dict)
+    most_held: int = MOST_HELD
+    _lean: bool = False
+
+    def next_of(self, host: HostKey) -> Url | None:
+        """By the learned order. Without one, and of what it does not know, pages come layer by layer."""
+        return self.chooser.orders.next(host) if self.chooser.orders is not None else None
+
+    def learn(self, completion: Completion) -> None:
+        if (orders := self.chooser.orders) is None:
+            return
+        request, document, outcome = completion.task.request, completion.document, completion.visit.outcome
+        new = self.chooser.last.pop(id(document), 0)
+        redirect = outcome.target if isinstance(outcome, Redirected) else Url("")
+        orders.read(request.url, request.layer, seen(document) if document is not None else [], new, redirect)
+
 
 SURVEY = "survey"  # kind of a run
 DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})  # five levels, as in the published runs; levels are told by links alone
@@ -49,7 +78,7 @@ def run(folder: Path, settings: Settings, watch: Callable[[Watched], bool]) -> C
     campaign = campaign_of(folder)
     check_order(_order(folder, campaign, settings))
     with only_crawl(folder):
-        survey_plan.wish_stop(folder, stop=False)
+        survey.wish_stop(folder, stop=False)
         return _run_alone(folder, settings, watch)
 
 
@@ -94,7 +123,7 @@ def _run_alone(folder: Path, settings: Settings, watch: Callable[[Watched], bool
 
 def _plan(folder: Path) -> str:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        return survey_plan.plan(connection)
+        return survey.plan(connection)
 
 
 def _asked_so_far(folder: Path) -> int:
@@ -125,7 +154,7 @@ class _Leg:
         settings = self._order.settings
         with _reading(self._folder) as self._connection:
             self._chooser = chooser_of(self._campaign, settings, self._connection)
-            survey_plan.bring_in_line(self._folder, self._chooser.territory)
+            survey.bring_in_line(self._folder, self._chooser.territory)
             store = SqliteCrawlStore(self._folder, self._run_id, settings.budget, settings.keeping)
             try:
                 open_run(store, self._order, time.time(), self._chooser.territory)
@@ -153,9 +182,9 @@ class _Leg:
         now = time.monotonic()
         if now - self._looked >= LOOK_S:
             self._looked = now
-            if survey_plan.stop_is_wished(self._connection):
+            if survey.stop_is_wished(self._connection):
                 self._why = "stopped by `periplus survey stop`"
-            elif survey_plan.plan(self._connection) != self._plan:
+            elif survey.plan(self._connection) != self._plan:
                 self._why = "changed"
         return bool(self._why)
 

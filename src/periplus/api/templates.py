@@ -1,17 +1,126 @@
-"""Which pages of a site did one template make, and what of each is navigation? Found from the stored pages, by one of several methods."""
+"""Tells navigation from content: by templates, by other methods, and block by block as far as the site is known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from periplus.analyse.marked_text import text_of
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
+from periplus.analyse.content.marking import known, parts_of_each
+from periplus.analyse.marked_text import marked_blocks, text_of
+from periplus.analyse.shorkin import ChainCluster, Chains, Fragments, Mask, chains, clusters_of, covered, fragments, navigation_of, source_left
 from periplus.api.facts import chosen_start, starts_of
-from periplus.api.template_methods import METHODS, Judged, Watch, are_marked, by_shorkin
+from periplus.document.decode import decode
 from periplus.errors import UsageError
-from periplus.model.template import PUBLISHED, MarkedPage, SiteTemplates, Template, TemplatePage, TemplateRules
-from periplus.store.sqlite import graph_rows, reading, runs
-from periplus.store.sqlite.source_rows import source_rows
+from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, Run, SiteTemplates, Template, TemplatePage, TemplateRules
+from periplus.model.page import Block, Part
+from periplus.model.web import UrlId
+from periplus.store.sqlite import changes, reading, runs, site_rows, text_rows
+from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.text_rows import PageBlocks, SourceRow, pages_of, source_rows
+
+Watch = Callable[[str, int, int], None]  # (what is being done, pages done, pages in all)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a method says of pages, by their numbers. Neither sources nor texts are kept: they are read again when they are asked for."""
+
+    clusters: Sequence[ChainCluster]  # largest first
+    navigation_bytes: Sequence[int]  # by page
+    sizes: Sequence[int]  # by page, bytes
+    blocks: Callable[[int], Iterable[MarkedBlock]]
+    source_left: Callable[[int], str]
+
+
+def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, watch: Watch) -> Judged:
+    """Shorkin's method. source: of a page, by its number. Memory: 12 bytes for each tag and text of the site."""
+    length = rules.min_fragmenters_chain
+    held: list[Chains] = []
+    parts: list[NDArray[np.int32]] = []
+    for page in range(count):
+        watch("Reading pages", page, count)
+        pieces = fragments(source(page))
+        held.append(chains(pieces, length))
+        parts.append(np.fromiter(map(len, pieces.parts), np.int32, len(pieces.parts)))
+    found = _clusters(held, rules, watch)
+    navigation = navigation_of(count, found)
+    gone = [int(size[covered(one, wanted, length)].sum()) if len(one) else 0 for size, one, wanted in zip(parts, held, navigation, strict=True)]
+
+    def marked(page: int) -> tuple[Fragments, Mask]:
+        pieces = fragments(source(page))
+        return pieces, covered(chains(pieces, length), navigation[page], length)
+
+    sizes = [int(size.sum()) for size in parts]
+    return Judged(found, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page)))
+
+
+def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> list[ChainCluster]:
+    found = clusters_of(held, rules, lambda taken, _: watch("Comparing pages", taken, len(held)))
+    return sorted(found, key=lambda cluster: -len(cluster.pages))
+
+
+def of_sources(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> Judged:
+    """Shorkin's method on stored pages."""
+    contents = Contents(connection)
+
+    def source(page: int) -> str:
+        row = rows[page]
+        return decode(contents.body(row.url_id) or b"", row.charset, row.media_type)[0]
+
+    return by_shorkin(source, len(rows), rules, watch)
+
+
+def of_marks(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> Judged:
+    """The marks that are stored with the blocks of pages. Templates are found among them by the same rules, a navigation block for a chain.
+
+    Blocks are whole and their white space is folded, so that no run of them need agree; and pages alike in all are of one template too.
+    """
+
+    def marked(page: int) -> Iterator[tuple[Block, Part]]:
+        for found in pages_of(connection, [rows[page].url_id]):
+            yield from zip(found.blocks, found.parts or (), strict=False)
+
+    held: list[Chains] = []
+    sizes: list[int] = []
+    for page in range(len(rows)):
+        watch("Reading pages", page, len(rows))
+        blocks = list(marked(page))
+        held.append(np.array([_chain(block) for block, part in blocks if part is Part.NAVIGATION], np.uint64))
+        sizes.append(sum(_bytes(block) for block, _ in blocks))
+    alike = TemplateRules(**{name: getattr(rules, name) for name in rules.__slots__} | {"duplicates": 100})
+    gone = [int((one & np.uint64(0xFFFFFFFF)).sum()) for one in held]
+    return Judged(_clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source)
+
+
+def _bytes(block: Block) -> int:
+    return len(block.text.encode("utf-8", "replace"))
+
+
+def _chain(block: Block) -> int:
+    """As `shorkin.chains` name theirs: 32 bits that tell it apart, 32 of length."""
+    return xxhash.xxh32_intdigest(f"{block.kind} {block.text}".encode("utf-8", "replace")) << 32 | _bytes(block)
+
+
+def _shown(block: Block, part: Part) -> MarkedBlock:
+    return MarkedBlock(block.kind, block.level, (Run(block.text, part),))
+
+
+def _no_source(page: int) -> str:
+    raise UsageError("marks are of a page's text, not of its source: take --text, or --method shorkin")
+
+
+def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> bool:
+    """Whether any page has marks. Looks at some, spread over all."""
+    some = rows[:: max(1, len(rows) // 50)]
+    return any(page.parts is not None for page in pages_of(connection, [row.url_id for row in some]))
+
+
+METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], Judged]] = {"site": of_marks, "shorkin": of_sources}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +171,7 @@ def site_templates(connection: reading.Connection, order: TemplateOrder, watch: 
     """The templates of a site's HTML pages as they are stored. Raises UsageError for a site or a method that is not there."""
     if order.method and order.method not in METHODS:
         raise UsageError(f"there is no method {order.method!r}: choose among {', '.join(METHODS)}")
-    site = chosen_start(starts_of(runs.run_records(connection), connection, graph_rows.redirects(connection)), order.site).site
+    site = chosen_start(starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), order.site).site
     rows = source_rows(connection, site)
     marked = order.method != "shorkin" and are_marked(connection, rows)
     if order.method == "site" and rows and not marked:
@@ -85,3 +194,74 @@ def shorkin_text(pages: Sequence[str], rules: TemplateRules = PUBLISHED) -> list
     """The text of each of a site's pages without navigation, by Shorkin's method. pages: sources."""
     judged = by_shorkin(pages.__getitem__, len(pages), rules, lambda what, done, total: None)
     return [text_of(judged.blocks(page)) for page in range(len(pages))]
+
+
+# A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place are stored in one transaction.
+# The first pages of a site are marked while little is known of it, and once more when there is more to know.
+
+EVIDENCE, EARLY = "content", "marked early"  # names under which a site's evidence, and the ids of its first pages, are stored
+EARLY_PAGES = 50  # of a site: with more behind them, marks hardly change any more
+AT_ONCE = 200
+
+Marked = tuple[PageBlocks, Sequence[Part]]
+
+
+class Marks:
+    """Marks pages by what was learned of their sites, and learns from them."""
+
+    def __init__(self, connection: reading.Connection) -> None:
+        self._connection = connection
+        self._evidence: dict[int, SiteEvidence] = {}
+        self._early: dict[int, list[UrlId]] = {}
+        self._changed: set[int] = set()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to store."""
+        return bool(self._changed)
+
+    def of(self, pages: Sequence[PageBlocks]) -> list[Sequence[Part]]:
+        """One part for each block of each page; none for a page without text."""
+        new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
+        for page, traces in new:
+            self._learn(page, traces)
+        parts = parts_of_each(known(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
+        found = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
+        return [found.get(page.url_id, page.parts or ()) for page in pages]
+
+    def _learn(self, page: PageBlocks, traces: Traces) -> None:
+        self._load(page.site_id)
+        evidence, early = self._evidence[page.site_id], self._early[page.site_id]
+        if evidence.pages < EARLY_PAGES:
+            early.append(page.url_id)
+        evidence.learn(page.blocks, traces)
+        self._changed.add(page.site_id)
+
+    def _load(self, site_id: int) -> None:
+        if site_id in self._evidence:
+            return
+        stored = changes.evidence(self._connection, site_id, EVIDENCE)
+        early = changes.evidence(self._connection, site_id, EARLY)
+        self._evidence[site_id] = SiteEvidence.from_bytes(stored) if stored else SiteEvidence()
+        self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
+
+    def store(self, marked: Iterable[Marked]) -> None:
+        """Keeps the parts of pages, and what was learned of their sites. Within a transaction."""
+        text_rows.write_parts(self._connection, [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts])
+        for site_id in self._changed:
+            changes.write_evidence(self._connection, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
+            changes.write_evidence(self._connection, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes())
+        self._changed.clear()
+
+    def again(self, site_id: int) -> Iterator[Marked]:
+        """The site's pages that were marked early and are marked otherwise now. They are early no longer, once `store` was called."""
+        self._load(site_id)
+        evidence, early = self._evidence[site_id], self._early[site_id]
+        if not early:
+            return
+        for some in [early[start : start + AT_ONCE] for start in range(0, len(early), AT_ONCE)]:
+            pages = [page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks]
+            found = parts_of_each(known(page.blocks, evidence) for page in pages)
+            yield from [(page, parts) for page, parts in zip(pages, found, strict=True) if parts != page.parts]
+        early.clear()
+        self._changed.add(site_id)

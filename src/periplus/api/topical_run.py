@@ -1,31 +1,186 @@
-"""How does a topical crawl run: seeds, a topic, an order of pages, and at the end what was found and why it stopped?"""
+"""Runs a topical crawl: seeds, a topic, an order of pages, and how much of what it fetched was on the topic."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
-from periplus.api.harvest import HarvestPoint, is_due, note_harvest
+from periplus.analyse.topic.judging import content_text
+from periplus.api.crawling import ChosenFrontier, CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.rules import apply_rules, rules_text
-from periplus.api.topic_examples import text_of_page
-from periplus.api.topical_frontier import WINDOW, Gathered, Judge, Reader, Said, TopicalFrontier
-from periplus.model.visit import Reason
-from periplus.model.web import Url
-from periplus.schedule.topical.names import WEIGHED, queue_named
-from periplus.schedule.topical.policy import BestPages, TopicalQueue
+from periplus.api.topics import text_of_page, topic_file
+from periplus.model.frontier import Completion
+from periplus.model.page import FOLLOWED_KINDS, Document
+from periplus.model.ports import Territory
+from periplus.model.visit import Reason, Redirected, Skipped
+from periplus.model.web import HostKey, Url
+from periplus.schedule.names import WEIGHED, queue_named
+from periplus.schedule.topical.policy import BestPages, Pointer, TopicalQueue
 from periplus.settings import Settings, settings_from
-from periplus.store.sqlite import block_rows, reading, runs, schema, survey_visits
+from periplus.store.sqlite import reading, runs, schema, survey, text_rows
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_scope
+
+RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
+WINDOW = 500  # pages over which the latest harvest is told: a harvest since the start says how good the seeds were
+MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
+FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
+
+Judge = Callable[[Sequence[str]], NDArray[np.float64]]
+
+
+class Said(NamedTuple):
+    """A link, as it stands on a page or is stored."""
+
+    target: Url
+    kind: str
+    anchor: str
+    nofollow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Says what a page is worth, and what its links promise."""
+
+    judge: Judge
+    territory: Territory
+
+    def worth(self, text: str) -> float:
+        return float(self.judge([text])[0])
+
+    def of(self, document: Document) -> tuple[float, list[Pointer]]:
+        links = [Said(link.target, link.kind.value, link.anchor, link.nofollow) for link in document.links]
+        return self.worth(content_text(document.title, document.blocks, None)), self.pointers(links)
+
+    def pointers(self, links: Iterable[Said]) -> list[Pointer]:
+        """Of the links that are followed, in the order of their targets, for so they can be had again from what is stored."""
+        followed = sorted(link for link in links if link.kind in FOLLOWED and not link.nofollow and self.territory.decide(link.target) is None)
+        anchors = sorted({link.anchor for link in followed})
+        promises = dict(zip(anchors, self.judge(anchors).tolist(), strict=True)) if anchors else {}
+        return [Pointer(link.target, link.anchor, promises[link.anchor]) for link in followed]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What was found so far, in all runs of this crawl."""
+
+    pages: int = 0  # asked for
+    relevant: int = 0
+    worth: float = 0.0
+    last: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def book(self, worth: float) -> None:
+        self.pages += 1
+        self.worth += worth
+        self.relevant += worth >= RELEVANT
+        self.last.append(worth >= RELEVANT)
+
+    @property
+    def harvest(self) -> float:
+        """Relevant pages of those asked for."""
+        return self.relevant / max(1, self.pages)
+
+    @property
+    def lately(self) -> float:
+        """The same of the last WINDOW pages."""
+        return sum(self.last) / max(1, len(self.last))
+
+
+@dataclass(slots=True)
+class TopicalFrontier(ChosenFrontier):
+    """`model.ports.CrawlStore` for the one worker of a topical crawl. What it adds is in memory only, and is made anew from what is stored."""
+
+    store: SqliteCrawlStore
+    queue: TopicalQueue
+    reader: Reader
+    pages: int  # budget of this run; 0: none
+    gathered: Gathered = field(default_factory=Gathered)
+    spent: int = 0  # pages asked for in this run
+    in_hand: int = 0
+    budget_spent: bool = False
+    given: dict[int, Url] = field(default_factory=dict)
+    most_held: int = MOST_HELD
+    _lean: bool = False
+
+    def next_of(self, host: HostKey) -> Url | None:
+        if (url := self.queue.peek(host)) is not None:
+            self.queue.drop(url)
+        return url
+
+    def learn(self, completion: Completion) -> None:
+        url, outcome = completion.task.request.url, completion.visit.outcome
+        if completion.reason is None or isinstance(outcome, Skipped):
+            return
+        if isinstance(outcome, Redirected):
+            if self.reader.territory.decide(outcome.target) is None:
+                self.queue.moved(url, outcome.target)
+            return
+        worth, pointers = self.reader.of(completion.document) if completion.document is not None else (0.0, [])
+        self.queue.read(url, worth, pointers)
+        self.gathered.book(worth)
+
+
+class HarvestPoint(NamedTuple):
+    """A topical crawl at one moment."""
+
+    when: float  # seconds since the epoch
+    pages: int  # judged, in all runs
+    relevant: int  # of them
+    lately: float  # share of the last pages
+
+
+def harvest_file(folder: Path, topic: str) -> Path:
+    """Raises UsageError for a name that cannot be a topic's."""
+    return topic_file(folder, topic).with_suffix(".harvest.jsonl")
+
+
+def is_due(pages: int, noted: int) -> bool:
+    """Whether a crawl of so many pages is worth a point, when the last was at `noted`: 600 points for 100,000 pages draw a smooth line."""
+    return pages >= noted + max(10, noted // 100)
+
+
+def note_harvest(folder: Path, topic: str, point: HarvestPoint) -> None:
+    """Adds a point; a crawl on a full disk goes on without."""
+    file = harvest_file(folder, topic)
+    try:
+        file.parent.mkdir(exist_ok=True)
+        with file.open("a", encoding="ascii") as lines:
+            lines.write(json.dumps(point._asdict()) + "\n")
+    except OSError:
+        return
+
+
+def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
+    """In order; empty where no crawl went. Of two runs that judged the same pages the later one counts."""
+    found: list[HarvestPoint] = []
+    try:
+        lines = harvest_file(folder, topic).read_text("ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    for line in lines:
+        try:
+            point = HarvestPoint(**json.loads(line))
+        except (ValueError, TypeError):  # a kill came between
+            continue
+        while found and found[-1].pages >= point.pages:
+            found.pop()
+        found.append(point)
+    return found
+
 
 KIND = "topical"  # of a run
 DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})  # a topic knows no borders; a sitemap says nothing of what its pages are about
@@ -157,7 +312,7 @@ class _Run:
 
 def replay(connection: reading.Connection, queue: TopicalQueue, reader: Reader, gathered: Gathered) -> None:
     """Reads again, in the same order, what earlier runs fetched: nobody else remembers what it taught."""
-    for visit in survey_visits.page_visits(connection):
+    for visit in survey.page_visits(connection):
         if not visit.asked:
             continue
         if visit.redirect:
@@ -166,9 +321,9 @@ def replay(connection: reading.Connection, queue: TopicalQueue, reader: Reader, 
             continue
         worth, links = 0.0, []
         if visit.read:
-            for page in block_rows.pages_of(connection, [visit.url_id]):
+            for page in text_rows.pages_of(connection, [visit.url_id]):
                 worth = reader.worth(text_of_page(page))
-            links = [Said(link.target, link.kind, link.anchor, link.nofollow) for link in survey_visits.links_of(connection, visit.url_id)]
+            links = [Said(link.target, link.kind, link.anchor, link.nofollow) for link in survey.links_of(connection, visit.url_id)]
         queue.read(visit.url, worth, reader.pointers(links))
         gathered.book(worth)
 

@@ -1,8 +1,4 @@
-"""Which topics does a collection know, how are they learned from examples, and which pages belong to them?
-
-A topic is two files in the collection's folder `topics`: NAME.json, the topic itself, and NAME.examples.gz, what it was learned from; and, where
-pages were labelled, NAME.labels.jsonl, to which each answer is added at once, so that no kill loses one.
-"""
+"""The topics of a collection: learned from examples, and the pages that belong to each."""
 
 from __future__ import annotations
 
@@ -11,22 +7,143 @@ import gzip
 import heapq
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from periplus.analyse.topic.judging import content_text
 from periplus.api.collection import Collection
-from periplus.api.topic_examples import Watch, examples_from, names_many, pages_of, text_of_file, text_of_page
-from periplus.errors import StoreError, UsageError
+from periplus.document.understand import understand
+from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.model.topic import Example, Judged, Method, Topic
-from periplus.model.web import Url
-from periplus.store.sqlite import schema
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import Url, UrlId
+from periplus.store.sqlite import reading, schema, text_rows
 from periplus.store.sqlite.listing import PageFilter
-from periplus.urls.canonical import url_id
+from periplus.store.sqlite.text_rows import PageBlocks
+from periplus.urls.canonical import canonical, url_id
+from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:
     from periplus.analyse.topic.judging import Judge
-    from periplus.store.sqlite.block_rows import PageBlocks
+
+
+SEARCH, WORDS = "search:", "words:"
+SEARCHED = 200  # hits of a search: further ones answer it less and less
+BY_WORDS = 30  # as many pages as a topic can be begun with: F .97 with 30 positives
+WORDS_SHARE = 0.5  # of the best hit's score: a page with one of the words in passing is no example
+FILE_BYTES = 20_000_000  # of an example file that are read: books have 1 MB
+FILES_MOST = 50_000
+PAGE_FILES = "https://files.invalid/"  # where files seem to lie, for their names' endings
+
+Watch = Callable[[str, int, int], None]  # what is done, how many, of how many
+
+
+def examples_from(kept: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
+    """The texts that the specs name, in their order. Raises UsageError for one that names none."""
+    for spec in specs:
+        count = 0
+        for example in _of_spec(kept, spec, positive):
+            count += 1
+            watch(spec, count, 0)
+            yield example
+        if not count:
+            raise UsageError(f"{spec!r} gives no example: no page with text answers to it. `periplus pages` and `periplus search` show what there is.")
+
+
+def names_files(spec: str) -> bool:
+    """Whether the spec names a file or a folder, for which no collection is needed."""
+    return not spec.startswith((SEARCH, WORDS)) and "://" not in spec and Path(spec).exists()
+
+
+def names_many(spec: str) -> bool:
+    """Whether the spec names pages of the collection by what they have in common, not one by one."""
+    return spec.startswith((SEARCH, WORDS)) or ("*" in spec and not names_files(spec))
+
+
+def _of_spec(kept: Collection, spec: str, positive: bool) -> Iterator[Example]:
+    if spec.startswith(SEARCH):
+        yield from _of_pages(kept, _found(kept, spec.removeprefix(SEARCH), SEARCHED), positive)
+    elif spec.startswith(WORDS):
+        words = spec.removeprefix(WORDS).strip("\"' ").replace(",", " ").split()
+        if not words:
+            raise UsageError(f'{spec!r} names no words: write words:"harbour ship sailor"')
+        yield Example(" ".join(words), positive, WORDS, spec)
+        quoted = " OR ".join(f'"{word}"' for word in words if '"' not in word)
+        yield from _of_pages(kept, _found(kept, quoted, BY_WORDS, WORDS_SHARE), positive)
+    elif names_files(spec):
+        yield from _of_files(Path(spec), positive)
+    elif "*" in spec:
+        rows = kept.page_columns(PageFilter(state="indexed"), ("url",))
+        yield from _of_pages(kept, [str(url) for (url,) in rows if fnmatchcase(str(url), spec if "://" in spec else f"*://{spec}")], positive)
+    else:
+        yield from _of_pages(kept, [_known(kept, spec)], positive)
+
+
+def _found(kept: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
+    """URLs of the best hits; share: of the best one's score that a hit needs."""
+    hits = kept.search(query, limit=most).hits
+    return [str(hit.url) for hit in hits if hit.score >= share * hits[0].score]
+
+
+def _known(kept: Collection, spec: str) -> str:
+    """The URL, if the collection has it."""
+    try:
+        url = kept.meant(spec)
+    except InvalidUrl:
+        url = None
+    if url is None or not kept.knows(url):
+        raise UsageError(
+            f"{spec!r} is no file or folder here and no page of the collection. Examples are a folder, a file, a URL, a pattern (https://example.org/films/*),"
+            f' {SEARCH}"..." or {WORDS}"..."'
+        )
+    return str(url)
+
+
+def _of_pages(kept: Collection, urls: Iterable[str], positive: bool) -> Iterator[Example]:
+    for page in pages_of(kept, [url_id(canonical(url)) for url in urls]):
+        if text := text_of_page(page):
+            yield Example(text, positive, site_key(page.url), page.url)
+
+
+def pages_of(kept: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
+    """Those of the URLs that are pages, read by a connection of their own: the collection's may have a time limit, and work to do."""
+    connection = reading.connect(kept.folder)
+    try:
+        with reading.reading():
+            yield from text_rows.pages_of(connection, ids)
+    finally:
+        connection.close()
+
+
+def text_of_page(page: PageBlocks) -> str:
+    """What of it is judged; empty where it has no text."""
+    return content_text(page.title, page.blocks, page.parts) if page.blocks else ""
+
+
+def _of_files(path: Path, positive: bool) -> Iterator[Example]:
+    """A file, or all below a folder but hidden ones, by their names."""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))[:FILES_MOST]
+    for file in files:
+        if text := text_of_file(file):
+            yield Example(text, positive, str(path), str(file))
+
+
+def text_of_file(file: Path) -> str:
+    """What of it is judged, whatever its format. Raises UsageError for one that cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            body = opened.read(FILE_BYTES)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    suffix = "".join(sign for sign in file.suffix.lower() if sign.isascii() and (sign.isalnum() or sign == "."))
+    document = understand(canonical(f"{PAGE_FILES}example{suffix}"), Fetched(200, Headers(), body))
+    return content_text(document.title, document.blocks, None) if document.blocks else ""
+
+
+# A topic is two files in the collection's folder `topics`: NAME.json, the topic itself, and NAME.examples.gz, what it was learned from; and, where
+# pages were labelled, NAME.labels.jsonl, to which each answer is added at once, so that no kill loses one.
 
 FOLDER = "topics"
 BACKGROUND = 2_000  # pages of the collection that say how pages score that nobody chose; of more the median is the same
@@ -50,7 +167,7 @@ def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what,
 
     Raises UsageError where examples are missing.
     """
-    from periplus.analyse.topic.words import word_counts
+    from periplus.analyse.topic.judging import word_counts
 
     file = topic_file(kept.folder, order.name)
     given = [*examples_from(kept, order.positives, True, watch)]
@@ -72,8 +189,7 @@ def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what,
 
 
 def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
-    from periplus.analyse.topic.assessing import assessed
-    from periplus.analyse.topic.training import examples_of, learned
+    from periplus.analyse.topic.training import assessed, examples_of, learned
 
     examples = examples_of(given)
     return assessed(learned(name, examples, background, method), examples)
@@ -118,7 +234,7 @@ def topic_names(folder: Path) -> list[str]:
 
 def topic_of(folder: Path, name: str) -> Topic:
     """A topic that was learned before. Raises UsageError for one that is not known, StoreError for a damaged one."""
-    from periplus.analyse.topic.topic_text import topic_of_text
+    from periplus.analyse.topic.judging import topic_of_text
 
     file = topic_file(folder, name)
     try:
@@ -227,7 +343,7 @@ def known_labels(folder: Path, name: str) -> list[Example]:
 
 def relearned(kept: Collection, name: str) -> Topic:
     """The topic learned anew from its examples and labels, and kept."""
-    from periplus.analyse.topic.words import word_counts
+    from periplus.analyse.topic.judging import word_counts
 
     old, given = topic_of(kept.folder, name), known_examples(kept.folder, name)
     seen = _unchosen(kept, given, old.background)
@@ -269,7 +385,7 @@ def _write_examples(file: Path, given: Sequence[Example]) -> None:
 
 
 def _write(file: Path, topic: Topic) -> None:
-    from periplus.analyse.topic.topic_text import topic_text
+    from periplus.analyse.topic.judging import topic_text
 
     _replace(file, topic_text(topic).encode("ascii"))
 

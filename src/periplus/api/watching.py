@@ -1,21 +1,131 @@
-"""How does a crawl stand at this moment, for however many who watch it? Read once a second, whoever asks; only what is new is read."""
+"""How a crawl or a campaign stands at this moment, and how its tree of directories grows, for however many who watch."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import heapq
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
 
 from periplus.api.collection import Status, open_collection
-from periplus.api.growth import Growth, Tree
-from periplus.store.sqlite import reading, watch_rows
-from periplus.store.sqlite.watch_rows import VisitRow
+from periplus.api.survey import Chooser, again, campaign_from, chooser_of, last_settings, standing
+from periplus.model.webometrics import Campaign, CampaignStanding
+from periplus.store.sqlite import browsing, listing, reading, runs, survey
+from periplus.store.sqlite.listing import VisitRow
 
-__all__ = ["Moment", "TypeTally", "VisitRow", "Watchers"]
+__all__ = [
+    "BRANCHES",
+    "CATCH_UP_S",
+    "HOSTS",
+    "LEAST_S",
+    "LOOK_S",
+    "NEWEST",
+    "RATE_S",
+    "READ_S",
+    "REMEMBERED",
+    "ROWS_A_LOOK",
+    "ROWS_A_STEP",
+    "SHARE",
+    "SHOWN",
+    "STEPS",
+    "SURVEY_REMEMBERED",
+    "TAKE_S",
+    "TREE_URLS",
+    "Branch",
+    "Growth",
+    "Key",
+    "Moment",
+    "SurveyMoment",
+    "SurveyWatchers",
+    "Tree",
+    "TypeTally",
+    "VisitRow",
+    "Watchers",
+    "branch_of",
+    "campaign_here",
+]
+
+
+STEPS = 3  # of a branch: host, and two of its path
+BRANCHES = 20_000  # that are counted apart, some 5 MB; pages of further ones count for the branch that they grow on
+SHOWN = 40  # more is no overview
+
+Key = tuple[str, ...]  # host and steps of the path
+
+
+class Branch(NamedTuple):
+    """A branch of the tree. depth: 0: a host; prefix: how the URLs of its pages begin, but for the scheme; grown: pages since the look before."""
+
+    name: str
+    prefix: str
+    depth: int
+    pages: int
+    grown: int
+
+
+class Tree(NamedTuple):
+    """The largest branches, each before those on it, larger ones first; more: branches that are not named; layers: (clicks, pages)."""
+
+    branches: tuple[Branch, ...]
+    more: int
+    layers: tuple[tuple[int, int], ...]
+    whole: bool  # of all runs, not of the last alone
+
+
+@dataclass(slots=True)
+class Growth:
+    """Pages by branch and by layer."""
+
+    whole: bool = True
+    pages: Counter[Key] = field(default_factory=Counter)
+    grown: Counter[Key] = field(default_factory=Counter)
+    layers: Counter[int] = field(default_factory=Counter)
+    earlier: set[int] = field(default_factory=set)  # hashes of the URLs of earlier runs, which a refresh brings again
+
+    def add(self, found: Iterable[tuple[str, int | None]], *, new: bool = True) -> None:
+        """Pages, as (URL, layer). new: of this run; those of earlier ones are told once, before it."""
+        for url, layer in found:
+            if hash(url) in self.earlier:
+                continue
+            if not new:
+                self.earlier.add(hash(url))
+            self.layers[-1 if layer is None else layer] += 1
+            steps = branch_of(url)
+            for end in range(1, len(steps) + 1):
+                key = steps[:end]
+                if key not in self.pages and len(self.pages) >= BRANCHES:
+                    break
+                self.pages[key] += 1
+                if new:
+                    self.grown[key] += 1
+
+    def tree(self, most: int = SHOWN) -> Tree:
+        """As it stands; the next look begins."""
+        best = heapq.nsmallest(most, self.pages, key=lambda key: (-self.pages[key], len(key), key))  # a branch holds no more than what it grows on
+        order = {key: tuple((-self.pages[key[:end]], key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
+        branches = tuple(self._branch(key) for key in sorted(best, key=order.__getitem__))
+        self.grown.clear()
+        return Tree(branches, len(self.pages) - len(branches), tuple(sorted(self.layers.items(), key=lambda row: (row[0] < 0, row[0]))), self.whole)
+
+    def _branch(self, key: Key) -> Branch:
+        name = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
+        return Branch(name, "/".join(key) + "/", len(key) - 1, self.pages[key], self.grown[key])
+
+
+def branch_of(url: str) -> Key:
+    """The branch that a page grows on: its directory, or one above."""
+    place = url.partition("://")[2].partition("?")[0]
+    return tuple(place.split("/")[:-1][:STEPS])
+
+
+# A crawl is read once a second, whoever asks; only what is new is read.
 
 LOOK_S = 0.9  # a younger look serves all who ask
 READ_S = 10.0
@@ -132,10 +242,10 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
     with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
         run_id = run.id if run else 0
         if run_id != watch.run_id:
-            before = watch_rows.pages_before(connection, run.started if run else now, TREE_URLS)
-            watch.begin(run_id, watch_rows.before_run(connection, run_id), before)
-        behind = _takes_up(watch, lambda last: watch_rows.visits_after(connection, last, ROWS_A_STEP))
-        newest = tuple(watch_rows.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
+            before = listing.pages_before(connection, run.started if run else now, TREE_URLS)
+            watch.begin(run_id, listing.before_run(connection, run_id), before)
+        behind = _takes_up(watch, lambda last: listing.visits_after(connection, last, ROWS_A_STEP))
+        newest = tuple(listing.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
     state, note, elapsed_s = status.state, "", 0.0
     if run is not None:
         note = "" if status.running else run.note
@@ -166,3 +276,98 @@ def _numbered(made: Moment, before: Moment | None) -> Moment:
         return replace(made, seq=1)
     same = replace(made, seq=before.seq)
     return same if same == before else replace(made, seq=before.seq + 1)
+
+
+# Only the pages that are new are read.
+
+SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
+LEAST_S = 1.0  # so long each look is shown
+CATCH_UP_S = 0.7  # a long campaign that nobody watched so far is caught up with in several looks of so long
+SURVEY_REMEMBERED = 20  # campaigns that are watched at once: 8 bytes a link each
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyMoment:
+    """A campaign as it stands. seq: grows with every change; behind: stored pages that are not in it yet."""
+
+    seq: int
+    standing: CampaignStanding
+    behind: bool
+
+
+@dataclass(slots=True)
+class _SurveyWatch:
+    """What is remembered of one campaign between two looks."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    plan: str = ""
+    chooser: Chooser | None = None
+    last: int = 0  # visit that was booked
+    seen: tuple[int, int, str] = (0, 0, "")  # runs, visits, plan of the last look
+    fetched: int = 0  # by all runs: less than before, if pages were deleted
+    moment: SurveyMoment | None = None
+    good_until: float = 0.0
+
+
+class SurveyWatchers:
+    """Looks at campaigns for all who watch. For many threads."""
+
+    def __init__(self) -> None:
+        self._watches: dict[Path, _SurveyWatch] = {}
+        self._lock = threading.Lock()
+
+    def look(self, folder: Path) -> SurveyMoment:
+        """Raises UsageError where there is no survey, NoCollection, StoreError."""
+        with self._lock:
+            if len(self._watches) > SURVEY_REMEMBERED:
+                self._watches.clear()
+            watch = self._watches.setdefault(folder.resolve(), _SurveyWatch())
+        with watch.lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+            plan = survey.plan(connection)
+            if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
+                began = time.monotonic()
+                with reading.snapshot(connection):
+                    watch.moment = _survey_looked(folder, watch, connection)
+                watch.good_until = time.monotonic() + max(LEAST_S, (time.monotonic() - began) / SHARE)
+                if watch.moment.behind:
+                    watch.good_until = 0.0
+            return watch.moment
+
+
+def _survey_looked(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
+    plan = survey.plan(connection)
+    campaign = campaign_from(plan, folder)
+    seen = (*browsing.standing(connection), plan)
+    if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
+        return watch.moment
+    fetched = sum(run.fetched for run in runs.run_records(connection))
+    deleted, watch.fetched = fetched < watch.fetched, fetched
+    if watch.chooser is None or plan != watch.plan or deleted:
+        watch.plan, watch.last = plan, 0
+        watch.chooser = _chooser(campaign, connection)
+    behind = _caught_up(watch, watch.chooser, connection)
+    watch.seen = seen
+    return SurveyMoment(watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.chooser, connection), behind)
+
+
+def _chooser(campaign: Campaign, connection: reading.Connection) -> Chooser:
+    """As the campaign's own, but that it need not tell pages of a site apart: orders take half a megabyte a site."""
+    return chooser_of(dataclasses.replace(campaign, within="breadth"), last_settings(connection))
+
+
+def _caught_up(watch: _SurveyWatch, chooser: Chooser, connection: reading.Connection) -> bool:
+    """Books what is new, for CATCH_UP_S at most. Whether more is there."""
+    end = time.monotonic() + CATCH_UP_S
+    for visit in survey.page_visits(connection, watch.last):
+        again(chooser, connection, visit)
+        watch.last = visit.id
+        if time.monotonic() > end:
+            return True
+    return False
+
+
+def campaign_here(folder: Path) -> Campaign | None:
+    """The survey in folder; None: it holds none. Raises NoCollection, StoreError."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        text = survey.plan(connection)
+    return campaign_from(text, folder) if text else None

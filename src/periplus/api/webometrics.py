@@ -11,32 +11,36 @@ from typing import TextIO
 
 import numpy as np
 
-from periplus.analyse.companion import companion_set, fragment_model
-from periplus.analyse.fragment import web_fragment
 from periplus.analyse.harvest import harvest_of, harvest_rows
-from periplus.analyse.indicators import connectivity, connectivity_with, suffix_tallies, unit_figures
-from periplus.analyse.interlinking import between, co_inlinks, couplings, unit_links
 from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.units import UnitChoice, UnitsOfUrls, unit_of, units_of
+from periplus.analyse.webometrics import (
+    between,
+    co_inlinks,
+    companion_set,
+    connectivity,
+    connectivity_with,
+    couplings,
+    fragment_model,
+    suffix_tallies,
+    unit_figures,
+    unit_links,
+    web_fragment,
+)
 from periplus.api.facts import run_name
 from periplus.errors import UsageError
-from periplus.model.fragment import HarvestRows, Ints, UnitLinks, WebFragment
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
-from periplus.model.webometrics import CompanionSite, Connectivity, Method, SurveyResults, UnitRecord
-from periplus.present.fragment_files import write_fragment_json, write_fragment_xml
-from periplus.present.fragment_svg import write_fragment_svg
-from periplus.present.heat_map import write_heat_map
-from periplus.present.network import network_of
-from periplus.present.network_files import matrix_of, said_of, write_matrix_csv, write_matrix_pajek, write_network_gexf
-from periplus.present.network_svg import write_network_svg
+from periplus.model.webometrics import CompanionSite, Connectivity, HarvestRows, Ints, Method, SurveyResults, UnitLinks, UnitRecord, WebFragment
+from periplus.present.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
+from periplus.present.harvest import write_yield_curves
+from periplus.present.network import matrix_of, network_of, said_of, write_heat_map, write_matrix_csv, write_matrix_pajek, write_network_gexf, write_network_svg
 from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
-from periplus.present.yield_svg import write_yield_curves
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import graph_rows, reading, runs, schema, survey_marks, survey_rows
+from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 
@@ -48,7 +52,7 @@ FORMATS = {
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
 }
-"""What `write_survey` writes; tables are in `present.survey_tables`."""
+"""What `write_survey` writes; tables are in `present.survey_report`."""
 CO_LINKS_SHOWN = 1_000
 _RULES, _CHOICE = CompanionRules(), UnitChoice()
 _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
@@ -95,10 +99,10 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
     with reading.snapshot(connection):
         records = tuple(runs.run_records(connection))
         chosen = tuple(units) or _units_of_starts(records)
-        urls = survey_rows.every_url(connection)
-        links, redirects = survey_rows.hyperlinks(connection), graph_rows.redirects(connection)
-        contents, asked = survey_rows.contents(connection), survey_rows.fetch_order(connection)
-        marks = survey_marks.marks(connection)
+        urls = survey.every_url(connection)
+        links, redirects = survey.hyperlinks(connection), site_rows.redirects(connection)
+        contents, asked = survey.contents(connection), survey.fetch_order(connection)
+        marks = schema.marks(connection)
     assigned = units_of(urls.texts, chosen, order.choice)
     return SurveyRows(urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records)
 
@@ -202,7 +206,7 @@ def _parameters(order: SurveyOrder, last: runs.RunRecord | None) -> tuple[tuple[
     rules, defaults = order.rules, as_values(Settings())
     counted = [
         ("document model", order.model.value),
-        ("links counted", ", ".join(kind.value for kind in survey_rows.HYPERLINKS) + "; each pair of documents once; none from a document to itself"),
+        ("links counted", ", ".join(kind.value for kind in survey.HYPERLINKS) + "; each pair of documents once; none from a document to itself"),
         ("merged", "redirects and aliases, http with https, fetched pages of equal bytes within a unit"),
         ("sites that are met", f"told apart by {order.choice.met_by}; folders are sites on {', '.join(host for host, _ in order.choice.platforms)}"),
         ("item of the harvest", f"external {order.item}"),
@@ -251,7 +255,7 @@ def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> Non
     """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
     where = Path(folder)
     with contextlib.closing(schema.connect(where)) as connection, contextlib.closing(schema.WriteLock(where)) as lock, lock.transaction(connection):
-        survey_marks.store_marks(connection, noted, now)
+        schema.store_marks(connection, noted, now)
 
 
 def with_rules(found: SurveyResults, rows: SurveyRows, rules: CompanionRules) -> SurveyResults:
@@ -266,10 +270,10 @@ def with_rules(found: SurveyResults, rows: SurveyRows, rules: CompanionRules) ->
     )
 
 
-def external_links(folder: Path | str) -> Iterator[survey_rows.ExternalLink]:
+def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
     """Every link between hosts with its anchor, position and page's title; streamed."""
     with contextlib.closing(reading.connect(Path(folder))) as connection, reading.reading(), reading.snapshot(connection):
-        yield from survey_rows.external_links(connection)
+        yield from survey.external_links(connection)
 
 
 def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:

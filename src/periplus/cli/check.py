@@ -20,7 +20,7 @@ from periplus.present.wording import count_of
 from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:
-    from periplus.analyse.gate import Condition
+    from periplus.analyse.issues import Condition
     from periplus.model.audit import Fault, Issue
 
 GATE_FAILED = 5
@@ -78,9 +78,9 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
-    from periplus.analyse.gate import fail_on
-    from periplus.api.check_results import ResultOrder, baseline_run, check_rules, found_issues, keep_issues
+    from periplus.analyse.issues import fail_on
     from periplus.api.checking import settings_before
+    from periplus.api.findings import ResultOrder, baseline_run, check_rules, found_issues, keep_issues
 
     urls, folder = _places(starts, lists, collection)
     if lists and not starts and flags["max_depth"] is None:
@@ -145,15 +145,15 @@ def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) ->
 
 
 def _since(folder: Path, issues: list[Issue], baseline: int) -> list[Issue]:
-    from periplus.api.check_results import new_since
+    from periplus.api.findings import new_since
 
     return new_since(folder, issues, baseline) if baseline else issues
 
 
 def _tell(wish: _Wish, quiet: bool, issues: list[Issue], baseline: int) -> int:
     """Writes the issues; the exit code."""
-    from periplus.analyse.audit_issues import counts, faults
-    from periplus.analyse.gate import gate
+    from periplus.analyse.audit import counts, faults
+    from periplus.analyse.issues import gate
 
     found = faults(issues)
     with opened(wish.output, exact=wish.format != "table") as out:
@@ -168,10 +168,8 @@ def _tell(wish: _Wish, quiet: bool, issues: list[Issue], baseline: int) -> int:
 
 
 def _write(format: str, issues: list[Issue], faults: list[Fault], out: Any) -> None:
-    from periplus.analyse.audit_table import KINDS_OF_ISSUES
-    from periplus.present.github import github
-    from periplus.present.issue_list import COLUMNS, fault_list, issue_row
-    from periplus.present.junit import junit
+    from periplus.analyse.issues import KINDS_OF_ISSUES
+    from periplus.present.issues import COLUMNS, fault_list, github, issue_row, junit
     from periplus.present.tables import write_table
 
     if format == "junit":

@@ -19,7 +19,7 @@ from periplus.errors import UsageError
 from periplus.model.job import JobProgress
 
 if TYPE_CHECKING:
-    from periplus.model.deletion import Deletion, DeletionPlan
+    from periplus.model.collection import Deletion, DeletionPlan
 
 
 @click.command()
@@ -86,7 +86,7 @@ def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: 
 
 def _wish(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletion:
     from periplus.api import deleting
-    from periplus.model.deletion import Deletion
+    from periplus.model.collection import Deletion
     from periplus.model.web import SiteKey
 
     named = [*urls, *(flags["listed"] or ())]
@@ -104,7 +104,7 @@ def _words(wish: Deletion) -> dict[str, object]:
 
 def lines(plan: DeletionPlan, wish: Deletion) -> Iterator[str]:
     """What goes, a line each; what there is none of is left out."""
-    from periplus.present.deletion_text import told
+    from periplus.present.text import told
 
     if plan.is_empty:
         yield "There is nothing to delete."

@@ -1,4 +1,4 @@
-"""`periplus export`: whole tables as files, and the pages as an archive."""
+"""`periplus export` and `periplus sql`: whole tables as files, the pages as an archive, and answers to questions in SQL."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import click
 
-from periplus.cli.options import collection_option, found_collection, found_place, opened, output_option, store_option
+from periplus.cli.options import WholeNumber, collection_option, found_collection, found_place, opened, output_option, store_option
 from periplus.errors import UsageError
+from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
 
+# `periplus export`: whole tables as files, and the pages as an archive.
+
 TEXT_FORMATS = ("csv", "jsonl")
-FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
+EXPORT_FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
 _SENTENCES = {
     "pages": "URLs that were asked for, with what came of each, its links, rank and score.",
     "links": "Every link with anchor, position, and what became of its target.",
@@ -40,7 +43,7 @@ def _table_command(name: str) -> click.Command:
     def write(collection: Path | None, format: str | None, output: Path | None, store: str, **flags: Any) -> None:
         export_table(found_place(collection, store), name, format or _format_of(output), output, ranks=not flags.get("no_rank", False))
 
-    options = [click.option("-f", "--format", type=click.Choice(FORMATS), default=None, help="By default as the output's name ends, else csv.")]
+    options = [click.option("-f", "--format", type=click.Choice(EXPORT_FORMATS), default=None, help="By default as the output's name ends, else csv.")]
     if name == "pages":
         options.append(click.option("--no-rank", is_flag=True, help="Without final_url, inlinks, outlinks, pagerank and link_score: faster."))
     for option in options:
@@ -50,13 +53,13 @@ def _table_command(name: str) -> click.Command:
 
 def _format_of(output: Path | None) -> str:
     ending = output.suffix.removeprefix(".").lower() if output else ""
-    return ending if ending in FORMATS else "csv"
+    return ending if ending in EXPORT_FORMATS else "csv"
 
 
 def export_table(place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
     """Writes one table of a collection in a folder, or at an address, to a file or, as text, to stdout. Raises UsageError."""
     from periplus.api.exporting import table
-    from periplus.api.stored_tables import stored_table
+    from periplus.api.tables import stored_table
     from periplus.present.tables import write_table
 
     if format not in TEXT_FORMATS and output is None:
@@ -66,7 +69,7 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
             with opened(output, exact=True) as out:
                 write_table([column.name for column in found.columns], found.rows, format, out)
             return
-        from periplus.present.table_files import write_parquet, write_xlsx
+        from periplus.present.tables import write_parquet, write_xlsx
 
         try:
             if format == "parquet":
@@ -89,7 +92,7 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
 
     Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal bodies are revisit records.
     """
-    from periplus.api.archiving import export_warc
+    from periplus.api.archives import export_warc
 
     folder = found_collection(collection)
     path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".warc.gz")
@@ -116,7 +119,7 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
     duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
     """
     from periplus.api.datasets import export_dataset
-    from periplus.cli.watching import Watch
+    from periplus.cli.runner_link import Watch
 
     watch = Watch()
     place = found_place(collection, store)
@@ -127,3 +130,33 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
 
 for _name in _SENTENCES:
     export.add_command(_table_command(_name))
+
+
+# `periplus sql`: one question to a collection, which is only read, with a time limit.
+
+TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten million links takes some 3 s
+
+
+@click.command()
+@click.argument("question", metavar="SELECT...")
+@click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows.")
+@click.option(
+    "--time-limit", type=click.FloatRange(0), default=TIME_LIMIT_S, show_default=True, metavar="SECONDS", help="Longest time for the answer; 0: no limit."
+)
+@output_option
+@collection_option
+def sql(question: str, collection: Path | None, format: str, limit: int | None, time_limit: float, output: Path | None) -> None:
+    """Ask a collection a question in SQL.
+
+    It is only read. The views urls, pages, links, redirects, visits, hosts, sites and runs are described in docs/sql.md; the file
+    collection.db may as well be opened with any program that reads SQLite, such as Datasette or DuckDB.
+
+    \b
+    periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"
+    periplus sql "SELECT target_url, count(*) n FROM links WHERE target_status = 404 GROUP BY 1 ORDER BY n DESC" -n 20
+    """
+    from periplus.api.exporting import asked
+
+    with asked(found_collection(collection), question, time_limit, -1 if limit is None else limit) as answer, opened(output, exact=format != "table") as out:
+        write_table(answer.columns, answer.rows, format, out)

@@ -1,11 +1,14 @@
-"""`periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often."""
+"""`periplus jobs`, `worker` and `serve`: work that is asked for now, there or in a browser, and done in its turn."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import subprocess
 import sys
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,15 +16,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.crawl import INTERRUPTED, StopOnSignal
-from periplus.cli.joining import help_with_crawl
+from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
 from periplus.cli.options import WholeNumber, opened, output_option
-from periplus.cli.progress import say
-from periplus.cli.refresh import Period
+from periplus.cli.progress import ProgressDisplay, say
+from periplus.errors import StoreError, UsageError
+from periplus.model.job import PIPES
 from periplus.present.wording import utc
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule
+
+
+def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None:
+    """Joins the crawl that goes on in the database, and ends the program with it; returns where none goes on."""
+    from periplus.api.homes import home_of
+
+    home = home_of(store)  # says which extra is missing
+    from periplus.api.joining import join, run_in_progress, settings_of_run
+
+    record = run_in_progress(store)
+    if record is None:
+        return
+    settings = settings_of_run(record, auth)
+    configure_logs(verbose)
+    say(f"Joining run {record.id} of {home}: {', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it.")
+    stopping = StopOnSignal()
+    with ProgressDisplay(quiet=quiet) as display:
+
+        def watch(progress: Any) -> bool:
+            display.show(progress)
+            return bool(stopping.asked)
+
+        end = join(store, record, settings, watch)
+    summary(end, str(home), f"periplus status --store '{home}'")
+    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+
+
+# `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
 
 
 def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,8 +88,7 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
 
     An equal job that waits or runs already is joined, not doubled.
     """
-    from periplus.jobs.queues import opened_queue
-    from periplus.jobs.runner import ordered
+    from periplus.jobs.runner import opened_queue, ordered
 
     order = ordered(command, priority)
     with opened_queue(folder, store, make=True) as (queue, clock):
@@ -77,7 +107,7 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
 @output_option
 def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | None) -> None:
     """List the jobs, those under way first, and the schedules."""
-    from periplus.jobs.queues import opened_queue
+    from periplus.jobs.runner import opened_queue
 
     with opened_queue(folder, store) as (queue, _):
         found, schedules = queue.jobs(most=most), queue.schedules()
@@ -93,7 +123,7 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
 @click.argument("job_ids", nargs=-1, required=True, type=WholeNumber(1), metavar="JOB...")
 def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
     """Call jobs off. One under way stores what it has in hand and stops."""
-    from periplus.jobs.queues import opened_queue
+    from periplus.jobs.runner import opened_queue
 
     with opened_queue(folder, store) as (queue, clock):
         for job_id in job_ids:
@@ -107,7 +137,7 @@ def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
 @click.option("--pause/--resume", "paused", default=None, help="Only keep it from making jobs for a time.")
 def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) -> None:
     """End a schedule, or pause it. Jobs that it made stay."""
-    from periplus.jobs.queues import opened_queue
+    from periplus.jobs.runner import opened_queue
 
     with opened_queue(folder, store) as (queue, _):
         if paused is None:
@@ -146,8 +176,7 @@ def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> No
 
 def _work(folder: Path, store: str, *, forever: bool) -> None:
     from periplus.jobs.notifying import Notifier
-    from periplus.jobs.queues import opened_queue
-    from periplus.jobs.runner import Runner, run_jobs
+    from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
     stopping = StopOnSignal()
     with opened_queue(folder, store) as (queue, clock):
@@ -178,3 +207,72 @@ def _lines(found: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]
     for schedule in schedules:
         state = "paused" if schedule.paused else f"next at {utc(schedule.next_at)}"
         yield f"every {schedule.period_s / 3600:g} h  {shlex.join(schedule.order.command)}  {state}  (schedule {schedule.id})"
+
+
+# `periplus serve`: collections in a browser, with a worker for what is asked for there.
+
+TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
+WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store what it has in hand
+NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
+
+
+@click.command()
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on. Any but this machine's own needs --token.")
+@click.option("-p", "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port to listen on.")
+@click.option("--token", envvar=TOKEN, default="", help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.")
+@click.option("--name", "names", multiple=True, metavar="HOST", help="A further host name under which browsers may reach it, as behind a proxy.")
+@click.option("--no-workers", is_flag=True, help="Only show: what is asked for waits until some `periplus worker` does it.")
+@click.option("--open", "open_it", is_flag=True, help="Open it in the browser.")
+def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **wish: bool) -> None:
+    """Show collections in a browser, and start and watch crawls there.
+
+    FOLDER is a collection, or a folder that holds some; by default the current one. Only this machine can reach it, unless --host
+    says otherwise. A worker runs beside it and does what is asked for; both end with Ctrl-C, and lose nothing.
+
+    \b
+    periplus serve
+    periplus serve ~/collections --port 9000 --open
+    PERIPLUS_TOKEN=... periplus serve --host 0.0.0.0 --name crawls.example.org
+    """
+    from periplus.cli.main import command_names
+    from periplus.ui.app import house_at
+    from periplus.ui.app import serve as run
+    from periplus.ui.places import places
+    from periplus.ui.safety import needs_token
+
+    if needs_token(host) and len(token) < 8:
+        raise UsageError(f"{host} can be reached by others: give a --token of at least 8 signs, or listen on 127.0.0.1")
+    shown = places(folders)
+    house = house_at(shown, token, tuple(name.lower() for name in names), command_names(), works=not wish["no_workers"])
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    with contextlib.ExitStack() as stack:
+        if not wish["no_workers"]:
+            stack.enter_context(_worker(shown.base))
+        os.nice(NICENESS)
+        say(f"{address}  Ctrl-C ends it.")
+        if wish["open_it"]:
+            webbrowser.open(address)
+        if not run(house, host, port):
+            raise StoreError(f"nothing can listen on {host}, port {port}: another program has it, perhaps. Choose another with --port.")
+
+
+@contextlib.contextmanager
+def _worker(folder: Path) -> Iterator[None]:
+    """A worker as a process of its own, which ends with this one, however that ends: at the end of a pipe."""
+    alive_read, alive_write = os.pipe()
+    environment = {name: text for name, text in os.environ.items() if name != TOKEN} | {PIPES: f"-1,{alive_read}"}
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "periplus.cli", "worker", "-d", str(folder)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(alive_read,), env=environment, start_new_session=True,
+    )  # fmt: skip
+    os.close(alive_read)
+    try:
+        yield
+    finally:
+        os.close(alive_write)
+        try:
+            worker.wait(WORKER_GRACE_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()

@@ -16,47 +16,47 @@ from periplus.settings import VERSION
 _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); the sentence stands here so that `--help` imports nothing
     "Fetch": {
         "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
-        "refresh": ("periplus.cli.refresh", "Bring a collection up to date: fetch again only what changed."),
+        "refresh": ("periplus.cli.crawl", "Bring a collection up to date: fetch again only what changed."),
         "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
-        "pause": ("periplus.cli.pausing", "Have a crawl that goes on ask for nothing more, until it is resumed."),
-        "resume": ("periplus.cli.pausing", "Have a paused crawl go on."),
-        "import": ("periplus.cli.importing", "Make a collection of an archive, without fetching."),
+        "pause": ("periplus.cli.status", "Have a crawl that goes on ask for nothing more, until it is resumed."),
+        "resume": ("periplus.cli.status", "Have a paused crawl go on."),
+        "import": ("periplus.cli.collection", "Make a collection of an archive, without fetching."),
     },
     "Look": {
         "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
         "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
-        "report": ("periplus.cli.report", "Write one page that shows what was found."),
+        "report": ("periplus.cli.map", "Write one page that shows what was found."),
         "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
         "links": ("periplus.cli.listing", "List links, with anchors and positions."),
-        "page": ("periplus.cli.page", "Show one page as it was kept, or what is known of it."),
+        "page": ("periplus.cli.listing", "Show one page as it was kept, or what is known of it."),
         "search": ("periplus.cli.search", "Find pages by their words."),
         "index": ("periplus.cli.search", "Bring the search index up to date, or make it anew."),
-        "diff": ("periplus.cli.diff", "Compare two runs: pages, links, the map, issues."),
+        "diff": ("periplus.cli.map", "Compare two runs: pages, links, the map, issues."),
     },
     "Study": {
-        "duplicates": ("periplus.cli.duplicates", "List pages that say the same, or nearly the same."),
-        "template": ("periplus.cli.template", "Tell navigation from content, by what a site's pages share."),
-        "analyse": ("periplus.cli.analyse", "Compute ranks, maps, duplicates of a large web: in memory, from disk, on a cluster."),
-        "keywords": ("periplus.cli.keywords", "Say what a page, a story or a site is about, in a few words."),
+        "duplicates": ("periplus.cli.study", "List pages that say the same, or nearly the same."),
+        "template": ("periplus.cli.study", "Tell navigation from content, by what a site's pages share."),
+        "analyse": ("periplus.cli.study", "Compute ranks, maps, duplicates of a large web: in memory, from disk, on a cluster."),
+        "keywords": ("periplus.cli.study", "Say what a page, a story or a site is about, in a few words."),
         "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
         "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),
-        "stories": ("periplus.cli.stories", "Find what several sites tell, and how it spread."),
-        "influence": ("periplus.cli.influence", "Choose the few sites that see most of the stories."),
+        "stories": ("periplus.cli.study", "Find what several sites tell, and how it spread."),
+        "influence": ("periplus.cli.study", "Choose the few sites that see most of the stories."),
         "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
     },
     "Take along": {
         "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
         "delete": ("periplus.cli.delete", "Delete pages, a site, a run or a whole collection; says first what goes."),
-        "sql": ("periplus.cli.sql", "Ask a collection a question in SQL."),
+        "sql": ("periplus.cli.export", "Ask a collection a question in SQL."),
     },
     "Run": {
-        "move": ("periplus.cli.move", "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there."),
-        "segments": ("periplus.cli.segments", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
-        "serve": ("periplus.cli.serve", "Show collections in a browser; start and watch crawls there."),
+        "move": ("periplus.cli.collection", "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there."),
+        "segments": ("periplus.cli.collection", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
+        "serve": ("periplus.cli.jobs", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
         "notices": ("periplus.cli.notices", "Be told by mail, webhook or feed what changed: dead links, vanished pages, new sites."),
-        "rules": ("periplus.cli.rules", "Decide which addresses are one page."),
+        "rules": ("periplus.cli.settings", "Decide which addresses are one page."),
         "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
     },
 }
@@ -87,7 +87,7 @@ _BREAKS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, 
 def _damage(ctx: click.Context) -> str:
     """What is wrong with the values of the collection that the command read; empty: nothing that we know of."""
     from periplus.cli.options import COLLECTION
-    from periplus.store.sqlite.wrong_values import wrong_value
+    from periplus.store.sqlite.reading import wrong_value
 
     try:
         return wrong_value(ctx.meta[COLLECTION]) if COLLECTION in ctx.meta else ""

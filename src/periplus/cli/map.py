@@ -1,4 +1,4 @@
-"""`periplus map`: the structure of a crawled site, as a tree to read or a file for programs."""
+"""`periplus map`, `report` and `diff`: the structure of a site, one page with what was found, and what changed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, draws_boxes, found_place, opened, opened_bytes, store_option
+from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, found_place, opened, opened_bytes, output_option, store_option
 from periplus.errors import UsageError
 
 if TYPE_CHECKING:
     from periplus.api.site import Site
+
+
+# `periplus map`: the structure of a crawled site, as a tree to read or a file for programs.
 
 FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "pajek", "sitemap")
 MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
@@ -59,7 +62,7 @@ def site_map(collection: Path | None, store: str, format: str, output: Path | No
 
     With --store the collection is in PostgreSQL: the same map, without sitemap and what a check learned of parts' sizes.
     """
-    from periplus.present.map_values import chosen
+    from periplus.present.map_files import chosen
 
     values = tuple(part.strip() for part in flags["values"].split(",") if part.strip())
     chosen(values)
@@ -94,7 +97,7 @@ def _made(place: Path | str, flags: dict[str, Any]) -> Site:
         raise UsageError("--rounds counts on the published scale: leave --scale out, or say --scale published")
     order = RankOrder(scale, flags["damping"], flags["rounds"])
     if isinstance(place, str):
-        from periplus.api.stored_map import stored_map
+        from periplus.api.site import stored_map
 
         return stored_map(place, flags["site"], order)
     from periplus.api.collection import open_collection
@@ -132,3 +135,67 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
         plain = not draws_boxes(out)
         for line in site.text(width=columns_of(out), max_nodes=max_nodes, max_depth=max_depth, ascii_only=plain):
             out.write(line + "\n")
+
+
+# `periplus report`: one HTML page with what was found.
+
+
+@click.command()
+@collection_option
+@click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The file to write. By default report.html in the collection's folder.")
+@click.option("--near/--no-near", default=None, help="Compare texts for near duplicates; by default where there are at most 20,000 pages.")
+def report(collection: Path | None, site: str, output: Path | None, near: bool | None) -> None:
+    """Write one page that shows what was found.
+
+    An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links, redirects, duplicates,
+    sizes, depth, links to other sites. Long tables turn pages, sort and filter. An earlier report there is written over.
+    """
+    from periplus.api.collection import open_collection
+
+    with open_collection(found_collection(collection)) as opened:
+        try:
+            path = opened.report(output, site, near=near)
+        except OSError as error:
+            raise UsageError(f"the report cannot be written to {error.filename}: {error.strerror}. Name another place with -o.") from None
+    click.echo(path)
+
+
+# `periplus diff`: what changed between two runs.
+
+DIFFERENT = 5  # with --exit-code: something differs
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="[RUN RUN]")
+@collection_option
+@click.option("--other", type=click.Path(path_type=Path, file_okay=False), help="Take the second run from this collection.")
+@click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts.")
+@click.option("-f", "--format", type=click.Choice(("text", "html", "json")), default="text", show_default=True, help="JSON has every list whole.")
+@output_option
+@click.option("--links", is_flag=True, help="Name each link that came or went; else how many each page has.")
+@click.option("--most", type=click.IntRange(-1), default=20, show_default=True, help="Entries of each list in the text; -1: all.")
+@click.option("--exit-code", is_flag=True, help=f"End with {DIFFERENT} when anything differs.")
+def diff(runs: tuple[str, ...], collection: Path | None, other: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+    """Compare two runs: pages, links, the map, issues.
+
+    A run is named by its number, or as last, last-1 and so on; by default the last two are compared, with --other the last of each
+    collection. `periplus status` lists the runs. Issues are those that the pages' own fields and links tell.
+    """
+    from periplus.api.comparison import RunChoice, compare_runs
+    from periplus.present.diff import diff_lines, diff_page, write_diff_json
+
+    if len(runs) not in (0, 2):
+        raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
+    folder = found_collection(collection)
+    before, after = runs or (("last", "last") if other else ("last-1", "last"))
+    found = compare_runs(RunChoice(folder, before), RunChoice(other or folder, after), flags["site"])
+    with opened(output, exact=format != "text") as out:
+        if format == "json":
+            write_diff_json(found, out)
+        elif format == "html":
+            out.write(diff_page(found))
+        else:
+            out.writelines(line + "\n" for line in diff_lines(found, most=flags["most"], links=flags["links"]))
+    if flags["exit_code"] and not found.is_empty:
+        sys.exit(DIFFERENT)

@@ -14,12 +14,11 @@ import click
 
 from periplus.cli.options import WholeNumber, opened, output_option
 from periplus.cli.progress import say
-from periplus.model.notice import Channel, NoticeKind
-from periplus.present.lines import visible
-from periplus.present.wording import utc
+from periplus.model.job import Channel, NoticeKind
+from periplus.present.wording import utc, visible
 
 if TYPE_CHECKING:
-    from periplus.model.notice import Notice, Subscription
+    from periplus.model.job import Notice, Subscription
 
 
 def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +76,7 @@ def remove(folder: Path, subscription: int) -> None:
 def list_notices(folder: Path, most: int, format: str, output: Path | None) -> None:
     """List the subscriptions, how their notices fared, and the newest notices."""
     from periplus.api.notices import book
-    from periplus.present.notice_text import as_values
+    from periplus.present.text import as_values
 
     with book(folder) as kept:
         subscriptions, standing, found = kept.subscriptions(), kept.standing(), kept.notices(most=most)
@@ -94,7 +93,7 @@ def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
 
 
 def _lines(subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], found: list[Notice]) -> Iterator[str]:
-    from periplus.present.notice_text import lines, title
+    from periplus.present.text import lines, title
 
     if not subscriptions:
         yield "Nobody is told: `periplus notices add` tells a mail address or a URL."

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from periplus.cli.crawl import Period
 from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
 from periplus.cli.progress import say
-from periplus.cli.refresh import Period
 from periplus.errors import UsageError
-from periplus.present.lines import fit, visible
-from periplus.present.wording import count_of, number, utc
+from periplus.present.wording import count_of, fit, number, utc, visible
 
 if TYPE_CHECKING:
-    from periplus.model.portal import Edition, Entry, Portal
+    from periplus.model.story import Edition, Entry, Portal
 
 SAY_EVERY_S = 2.0  # while pages are read
 WIDEST = 120  # columns
@@ -73,7 +72,7 @@ def portal() -> None:
 def create(name: str, collection: Path | None, **wish: Any) -> None:
     """Begin a portal in a collection. It is kept there with all that its editor decides."""
     from periplus.api import portal as portals
-    from periplus.model.portal import Portal
+    from periplus.model.story import Portal
 
     folder = found_collection(collection)
     given = {"title": name} | {field: value for field, value in wish.items() if value is not None}
@@ -159,7 +158,7 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
 def show(name: str, collection: Path | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
     """Show the next edition without publishing it: entries with their keys, and the chosen sites."""
     from periplus.api import portal as portals
-    from periplus.present.edition_json import edition_values
+    from periplus.present.stories import edition_values
 
     folder = found_collection(collection)
     edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), _reporter())
@@ -232,7 +231,7 @@ def _waiting(edition: Edition) -> str:
 
 def lines(edition: Edition, limit: int, waiting: bool, width: int) -> Iterator[str]:
     """The edition for reading."""
-    from periplus.present.edition_json import kinds
+    from periplus.present.stories import kinds
 
     yield click.style(visible(edition.portal.title), bold=True)
     for kind, entries in kinds(edition, waiting):

@@ -1,4 +1,4 @@
-"""Is this process the job of a runner? Then it tells its progress, and stops when the runner has died."""
+"""How far work that takes long is: said on stderr now and then, and to the runner whose job it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 from dataclasses import asdict
+
+import click
 
 from periplus.model.job import PIPES, JobProgress
 
@@ -57,3 +59,21 @@ def _wait_for_end(pipe: int) -> None:
 def runner_has_died() -> bool:
     """Whether this process was told to stop already, perhaps before it could listen."""
     return _RUNNER_DIED.is_set()
+
+
+SAID_EVERY_S = 2.0
+
+
+class Watch:
+    """Called with what is being done, how much of it is done, and how much there is."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+        self._runner = RunnerLink()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._runner.tell(JobProgress(done, total, what))
+        now = time.monotonic()
+        if now - self._said >= SAID_EVERY_S:
+            self._said = now
+            click.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what, err=True)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
-from periplus.present.lines import visible
-from periplus.present.wording import count_of, iso, number, utc
+from periplus.present.wording import count_of, iso, number, utc, visible
 
 if TYPE_CHECKING:
     from periplus.model.search import Hit, SearchResult

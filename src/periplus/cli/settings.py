@@ -1,4 +1,4 @@
-"""`periplus settings`: every setting with its flag, default and range."""
+"""`periplus settings` and `periplus rules`: every setting, and which addresses are one page."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import click
 
-from periplus.cli.options import columns_of, flag_of, opened, output_option
+from periplus.cli.options import collection_option, columns_of, flag_of, found_collection, opened, output_option
 from periplus.cli.reference import shown_default, value_range
 from periplus.present.tables import write_table
+from periplus.present.wording import count_of, visible
 from periplus.settings import Row, rows
+
+# `periplus settings`: every setting with its flag, default and range.
 
 COLUMNS = ("name", "flag", "default", "unit", "values", "meaning")
 FORMATS = ("text", "csv", "json", "jsonl")
@@ -53,3 +56,74 @@ def settings_text(width: int) -> str:
 
 def _plain(markdown: str) -> str:
     return markdown.replace("`", "")
+
+
+# `periplus rules`: which addresses are one page, by a collection's rules; what they make of a URL; which rules its pages suggest.
+
+
+@click.group()
+def rules() -> None:
+    """Decide which addresses are one page.
+
+    Rules stand in the collection's periplus.toml. A table [[site]] says what never makes another page (session ids, www, slashes), a
+    table [[script]] which parameters make a page of one script.
+    """
+
+
+@rules.command()
+@collection_option
+@click.argument("url")
+def check(collection: Path | None, url: str) -> None:
+    """Say what the rules make of a URL, step by step."""
+    from periplus.api.rules import checked
+
+    applied = checked(found_collection(collection), url)
+    for step in applied.steps:
+        click.echo(f"  {visible(step)}")
+    click.echo(applied.url if applied.url else f"ignored: {visible(applied.rule)}")
+
+
+@rules.command()
+@collection_option
+@click.option(
+    "-f", "--format", type=click.Choice(("text", "toml")), default="text", show_default=True, help="toml: only the rules, to be added to periplus.toml."
+)
+@output_option
+def propose(collection: Path | None, format: str, output: Path | None) -> None:
+    """Propose rules from the pages that were fetched, with the evidence.
+
+    A rule needs equal texts on several pages and nothing against it. Parameters that made pages are named, too.
+    """
+    from periplus.analyse.equivalences import Verdict, rules_text
+    from periplus.api.rules import proposals
+
+    found = proposals(found_collection(collection))
+    proposed = rules_text(found)
+    with opened(output, exact=True) as out:
+        if format == "toml":
+            out.write(proposed)
+            return
+        shown = [proposal for proposal in found if proposal.verdict is not Verdict.UNKNOWN or proposal.same]
+        out.writelines(f"{proposal.verdict}: {visible(proposal.sentence)}\n" for proposal in shown)
+        if not shown:
+            out.write("No two pages that were fetched differ in their address only as twins do.\n")
+        out.write(f"\nTo be added to periplus.toml, then `periplus rules apply`:\n\n{proposed}" if proposed else "\nNo rule is proven.\n")
+
+
+@rules.command("apply")
+@collection_option
+def apply_command(collection: Path | None) -> None:
+    """Bring what is stored into accord with the rules, without fetching.
+
+    A crawl does the same when it begins. Nothing is thrown away: take a rule out, apply again, and all is as it was.
+    """
+    from periplus.api.rules import apply_now
+
+    done = apply_now(found_collection(collection))
+    if done is None:
+        click.echo("The collection is in accord with its rules.")
+        return
+    click.echo(
+        f"{count_of(done.aliases, 'URL is', 'URLs are')} another address of a page, {count_of(done.ignored, 'breaks', 'break')} a rule;"
+        f" {count_of(done.merged, 'fetched page')} had the same address, {done.undone:,} URLs are what they were before."
+    )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from periplus.cli.progress import duration, say, troubles
 from periplus.cli.runner_link import RunnerLink
 from periplus.model.job import JobProgress
-from periplus.present.campaign_text import completeness_told, standing_lines
+from periplus.present.harvest import completeness_told, standing_lines
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from periplus.api.survey_run import Watched
-    from periplus.model.campaign import CampaignStanding
+    from periplus.model.webometrics import CampaignStanding
 
 PLAIN_EVERY_S = 5.0
 SHARE = 0.05  # of the time that may go into showing: estimates over a million links take seconds

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import SUFFIX, collection_option, columns_of, found_collection, opened, output_option
-from periplus.cli.watching import Watch
+from periplus.cli.runner_link import Watch
 from periplus.errors import UsageError
-from periplus.present.lines import visible
-from periplus.present.wording import count_of
+from periplus.present.wording import count_of, visible
 
 if TYPE_CHECKING:
     from periplus.api.labelling import Labelling
@@ -71,8 +70,7 @@ def train(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], col
 
 def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Path | None) -> Path:
     """The collection; one is begun where both kinds of examples are files alone and there is none."""
-    from periplus.api.topic_examples import names_files
-    from periplus.api.topics import begin
+    from periplus.api.topics import begin, names_files
 
     alone = bool(negatives) and all(map(names_files, (*positives, *negatives)))
     if alone and collection is None and not any(Path().glob(f"*{SUFFIX}")):

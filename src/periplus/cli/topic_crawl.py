@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from periplus.settings import Settings
 
 SAID_EVERY_S = 5.0
-ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.names`
+ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.names`
 
 
 @click.command()

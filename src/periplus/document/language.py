@@ -1,19 +1,185 @@
-"""Which language is a text in?
-
-By its script where one language has it for itself, else by the trigrams of its letters.
-"""
+"""Which language a text is in, by trigrams of letters."""
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
+import zlib
+from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
-
-from periplus.document.letters import KINDS, SCRIPTS, letters_of, log_chances
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+# A script has its alphabet of symbols: first the kinds of signs that all scripts share, then its letters in lower case. The table
+# `letters.bin` is made by quality/charset/train.py, which says from what.
+
+# Kinds of signs; their number is their symbol. A sign outside ASCII shares its kind's chance with that many others.
+SPACE, DIGIT, MARK, LATIN, APOSTROPHE, QUOTE, DASH, NO_BREAK, SIGN, RARE, BOX, CONTROL, OTHER, FOREIGN = range(14)
+KINDS = 14
+_SHARES = (1, 1, 1, 26, 1, 5, 2, 1, 12, 60, 24, 1, 60, 100)
+_KIND_OF = {
+    **dict.fromkeys(" \t\n\r\f\v", SPACE),
+    **dict.fromkeys("0123456789", DIGIT),
+    **dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", MARK),
+    **dict.fromkeys("„“”‚‘«»‹›「」『』", QUOTE),
+    **dict.fromkeys("–—", DASH),
+    **dict.fromkeys("…•·¶©®°§™€£±×½²³№→", SIGN),
+    "\u2019": APOSTROPHE,
+    "\xa0": NO_BREAK,
+}
+
+_TWINS = str.maketrans("șț", "şţ")  # old encodings of Romanian have only these
+# script: its letters outside ASCII, its languages. Order counts: letters.bin numbers by it.
+SCRIPTS = {
+    "latin": (
+        "abcdefghijklmnopqrstuvwxyzáàâäãåăąāæćçčďđðéèêëěęēėíìîïīįıģğķĺľļłńñňņóòôöõőøœŕřśšşșťţțþúùûüůűūųýÿźżžßªº¿¡",
+        "cs sk pl hu ro hr sl sq de nl en da sv nb fi is et lt lv fr es it pt ca tr id",
+    ),
+    "cyrillic": ("абвгдеёжзийклмнопрстуфхцчшщъыьэюяґєіїўђѓѕјљњћќџѐѝ", "ru uk bg be sr mk"),
+    "greek": ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ", "el"),
+    "hebrew": ("אבגדהוזחטיךכלםמןנסעףפץצקרשת", "he"),
+    "arabic": ("ءآأؤإئابةتثجحخدذرزسشصضطظعغـفقكلمنهوىيپچژکگی،؛؟ًٌٍَُِّْ", "ar fa"),
+    "thai": ("".join(chr(code) for code in (*range(0x0E01, 0x0E3B), *range(0x0E40, 0x0E50))), "th"),
+}
+STEP = 8  # steps of the tables to a nat
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """What is known of a script. All three tables: int16, in steps of 1/8 nat, a column for each language; row by row in memory, for
+    one is read at a time."""
+
+    script: str
+    languages: tuple[str, ...]
+    symbols: dict[str, int]  # of each letter, in lower case
+    pairs: NDArray[np.int16]  # [width * width, languages]: log P(second | first)
+    rows: NDArray[np.uint16]  # [width ** 3]: where a trigram stands in threes; 0: nowhere
+    threes: NDArray[np.int16]  # log P(third | both); row 0 stands for all that are nowhere
+    unseen: NDArray[np.int16]  # [width * width, languages]: log P(third | both) - log P(third | second) of a third that was not seen after the two
+
+    @property
+    def width(self) -> int:
+        """How many symbols there are."""
+        return KINDS + len(self.symbols)
+
+    def symbol_of(self, char: str) -> tuple[int, float]:
+        """The symbol of a character, and the log chance of the character among those that share it."""
+        kind = _KIND_OF.get(char)
+        if kind is None:
+            if found := self.symbols.get(char.lower().translate(_TWINS)):
+                return found, 0.0
+            kind = _kind_of_other(char, self.script)
+        return kind, -_log(_SHARES[kind])
+
+
+def _log(number: float) -> float:
+    from math import log
+
+    return log(number)
+
+
+def _kind_of_other(char: str, script: str) -> int:
+    if char.isascii() and char.isalpha():
+        return LATIN
+    category = unicodedata.category(char)
+    if char == "\ufffd" or category in ("Cc", "Cn", "Co", "Cs"):
+        return CONTROL
+    if "\u2500" <= char <= "\u25ff" or "\u2320" <= char <= "\u2321":
+        return BOX
+    if category[0] == "L":
+        return OTHER if script_of(char) == script else FOREIGN
+    return RARE
+
+
+def script_of(char: str) -> str:
+    """Which script a letter belongs to, by its name: "latin", "cyrillic", ..."""
+    return unicodedata.name(char, "").partition(" ")[0].lower()
+
+
+@cache
+def letters_of(script: str) -> Letters:
+    """The tables of a script; read once."""
+    return _tables()[script]
+
+
+def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
+    """How many trigrams each script has, the frequent signs of the East Asian languages, and the tables."""
+    head, _, body = zlib.decompress(files("periplus.document").joinpath("letters.bin").read_bytes()).partition(b"\n")
+    said = json.loads(head)
+    return {name: said.pop(name) for name in SCRIPTS}, said, body
+
+
+@cache
+def _frequent() -> dict[str, tuple[str, str]]:
+    return _file()[1]
+
+
+@cache
+def _tables() -> dict[str, Letters]:
+    import numpy as np
+
+    counts, _, body = _file()
+    found = {}
+    at = 0
+
+    def part(kind: str, count: int) -> NDArray[np.int8]:
+        nonlocal at
+        array = np.frombuffer(body, kind, count, at)
+        at += array.nbytes
+        return array
+
+    for script, (alphabet, spoken) in SCRIPTS.items():
+        trigrams = counts[script]
+        languages = tuple(spoken.split())
+        symbols = {letter: number for number, letter in enumerate(alphabet, KINDS)}
+        width, wide = KINDS + len(symbols), len(languages)
+        pairs = part("u1", width * width * wide).reshape(wide, -1).T
+        unseen = part("u1", width * width * wide).reshape(wide, -1).T
+        keys = np.cumsum(part("<u4", trigrams), dtype=np.int64)
+        threes = part("i1", trigrams * wide).reshape(wide, -1).T
+        rows = np.zeros(width**3, np.uint16)
+        rows[keys] = np.arange(1, trigrams + 1)
+        # By row, and with pairs added to threes beforehand: nearly every trigram is one row in the cache instead of two or three.
+        second, seldom = (np.ascontiguousarray(-table.astype(np.int16)) for table in (pairs, unseen))
+        whole = np.vstack([np.zeros((1, wide), np.int16), threes + second[keys % width**2]])
+        found[script] = Letters(script, languages, symbols, second, rows, whole, seldom)
+    return found
+
+
+def log_chances(letters: Letters, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]) -> NDArray[np.float64]:
+    """How likely the third of each three symbols is after the two before it, summed over the last axis, in nats. [..., languages]"""
+    import numpy as np
+
+    before = first * letters.width + second
+    rows = letters.rows[before * letters.width + third]
+    each = letters.threes.take(rows, 0)
+    nowhere = rows == 0
+    each[nowhere] = letters.pairs.take((second * letters.width + third)[nowhere], 0) + letters.unseen.take(before[nowhere], 0)
+    total = each.sum(-2, dtype=np.int32)
+    return np.asarray(total / STEP)
+
+
+@cache
+def frequent_of(language: str) -> NDArray[np.uint8]:
+    """How seldom each of 65,536 characters stands in an East Asian language: -log chance, in quarters of a nat; ASCII: 0."""
+    import numpy as np
+
+    chars, seldom = _frequent()[language]
+    table = np.full(65536, 64, np.uint8)
+    for start, end in ((0x3000, 0x3100), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xFF01, 0xFF5F)):
+        table[start:end] = 48
+    table[np.frombuffer(chars.encode("utf-16-le"), np.uint16)] = np.frombuffer(seldom.encode("ascii"), np.uint8) - 48
+    table[:128] = 0
+    return table
+
+
+# By its script where one language has it for itself, else by the trigrams of its letters.
 
 _LEAST_LETTERS = 12  # of fewer nobody can tell; of ideographs and the like a third
 _SAMPLES, _SAMPLE_CHARS = 4, 150  # from a long text, evenly: more tell no more (quality/charset)
@@ -24,7 +190,7 @@ _CLOSE = 0.12
 _STRANGE = -3.0  # ... and one whose letters we do not know, while the text is this unlikely in all that we know
 _OTHER_NAMES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "cz": "cs", "gr": "el", "jp": "ja", "ua": "uk", "kr": "ko", "cn": "zh", "dk": "da"}
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
-# first and last code point, what stands there: a script of letters.py, or the one language that we know in it
+# first and last code point, what stands there: a script of those above, or the one language that we know in it
 _RANGES = (
     *((first, last, "latin") for first, last in ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF))),
     *((first, last, "greek") for first, last in ((0x386, 0x3FF), (0x1F00, 0x1FFF))),

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from unicodedata import normalize
 
 from periplus.document import headers
-from periplus.document.block_languages import with_languages
-from periplus.document.blocks import first_blocks, text_of, words_of
+from periplus.document.blocks import first_blocks, text_of, with_languages, words_of
 from periplus.document.canonical_xml import xml_of_html, xml_of_xml
-from periplus.document.charsets import UTF_8
 from periplus.document.decode import decode
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import END, HTML_CHARS, Converted
 from periplus.document.formats.table import FILES, MARKUP, TEXTS
+from periplus.document.guess import UTF_8
+from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
 from periplus.document.links import Setting, rows_of_headers
-from periplus.document.media_types import binary_type, media_type_of
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import Charset, Document, Link, LinkKind
 from periplus.model.visit import Fetched

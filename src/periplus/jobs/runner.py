@@ -1,24 +1,61 @@
-"""How is a job done? As a command of the program in a process of its own, watched until it ends.
-
-The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has died; then it
-stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the last attempt left it.
-"""
+"""Does jobs from the queue: each as a command in a process of its own, watched until it ends."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from periplus.acquire.clock import SystemClock
 from periplus.errors import UsageError
 from periplus.model.job import PIPES, Job, JobOrder, JobProgress, JobState, JobStore
 from periplus.model.ports import Clock
+
+
+@contextlib.contextmanager
+def opened_queue(folder: Path, store: str = "", *, make: bool = False) -> Iterator[tuple[JobStore, Clock]]:
+    """The queue of the folder or, where store is an address, of that collection. make: a collection that is not there yet.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    queue, clock = _in_database(store, make) if store else _in_folder(folder)
+    try:
+        yield queue, clock
+    finally:
+        queue.close()
+
+
+def _in_folder(folder: Path) -> tuple[JobStore, Clock]:
+    from periplus.store.sqlite.job_queue import JobQueue
+
+    return JobQueue(folder), SystemClock()
+
+
+def _in_database(store: str, make: bool) -> tuple[JobStore, Clock]:
+    from periplus.store.postgres import schema
+    from periplus.store.postgres.address import address_of
+    from periplus.store.postgres.connection import Session
+    from periplus.store.postgres.job_queue import PostgresJobQueue
+
+    address = address_of(store)
+    session = Session(address)
+    with contextlib.ExitStack() as stack:
+        stack.callback(session.close)
+        session.run(lambda connection: (schema.create if make else schema.check)(connection, address.collection))
+        stack.pop_all()
+    queue = PostgresJobQueue(session)
+    return queue, queue.clock
+
+
+# The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has died; then it
+# stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the last attempt left it.
 
 KINDS = ("crawl", "refresh", "check", "map", "report", "export", "index", "template", "survey", "topic", "stories", "influence", "portal", "delete")
 LEASE_S = 30.0  # a runner that says nothing for so long is dead
@@ -86,7 +123,7 @@ def do(runner: Runner, job: Job) -> bool:
         if process is not None and process.poll() is None:
             process.kill()
             process.wait()
-    state, note = _became(job, process.returncode, wished=goes_on, log=_log(runner.folder, job, "err"))
+    state, note = _became(job, process.returncode, wished=goes_on, log=_log_file(runner.folder, job, "err"))
     wait_s = AGAIN_S * 2 ** (job.attempt - 1) if state is JobState.QUEUED and process.returncode < 0 else 0.0
     return runner.queue.finish(job, state, note, runner.clock.now(), wait_s) and state is not JobState.QUEUED
 
@@ -94,7 +131,7 @@ def do(runner: Runner, job: Job) -> bool:
 def _started(folder: Path, job: Job, pipes: tuple[int, int]) -> subprocess.Popen[bytes]:
     (folder / LOGS).mkdir(exist_ok=True)
     environment = {**os.environ, PIPES: f"{pipes[0]},{pipes[1]}"}
-    with _log(folder, job, "out").open("wb") as out, _log(folder, job, "err").open("ab") as err:
+    with _log_file(folder, job, "out").open("wb") as out, _log_file(folder, job, "err").open("ab") as err:
         return subprocess.Popen(
             [sys.executable, "-m", "periplus.cli", *job.order.command],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=pipes, env=environment, start_new_session=True,
@@ -158,6 +195,6 @@ def _last_line(log: Path) -> str:
     return lines[-1].removeprefix("periplus: ") if lines else ""
 
 
-def _log(folder: Path, job: Job, ending: str) -> Path:
+def _log_file(folder: Path, job: Job, ending: str) -> Path:
     """What a job printed: .out to stdout, .err to stderr."""
     return folder / LOGS / f"{job.id}.{ending}"

@@ -1,24 +1,64 @@
-"""What stands in a folder of Parquet files: the tables that engines read, and the manifest, written last, that says it is whole?
-
-A URL's number is its place, from 0, in the order of the URLs' texts (bytes of UTF-8); hosts and sites are numbered likewise. So whoever
-exports the same collection gives the same numbers, and engines that compare ties by number agree. Each table is a folder of files
-`part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
-"""
+"""The tables of a dataset in Parquet files, its manifest, and what engines computed on its way back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
-from periplus.model.crawl_home import RunRecord
 from periplus.model.graph import LinkRows
+from periplus.model.ports import RunRecord
 from periplus.model.table import Column, ColumnKind
+
+# What engines computed of a collection, on its way back: tables, a note on each analysis, and the place that takes them.
+
+
+class ResultNote(NamedTuple):
+    """What was computed. name: of the analysis; dataset: the digest of what it was computed from; parameters: JSON; made: seconds since the epoch."""
+
+    name: str
+    digest: str
+    dataset: str
+    parameters: str
+    program: str
+    made: float
+
+
+class ComputedTable(NamedTuple):
+    """One table. columns: name and kind of each (INTEGER, REAL, TEXT, BLOB); rows: streamed, every value there."""
+
+    name: str
+    columns: Sequence[tuple[str, str]]
+    rows: Iterable[Sequence[object]]
+
+
+class ResultStore(Protocol):
+    """Takes results within one transaction, which ends when all of them are there: until then, and after a kill, what was there before is read."""
+
+    def runs(self) -> Sequence[RunRecord]:
+        """Of the collection."""
+
+    def dataset(self) -> str:
+        """The digest of the dataset whose numbers the results here are in; empty: there are none."""
+
+    def clear(self) -> None:
+        """Drops all results: they are in numbers of another dataset. Before any `replace`."""
+
+    def replace(self, table: ComputedTable) -> int:
+        """Puts a table in place of an earlier one of its name; returns its rows. Raises StoreError for a name that is none."""
+
+    def note(self, said: ResultNote) -> None:
+        """Says what the tables of an analysis are."""
+
+
+# A URL's number is its place, from 0, in the order of the URLs' texts (bytes of UTF-8); hosts and sites are numbered likewise. So whoever
+# exports the same collection gives the same numbers, and engines that compare ties by number agree. Each table is a folder of files
+# `part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of the tables and of the manifest; a reader refuses a greater one

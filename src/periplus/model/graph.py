@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.crawl_home import RunRecord
+from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 

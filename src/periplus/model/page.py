@@ -1,4 +1,4 @@
-"""What is understood of one document: values only, made whole by `document.understand`."""
+"""What is understood of one document, the kinds of media types, and what is shown of a page: values only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,60 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from periplus.model.visit import Reason, State
 from periplus.model.web import Url
+
+
+class MediaClass(StrEnum):
+    """Kinds of content, in the order in which charts show them."""
+
+    PAGES = "pages"
+    DOCUMENTS = "documents"  # PDF, office files, plain text, data as text
+    IMAGES = "images"
+    RECORDINGS = "recordings"  # audio and video
+    STYLES = "styles"
+    SCRIPTS = "scripts"
+    OTHER = "other"  # archives, programs, and what does not say what it is
+
+
+_EXACT = {
+    "text/html": MediaClass.PAGES,
+    "application/xhtml+xml": MediaClass.PAGES,
+    "text/css": MediaClass.STYLES,
+    "text/javascript": MediaClass.SCRIPTS,
+    "text/ecmascript": MediaClass.SCRIPTS,
+    "application/javascript": MediaClass.SCRIPTS,
+    "application/x-javascript": MediaClass.SCRIPTS,
+    "application/ecmascript": MediaClass.SCRIPTS,
+    "application/wasm": MediaClass.SCRIPTS,
+}
+_BY_START = (
+    ("image/", MediaClass.IMAGES),
+    ("audio/", MediaClass.RECORDINGS),
+    ("video/", MediaClass.RECORDINGS),
+    ("text/", MediaClass.DOCUMENTS),
+    ("application/pdf", MediaClass.DOCUMENTS),
+    ("application/postscript", MediaClass.DOCUMENTS),
+    ("application/rtf", MediaClass.DOCUMENTS),
+    ("application/msword", MediaClass.DOCUMENTS),
+    ("application/vnd.ms-", MediaClass.DOCUMENTS),
+    ("application/vnd.openxmlformats-", MediaClass.DOCUMENTS),
+    ("application/vnd.oasis.opendocument.", MediaClass.DOCUMENTS),
+    ("application/epub+zip", MediaClass.DOCUMENTS),
+    ("application/xml", MediaClass.DOCUMENTS),
+    ("application/json", MediaClass.DOCUMENTS),
+)
+
+
+def media_class(media_type: str) -> MediaClass:
+    """The class of a media type in lower case, without parameters; OTHER for one not known or not said."""
+    exact = _EXACT.get(media_type)
+    if exact is not None:
+        return exact
+    for start, found in _BY_START:
+        if media_type.startswith(start):
+            return found
+    return MediaClass.DOCUMENTS if media_type.endswith(("+xml", "+json")) else MediaClass.OTHER
 
 
 class LinkKind(StrEnum):
@@ -174,3 +227,52 @@ class Document:
     fault: str = ""  # why it could not be read, or not whole: `encrypted`, `damaged: ...`, `long: ...`
     bounds: tuple[str, ...] = ()  # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
     needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
+
+
+class SamePage(NamedTuple):
+    """Another page with the same bytes, the same words, or the same words but for diacritics and case."""
+
+    url: str
+    same: str  # bytes, words, folded
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What was read of a page that was fetched. Empty: it does not say."""
+
+    fetched: str  # ISO 8601, UTC
+    media_type: str
+    size: int  # bytes
+    cut: str
+    title: str
+    description: str
+    h1: str
+    language: str  # as declared
+    language_found: str  # by its words
+    charset: str
+    charset_source: str
+    other_charset: str  # what was declared, where another was taken
+    canonical: str
+    robots: str
+    text_chars: int
+    body_digest: str  # hexadecimal, like the two below
+    text_digest: str
+    folded_digest: str
+    kept: tuple[str, ...]  # of bytes, text, xml
+
+
+@dataclass(frozen=True, slots=True)
+class PageSummary:
+    """What is known of one URL. page None: nothing was fetched of it."""
+
+    url: str
+    state: State
+    reason: Reason
+    why: str  # the rule, limit or failure behind the reason
+    status: int | None
+    layer: int | None
+    page: PageFacts | None
+    fault: str  # why it could not be read, or not whole
+    links_in: int  # pages that link to it
+    links_out: int  # URLs that it links to
+    duplicates: tuple[SamePage, ...]

@@ -1,16 +1,32 @@
-"""What the core needs from outside, as protocols: time and the wire. The store's protocols stand in `model.crawl_store`."""
+"""What the core needs from outside, as protocols: time, the wire, the place of a collection, and its store."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from periplus.model.frontier import Candidate, ReadyHost, TrapChanges
+from periplus.model.frontier import (
+    Batch,
+    Candidate,
+    Errand,
+    Finding,
+    HostRow,
+    Lease,
+    ReadyHost,
+    RunCounts,
+    StoredRobots,
+    Task,
+    TrapChanges,
+    TrapMemory,
+    TrapTally,
+)
 from periplus.model.page import Document
 from periplus.model.visit import Cause, Cut, Headers, Reason, Request
-from periplus.model.web import SiteKey, Url, UrlId
+from periplus.model.web import Origin, SiteKey, Url, UrlId
+from periplus.settings import Settings
 
 
 class Clock(Protocol):
@@ -126,3 +142,159 @@ class Transport(Protocol):
     def in_flight(self) -> int: ...
 
     def close(self) -> None: ...
+
+
+# One protocol; one contract suite runs over every implementation.
+
+
+class CrawlStore(Protocol):
+    """What may be fetched next, and what was.
+
+    States of a URL:  waiting -> done(reason) | dropped(reason); a URL in hand is still waiting in the store. No other move, except
+    that a new run may set dropped URLs waiting again (`offer`).
+    Always:  (1) a URL is offered any number of times and enters once;  (2) a host has at most one lease at a time;
+    (3) two leases of a host start at least its delay apart;  (4) every lease ends, by release, expiry or the death of
+    its holder;  (5) a batch is stored whole or not at all, and only as far as its leases' epochs still hold;
+    (6) a page of layer i + 1 of a site is not given out while one of layer i of that site is waiting.
+    While the crawl is paused no host is ready and none is leased; what is held stays held, and may be stored.
+    Not its business: fetching, parsing, choosing rules, sleeping.
+    Times: `now` is seconds since the epoch, UTC.
+    """
+
+    budget_spent: bool  # max_pages are fetched: nothing more will be given out
+
+    def join(self, pid: int, now: float) -> str:
+        """Registers a worker; returns its name."""
+
+    def leave(self, worker: str, now: float) -> None:
+        """Ends a worker; its leases end too."""
+
+    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+        """URLs from outside a crawl (starts, lists). Returns how many are newly waiting.
+
+        reopen: what an earlier run dropped without asking for it (scope, depth, robots, a host that was down) may wait again.
+        """
+
+    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
+        """Up to `most` hosts that nobody holds, that have work, and that may be asked within horizon_s; longest due first."""
+
+    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
+        """Leases those of the hosts that are still free."""
+
+    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+        """Up to `most` tasks of a leased host in order, without those in_hand ((layer, seq)).
+
+        With none, the seconds until there may be one (None: not before other tasks of the host end).
+        """
+
+    def robots(self, origin: Origin) -> StoredRobots | None: ...
+
+    def trap_memory(self, lease: Lease) -> TrapMemory: ...
+
+    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        """Those of these URLs of the leased host that are stored."""
+
+    def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
+        """(URL, digest of its text) of the site's pages that were read, the latest `most`, oldest first."""
+
+    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        """Stores a batch in one transaction and renews the worker's leases. Returns the leases that were lost meanwhile."""
+
+    def fair_share(self, now: float) -> int:
+        """How many hosts one worker should hold: hosts with work over workers alive, at least 1; none while the crawl is paused."""
+
+    def idle(self, now: float) -> bool:
+        """Whether nothing waits and nobody has anything in hand: the crawl is at its end."""
+
+    def counts(self) -> RunCounts: ...
+
+
+# One protocol; a folder and a database each have their own.
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as stored. state: running, done, stopped, suspicious or failed; note says why."""
+
+    id: int
+    kind: str
+    starts: tuple[str, ...]
+    settings: dict[str, object]
+    seed: int
+    started: float  # seconds since the epoch, UTC
+    ended: float | None
+    state: str
+    note: str
+    fetched: int
+    wire_bytes: int
+
+
+class RunStore(CrawlStore, Protocol):
+    """A crawl store with what its boss asks beside: what to begin with, how it goes, how it ended."""
+
+    def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
+        """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
+
+    def standing(self, url: Url) -> tuple[Reason, str]:
+        """How a known URL stands, and by which rule."""
+
+    def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
+        """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
+
+    def traps(self) -> Sequence[TrapTally]:
+        """The families that were left out as endless series, the largest first."""
+
+    def merge_twins(self) -> int:
+        """Pages that are the same (see `urls.twins.merged`) become one page with several addresses. Returns how many are aliases by it."""
+
+    def is_paused(self) -> bool: ...
+
+    def busiest(self, most: int, now: float) -> Sequence[HostRow]:
+        """Hosts with work, those with most waiting first."""
+
+    def close(self) -> None: ...
+
+
+class CrawlHome(Protocol):
+    """Where one collection is kept: what happens there before, after and around a run. Each call is a transaction of its own.
+
+    Its text in an error or a summary is what a user calls it. Times: `now` is seconds since the epoch, UTC; a database has its own clock.
+    """
+
+    def only_crawl(self) -> AbstractContextManager[None]:
+        """Holds the collection for one crawl, until its holder dies. Raises StoreError when another one holds it."""
+
+    def prepare(self, rules: str, now: float) -> bool:
+        """Makes the collection if there is none; else brings it into accord with its rules for URLs (TOML). True: a crawl goes on with it.
+
+        Raises StoreError, and UsageError where rules cannot be changed.
+        """
+
+    def rules_text(self) -> str:
+        """The rules for URLs that were stored with it, in TOML; empty where none were: a folder has them in its periplus.toml."""
+
+    def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
+        """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew."""
+
+    def store(self, run_id: int, settings: Settings) -> RunStore:
+        """The crawl store of a run, for one process."""
+
+    def ask_again(self, now: float, *, due_only: bool) -> int:
+        """Enters what a refresh asks for again into the to-do lists; returns how many."""
+
+    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
+        """Notes which URLs are starts. sites: of each."""
+
+    def end_run(self, run_id: int, state: str, note: str, now: float) -> None: ...
+
+    def pause(self, now: float) -> bool:
+        """Has the crawl that goes on ask for nothing more until `resume`, its end, or the beginning of another. False: none goes on. Raises NoCollection."""
+
+    def resume(self, now: float) -> bool:
+        """False: no crawl goes on that was paused. Raises NoCollection."""
+
+    def runs(self) -> Sequence[RunRecord]:
+        """All runs, oldest first. Raises NoCollection."""
+
+    def findings(self, run_id: int) -> Mapping[Finding, int]:
+        """What a run found, by kind; every kind is named."""

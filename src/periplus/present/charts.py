@@ -13,11 +13,9 @@ from urllib.parse import urlsplit
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import State
-from periplus.present.lines import fit, visible
-from periplus.present.sunburst import WHOLE, Sector, name_spot, outline
-from periplus.present.treemap import Box, laid
-from periplus.present.wording import REASON_WORDS, count_of, labels, number, size
-from periplus.present.xml_text import attributes, escaped
+from periplus.present.drawing import WHOLE, Box, Sector, laid, name_spot, outline
+from periplus.present.markup import attributes, escaped
+from periplus.present.wording import REASON_WORDS, count_of, fit, labels, number, size, visible
 
 MEASURES = {"pages": "pages", "size": "size_bytes", "rank": "rank"}  # what a height or an area may mean: name, field of MapNode
 FORMS = {"icicle": "height", "treemap": "area", "sunburst": "angle"}  # name, and what its measure is seen by
@@ -63,7 +61,7 @@ def write_chart(tree: MapNode, facts: PageColumns, out: TextIO, *, by: str = "ra
 
     A place's height (icicle) or angle (sunburst) is its branch's share of the whole, its area (treemap) that of the branch above.
 
-    tree: by analyse.hierarchy.map_tree. by: pages, size (bytes) or rank. Each place links to its page, and says its figures
+    tree: by analyse.linkgraph.map_tree. by: pages, size (bytes) or rank. Each place links to its page, and says its figures
     to the pointer. Fetched, merely cited and dead pages differ in colour; hatched is what was not fetched, of pages not named
     one by one their share. room: width and height, px; wider if the columns need it. The rings of a sunburst end where a name
     would not fit into the next one, and it says so.

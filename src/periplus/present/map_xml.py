@@ -1,13 +1,20 @@
-"""How does a map become XML, page inside page, valid against `map.xsd`?"""
+"""Maps as XML, valid against `map.xsd`, and by our stylesheets a page for a browser or a PDF."""
 
 from __future__ import annotations
 
+import io
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
+import numpy as np
+from lxml import etree
+
+from periplus.errors import UsageError
 from periplus.model.results import About, PageColumns, SiteMap
-from periplus.present.map_values import VALUES, about_values, chosen, further_values, linked_values, page_values, parameters
-from periplus.present.xml_text import attributes
+from periplus.present.map_files import VALUES, about_values, chosen, further_values, linked_values, page_values, parameters
+from periplus.present.markup import attributes, characters
+from periplus.present.wording import REASON_WORDS, labels, number
 
 NAMESPACE = "urn:periplus:map:1"
 RESULTS = "urn:periplus:result:1"  # of the attributes that facts.further adds to a page
@@ -48,3 +55,110 @@ def write_map_xml(site_map: SiteMap, facts: PageColumns, about: About, out: Text
             tag += f' omitted="{below}"' if below else ""
             out.write(f"{tag}>{within}</page>\n" if within else f"{tag}/>\n")
     out.write("</page>\n" * previous + "</map>\n")
+
+
+WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
+SHOWN = tuple(value for value in VALUES if value not in ("layer", "rank"))  # the place in the tree says the layer, the score the rank
+_PAGE = f"{{{NAMESPACE}}}page"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a map a form can carry."""
+
+    form: str  # its name in messages
+    pages: int
+    layers: int  # below the home page; deeper branches are cut, and say so
+
+
+def transformed(
+    stylesheet: str, site_map: SiteMap, facts: PageColumns, about: About, limits: Limits, chosen: tuple[tuple[str, ...], int]
+) -> etree._XSLTResultTree:
+    """The map's XML under one of the stylesheets in `xsl/`. chosen: values and max_depth as in `write_map_xml`.
+
+    Raises UsageError for an unknown value, and for more than limits.pages, with the depth that would do.
+    """
+    values, max_depth = chosen
+    depth = min(max_depth, limits.layers) if max_depth >= 0 else limits.layers
+    _refuse_too_many(site_map, depth, limits)
+    sheet = etree.parse(io.BytesIO(files("periplus.present").joinpath("xsl", stylesheet).read_bytes()), _parser())
+    return etree.XSLT(sheet)(_document(site_map, facts, about, values, depth))
+
+
+def _refuse_too_many(site_map: SiteMap, depth: int, limits: Limits) -> None:
+    layers = site_map.layer[site_map.order]
+    upto = np.cumsum(np.bincount(layers))  # pages down to each layer
+    shown = int(upto[min(depth, len(upto) - 1)])
+    if shown > limits.pages:
+        fits = int(np.searchsorted(upto, limits.pages, "right")) - 1
+        way = f"cut it at max_depth {fits} ({number(int(upto[fits]))} pages), or " if fits >= 0 else ""
+        raise UsageError(f"the map has {number(shown)} pages, and {limits.form} carries {number(limits.pages)}: {way}take the map as XML, JSON or a chart")
+
+
+def _parser() -> etree.XMLParser:
+    """Reads what we wrote ourselves: no entities, no network, any size."""
+    return etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, remove_blank_text=True)
+
+
+def _document(site_map: SiteMap, facts: PageColumns, about: About, values: tuple[str, ...], depth: int) -> etree._ElementTree:
+    """The map's XML, with the words for reasons and, where titles are wanted, names that tell siblings apart."""
+    written = io.BytesIO()
+    text = io.TextIOWrapper(written, "utf-8", newline="")
+    write_map_xml(site_map, facts, about, text, values=values, max_depth=depth)
+    text.flush()
+    written.seek(0)
+    tree = etree.parse(written, _parser())
+    root = tree.getroot()
+    _name(root, "title" in values)
+    for parent in root.iter(_PAGE):
+        _name(parent, "title" in values)
+    for reason, words in REASON_WORDS.items():
+        etree.SubElement(root, f"{{{WORDS}}}word", of=reason).text = words
+    return tree
+
+
+def _name(parent: etree._Element, titled: bool) -> None:
+    """w:name of the pages right under an element."""
+    pages = parent.findall(_PAGE)
+    titles = [page.get("title", "") if titled else "" for page in pages]
+    for page, name in zip(pages, labels([page.get("url", "") for page in pages], titles, parent.get("title", "")), strict=True):
+        page.set(f"{{{WORDS}}}name", characters(name))
+
+
+# 50,000 pages: 3.2 s, 560 MB and a file of 28 MB, which a browser opens in 5 s; twice as many take 7 to 18 s and 1.1 GB.
+# 80 layers: three elements a layer keep the page under the 256 nested elements of libxml2 and the 512 of browsers' HTML.
+LIMITS = Limits("a page for a browser", pages=50_000, layers=80)
+
+
+def write_map_xhtml(site_map: SiteMap, facts: PageColumns, about: About, out: BinaryIO, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1) -> None:
+    """One XHTML page in UTF-8 that needs nothing else and is read alike as XML (.xhtml) and as HTML (.html).
+
+    values: which of VALUES stand beside each page; those that no page has take no room. max_depth: the last layer shown,
+    -1: down to LIMITS.layers; what is cut is counted where it would stand. Bytes behind links are drawn as a small bar.
+    Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
+    """
+    transformed("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]  # lxml-stubs lacks it
+
+
+# 10,000 pages, 160 sheets of paper: 6 s, 900 MB, a file of 20 MB; twice as many take 20 s and 1.7 GB. 80 layers: as on the page for
+# a browser, and each costs the stylesheet a nested template, of which libxslt allows 3,000.
+PDF_LIMITS = Limits("a PDF", pages=10_000, layers=80)
+
+
+def typst_source(site_map: SiteMap, facts: PageColumns, about: About, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1) -> str:
+    """The map as a typst document, from which `write_map_pdf` sets the pages."""
+    return str(transformed("map-typst.xsl", site_map, facts, about, PDF_LIMITS, (values, max_depth)))
+
+
+def write_map_pdf(site_map: SiteMap, facts: PageColumns, about: About, out: BinaryIO, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1) -> None:
+    """A4 pages with a head, a legend, bookmarks of the branches in layer 1, and a row a page that links to it.
+
+    values, max_depth: as in `write_map_xhtml`. The same map gives the same bytes on the same fonts. Latin, Greek and Cyrillic
+    are in the fonts that typst brings; for other scripts (Chinese, Japanese, Arabic, ...) it takes the system's, and where
+    there are none, boxes stand for the signs. Nothing is loaded from a network.
+    Raises UsageError for an unknown value or more than LIMITS.pages.
+    """
+    import typst
+
+    source = typst_source(site_map, facts, about, values=values, max_depth=max_depth)
+    out.write(typst.compile(source.encode("utf-8"), format="pdf"))

@@ -1,12 +1,39 @@
-"""How are values written as HTML, so that no crawled text can be more than text?"""
+"""Writes values as HTML and XML, so that crawled text stays text, and long tables on one page."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
+from itertools import chain, islice
 
-from periplus.present.lines import visible
-from periplus.present.wording import count_of
+from periplus.present.wording import count_of, number, short, size, visible
+
+# What XML 1.0 has no place for (section 2.2), surrogates among it; JSON in UTF-8 has none for surrogates either
+_NO_CHAR = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_SPECIAL = re.compile("[&<>\"'\t\r\n]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\t": "&#9;", "\r": "&#13;", "\n": "&#10;"}
+
+
+def characters(text: str) -> str:
+    """The text without what is no character in XML."""
+    return _NO_CHAR.sub("", text)
+
+
+def escaped(text: str) -> str:
+    """Safe as content and between quotes; white space as references, else a reader folds it (XML 1.0, 3.3.3)."""
+    return _SPECIAL.sub(lambda found: _ENTITIES[found[0]], characters(text))
+
+
+def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
+    """` name="value"` for each, in this order."""
+    return "".join([f' {name}="{escaped(value) if isinstance(value, str) else value}"' for name, value in values])
+
 
 Html = str  # made by the functions here and in report.py; everything else is escaped on its way in
 
@@ -44,3 +71,100 @@ def bar(parts: Iterable[tuple[str, float]], whole: float, kind: str = "") -> Htm
 def left_out(total: int, shown: int, one: str, many: str = "") -> Html:
     """The sentence under a list that was cut."""
     return f'<p class="note">And {count_of(total - shown, "more " + one, "more " + many if many else "")}.</p>' if total > shown else ""
+
+
+# The first rows stand in the page as HTML, for readers without script and for paper; all rows stand beside them as data, of
+# which nothing is read until the reader sorts, filters or turns the page (`paged.js`). Whatever came from the web is text there too.
+
+SHOWN = 200  # rows of one page of a table, and on paper: some six sheets
+CARRIED = 100_000  # rows in the page at most: 10 to 20 MB, which a browser opens in under 2 s
+Cell = str | int | tuple[str, str]  # a text, a number, or a link as (URL, name); an empty name: the URL itself
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """kind: `text`; `link`, a URL with a name; `n`, a number; `bytes`, a size. wide: left out on a telephone."""
+
+    head: str
+    kind: str = "text"
+    wide: bool = False
+
+    @property
+    def classes(self) -> str:
+        kinds = ["n"] if self.kind in ("n", "bytes") else []
+        return " ".join(kinds + ["wide"] * self.wide)
+
+
+@dataclass(frozen=True, slots=True)
+class PagedTable:
+    """total: rows that there are, if rows are only the first of them."""
+
+    name: str  # of the element: unique on the page
+    columns: Sequence[Column]
+    rows: Iterable[Sequence[Cell]]
+    total: int
+    origin: str = ""  # scheme://host of the site itself, which its URLs are shown without
+    elsewhere: str = ""  # where the rest is to be had: "`periplus pages` lists all"
+
+
+def script() -> str:
+    return files("periplus.present").joinpath("paged.js").read_text("utf-8")
+
+
+def script_source() -> str:
+    """What a content security policy lets run: this script and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode('utf-8')).digest()).decode()}'"
+
+
+def paged(wanted: PagedTable) -> Html:
+    """The table's HTML; with its data where it has more rows than are shown. Nothing for no rows."""
+    rest = iter(islice(iter(wanted.rows), CARRIED))
+    first = list(islice(rest, SHOWN))
+    if not first:
+        return ""
+    head = "".join(f'<th class="{column.classes}">{text(column.head)}</th>' for column in wanted.columns)
+    body = "\n".join(_row(row, wanted) for row in first)
+    kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in wanted.columns)
+    out = f'<table id="{wanted.name}" data-kinds="{kinds}" data-origin="{text(wanted.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+    lines = [_written(row) for row in rest]
+    if lines or wanted.total > len(first):
+        carried = len(first) + len(lines)
+        more = f" {text(wanted.elsewhere)}" if wanted.elsewhere and wanted.total > carried else ""
+        out += f'<p class="note cut">The first {number(len(first))} of {number(wanted.total)}.{more}</p>'
+        if lines:
+            data = ",\n".join(chain(map(_written, first), lines))
+            note = f" of {number(wanted.total)} (the first {number(carried)} are here{'; ' + wanted.elsewhere if wanted.elsewhere else ''})"
+            said = text(note) if wanted.total > carried else ""
+            out += f'<script type="application/json" data-table="{wanted.name}" data-rows="{carried}" data-more="{said}">[{data}]</script>'
+    return out
+
+
+def _row(row: Sequence[Cell], table: PagedTable) -> Html:
+    cells = (f'<td class="{column.classes}">{_cell(value, column, table.origin)}</td>' for value, column in zip(row, table.columns, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def at_home(url: str, origin: str) -> str:
+    """A URL as it is shown: those of the site itself by their path."""
+    return url.removeprefix(origin) if origin and url.startswith(origin + "/") else url
+
+
+def _cell(value: Cell, column: Column, origin: str) -> Html:
+    if isinstance(value, tuple):
+        url, name = value
+        shown = at_home(url, origin)
+        return f"{link(url, name)}<br><small>{text(shown)}</small>" if name else link(url, shown)
+    if isinstance(value, int):
+        return size(value) if column.kind == "bytes" else number(value)
+    return text(value)
+
+
+def _written(row: Sequence[Cell]) -> str:
+    """As JSON that neither an HTML nor an XML parser takes for its own: `<`, `>` and `&` never stand in it."""
+    plain = [[visible(part) for part in value] if isinstance(value, tuple) else visible(value) if isinstance(value, str) else value for value in row]
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def named(url: str, title: str) -> tuple[str, str]:
+    """A page as a cell: its title, or the end of its URL."""
+    return url, title or short(url)

@@ -1,28 +1,251 @@
-"""What would whoever made a survey want to read and to print? One page: drawings, indicators, companion set, and the method sheet."""
+"""The report of a survey: method sheet, tables, drawings and indicators on one page."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import TextIO
 
-from periplus.model.survey import CompanionClass
-from periplus.model.webometrics import Connectivity, ImpactFactor, SurveyResults
-from periplus.present import paged as tables
-from periplus.present.campaign_text import completeness_told, round_robin_told
-from periplus.present.fragment_svg import write_fragment_svg
-from periplus.present.heat_map import write_heat_map
-from periplus.present.markup import Html, table, text
-from periplus.present.network import network_of
-from periplus.present.network_files import matrix_of, said_of
-from periplus.present.network_svg import write_network_svg
-from periplus.present.paged import Column, PagedTable, paged
-from periplus.present.survey_method import method_sheet
+from periplus.errors import UsageError
+from periplus.model.survey import CompanionClass, SiteMark
+from periplus.model.table import Column, ColumnKind
+from periplus.model.webometrics import CampaignStanding, Connectivity, ImpactFactor, SurveyResults
+from periplus.present import markup
+from periplus.present.fragment import write_fragment_svg
+from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
+from periplus.present.markup import Column as PagedColumn
+from periplus.present.markup import Html, PagedTable, paged, table, text
+from periplus.present.network import matrix_of, network_of, said_of, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
-from periplus.present.yield_svg import write_yield_curves
+
+
+def method_sheet(found: SurveyResults) -> Html:
+    """Runs, parameters, counts, and what became of each unit's URLs, exclusions by robots.txt among it."""
+    method = found.method
+    counts = [
+        ("sites in the target set", number(found.chosen)),
+        ("documents", number(method.documents)),
+        ("distinct links", number(method.links)),
+        ("pages merged for equal content", number(method.merged)),
+        ("URLs forbidden by robots.txt", number(sum(record.robots for record in method.units))),
+        ("sites without a page", number(sum(1 for record in method.units if record.state))),
+        ("made", utc(method.created)),
+    ]
+    said = [*method.runs, *counts, *method.parameters]
+    facts = table(["", ""], [[text(name), text(value)] for name, value in said], ["w", ""])
+    columns = [
+        PagedColumn("site"),
+        PagedColumn("prefixes", wide=True),
+        PagedColumn("fetched", "n"),
+        PagedColumn("waiting", "n"),
+        PagedColumn("robots.txt", "n"),
+    ]
+    columns += [
+        PagedColumn("refused", "n"),
+        PagedColumn("dead", "n"),
+        PagedColumn("redirects", "n", wide=True),
+        PagedColumn("bundle", wide=True),
+        PagedColumn("state"),
+    ]
+    rows = (
+        (
+            found.units[record.unit].name,
+            " ".join(found.units[record.unit].prefixes),
+            record.fetched,
+            record.waiting,
+            record.robots,
+            record.refused,
+            record.dead,
+            record.redirects,
+            found.units[record.unit].bundle + ("" if found.units[record.unit].official else " (not official)"),
+            record.state or "read",
+        )
+        for record in method.units
+    )
+    return facts + f"<h3>What became of each site's URLs</h3>{paged(PagedTable('record-rows', columns, rows, len(method.units)))}"
+
+
+Row = tuple[object, ...]
+_TEXT, _WHOLE, _REAL, _BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.REAL, ColumnKind.BOOLEAN
+_RUN = (
+    Column("run", _TEXT, "the run that the figures come from"),
+    Column("model", _TEXT, "what counts as one document: page, directory, host or site; a link is a distinct pair of them"),
+)
+UNITS = (
+    Column("site", _TEXT, "the unit's name"),
+    Column("prefixes", _TEXT, "what URLs of the unit begin with"),
+    Column("bundle", _TEXT, "the organisation that it belongs to"),
+    Column("official", _BOOLEAN, "whether it is the organisation's official site"),
+    Column("fetched", _WHOLE, "documents that were fetched"),
+    Column("waiting", _WHOLE, "documents that are known and were not fetched"),
+    Column("share", _REAL, "fetched / (fetched + waiting)"),
+    Column("in_links", _WHOLE, "links from other sites of the target set"),
+    Column("in_units", _WHOLE, "how many sites these come from"),
+    Column("in_companion", _WHOLE, "links from pages that were fetched outside the target set"),
+    Column("out_links", _WHOLE, "links to other sites of the target set"),
+    Column("out_units", _WHOLE, "how many sites these lead to"),
+    Column("out_companion", _WHOLE, "links to sites outside the target set"),
+    Column("out_sites", _WHOLE, "how many sites outside these lead to"),
+    Column("self_links", _WHOLE, "links within the site"),
+    Column("linking_pages", _WHOLE, "pages that link into the site, its own among them: the numerator of wif"),
+    Column("external_linking_pages", _WHOLE, "pages of other sites that link into it: the numerator of external_wif"),
+    Column("wif", _REAL, "linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all"),
+    Column("external_wif", _REAL, "external_linking_pages / fetched; empty as wif is"),
+    Column("state", _TEXT, "empty, or why no page of the site was fetched"),
+    *_RUN,
+)
+COMPANIONS = (
+    Column("site", _TEXT, "the site outside the target set"),
+    Column("class", _TEXT, "private, weak, strong, communicator or global"),
+    Column("units", _WHOLE, "different sites of the target set that link to it"),
+    Column("pages", _WHOLE, "pages of these that do"),
+    Column("links", _WHOLE, "distinct pairs of pages"),
+    Column("back", _WHOLE, "sites of the target set that it links to; none where no page of it was fetched"),
+    Column("documents", _WHOLE, "pages of it that are known"),
+    Column("fetched", _WHOLE, "pages of it that were fetched"),
+    Column("strong_gain", _WHOLE, "of communicators: sites that the largest strong component gains by it"),
+    Column("pairs_gain", _WHOLE, "of communicators: ordered pairs of sites that come into reach of each other by it"),
+    Column("status", _TEXT, "what the user decided: in, out, undecided, discovered"),
+    Column("tags", _TEXT, "what the user noted, parted by blanks"),
+    Column("run", _TEXT, "the run that the figures come from"),
+)
+CO_LINKS = (
+    Column("kind", _TEXT, "co-inlink: sites that link to both; coupling: sites that both link to"),
+    Column("first", _TEXT, "a site of the target set"),
+    Column("second", _TEXT, "another one"),
+    Column("sites", _WHOLE, "how many sites, global ones left out"),
+)
+SUFFIXES = (
+    Column("direction", _TEXT, "out: linked to from the target set; in: linking to it"),
+    Column("suffix", _TEXT, "what the sites' names are registered under; empty for addresses"),
+    Column("domain", _TEXT, "the top level domain"),
+    Column("country", _BOOLEAN, "whether that is a country's"),
+    Column("sites", _WHOLE, "sites outside the target set"),
+    Column("links", _WHOLE, "links from or to these"),
+    *_RUN,
+)
+CONNECTIVITY = (
+    Column("vertices", _TEXT, "all sites of the target set, official ones, bundles, or all with the communicators"),
+    Column("sites", _WHOLE, "vertices"),
+    Column("arcs", _WHOLE, "linked ordered pairs"),
+    Column("density", _REAL, "arcs of all that could be"),
+    Column("reciprocity", _REAL, "share of arcs that are returned"),
+    Column("largest_strong", _WHOLE, "vertices in the largest strong component"),
+    Column("strong_components", _WHOLE, "strong components"),
+    Column("largest_weak", _WHOLE, "vertices in the largest weak component"),
+    Column("weak_components", _WHOLE, "weak components"),
+)
+INTERLINKING = (
+    Column("source", _TEXT, "the site of the target set that links"),
+    Column("target", _TEXT, "the site that is linked to"),
+    Column("links", _WHOLE, "distinct pairs of documents; of a site with itself: its self-links"),
+    *_RUN,
+)
+RECORDS = (
+    Column("site", _TEXT, "the unit's name"),
+    Column("prefixes", _TEXT, "what URLs of the unit begin with"),
+    Column("fetched", _WHOLE, "URLs that were fetched"),
+    Column("waiting", _WHOLE, "URLs that are known and were not asked for"),
+    Column("robots", _WHOLE, "URLs that robots.txt forbids"),
+    Column("refused", _WHOLE, "URLs that the server refused"),
+    Column("dead", _WHOLE, "URLs that do not exist or cannot be reached"),
+    Column("redirects", _WHOLE, "URLs that redirect"),
+    Column("state", _TEXT, "empty, or why no page of the site was fetched"),
+)
+STANDING = (
+    Column("site", _TEXT, "the site's name"),
+    Column("prefixes", _TEXT, "the first prefix of each of its units"),
+    Column("pages", _WHOLE, "pages that were asked for"),
+    Column("links", _WHOLE, "external items that its pages were the first of the site to show"),
+    Column("recent", _REAL, "of them a page, over the site's last pages"),
+    Column("score", _REAL, "what the rule thinks of it; empty: too early"),
+    Column("share", _REAL, "of the known pages, those that were asked for"),
+    Column("waiting", _WHOLE, "pages that are known and were not asked for"),
+    Column("state", _TEXT, "reading, read, waiting, or why it is not available"),
+    Column("tags", _TEXT, "what the user noted, parted by blanks"),
+)
+
+
+def standing_rows(found: CampaignStanding, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
+    """Rows of STANDING: most new links first."""
+    for row in sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short)):
+        tags = " ".join(tag for prefix in row.prefixes if prefix in marks for tag in marks[prefix].tags)
+        counts = (row.pages, row.links, row.recent, row.score, row.share, row.waiting)
+        yield (row.name, " ".join(row.prefixes), *counts, row.state, tags)
+
+
+def survey_table(found: SurveyResults, name: str) -> tuple[tuple[Column, ...], Iterator[Row]]:
+    """(columns, rows) of one of TABLES. Raises UsageError for another name."""
+    if name not in _TABLES:
+        raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(_TABLES)}")
+    columns, rows = _TABLES[name]
+    return columns, rows(found)
+
+
+def _units(found: SurveyResults) -> Iterator[Row]:
+    states = {record.unit: record.state for record in found.method.units}
+    for row in found.figures:
+        unit = found.units[row.unit]
+        counts = (row.fetched, row.waiting, row.share, row.in_links, row.in_units, row.in_companion, row.out_links, row.out_units)
+        further = (row.out_companion, row.out_sites, row.self_links, row.wif.linking, row.external_wif.linking, row.wif.value, row.external_wif.value)
+        named = (unit.name, " ".join(unit.prefixes), unit.bundle, unit.official)
+        yield (*named, *counts, *further, states.get(row.unit, ""), found.method.run, found.method.model.value)
+
+
+def _companions(found: SurveyResults) -> Iterator[Row]:
+    for site in found.companions:
+        gain = (site.gain.largest_strong - site.gain.strong_before, site.gain.pairs - site.gain.pairs_before) if site.gain else (None, None)
+        counts = (site.units, site.pages, site.links, site.back, site.documents, site.fetched)
+        yield (site.name, site.kind.value, *counts, *gain, site.status.value, " ".join(site.tags), found.method.run)
+
+
+def _co_links(found: SurveyResults) -> Iterator[Row]:
+    for kind, pairs in (("co-inlink", found.co_inlinks), ("coupling", found.couplings)):
+        for pair in pairs:
+            yield kind, found.units[pair.first].name, found.units[pair.second].name, pair.sites
+
+
+def _suffixes(found: SurveyResults) -> Iterator[Row]:
+    for direction, tallies in (("out", found.suffixes_out), ("in", found.suffixes_in)):
+        for tally in tallies:
+            yield (direction, *tally, found.method.run, found.method.model.value)
+
+
+def _connectivity(found: SurveyResults) -> Iterator[Row]:
+    for row in found.connectivity:
+        sizes = (row.strong[0] if row.strong else 0, len(row.strong), row.weak[0] if row.weak else 0, len(row.weak))
+        yield (row.vertices, row.sites, row.arcs, row.density, row.reciprocity, *sizes)
+
+
+def _interlinking(found: SurveyResults) -> Iterator[Row]:
+    """Most links first; self-links among them."""
+    matrix = found.matrix
+    inside = (matrix.sources < found.chosen) & (matrix.ends < found.chosen)
+    rows = zip(matrix.counts[inside].tolist(), matrix.sources[inside].tolist(), matrix.ends[inside].tolist(), strict=True)
+    for links, source, end in sorted(rows, key=lambda row: (-row[0], row[1], row[2])):
+        yield found.units[source].name, found.units[end].name, links, found.method.run, found.method.model.value
+
+
+def _records(found: SurveyResults) -> Iterator[Row]:
+    for record in found.method.units:
+        unit = found.units[record.unit]
+        yield (unit.name, " ".join(unit.prefixes), *record[1:])
+
+
+_TABLES: dict[str, tuple[tuple[Column, ...], Callable[[SurveyResults], Iterator[Row]]]] = {
+    "sites": (UNITS, _units),
+    "companions": (COMPANIONS, _companions),
+    "colinks": (CO_LINKS, _co_links),
+    "suffixes": (SUFFIXES, _suffixes),
+    "connectivity": (CONNECTIVITY, _connectivity),
+    "interlinking": (INTERLINKING, _interlinking),
+    "records": (RECORDS, _records),
+}
+TABLES = tuple(_TABLES)
+
 
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _AS_HTML, _AS_XML = ("//<![CDATA[\n", "\n//]]>"), ("//\n", "\n//")  # around a script: comments to HTML, a section to XML
@@ -42,7 +265,7 @@ def survey_report(found: SurveyResults) -> str:
     nav = "".join(f'<a href="#{name}">{head}</a>' for name, head, _ in sections)
     body = "\n".join(f'<section id="{name}"><h2>{head}</h2>\n{content}\n</section>' for name, head, content in sections)
     style = files("periplus.present").joinpath("report.css").read_text("utf-8") + _STYLE
-    script = f"<script>{_AS_HTML[0]}{tables.script()}{_AS_HTML[1]}</script>" if "data-table=" in body else ""
+    script = f"<script>{_AS_HTML[0]}{markup.script()}{_AS_HTML[1]}</script>" if "data-table=" in body else ""
     may_run = f"; script-src {_digest(_AS_HTML)} {_digest(_AS_XML)}" if script else ""
     return f"""<!DOCTYPE html>
 <html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><meta charset="utf-8"/>
@@ -64,7 +287,7 @@ def survey_report(found: SurveyResults) -> str:
 
 def _digest(around: tuple[str, str]) -> str:
     """What a content security policy lets run: our script as one of the two parsers sees it."""
-    script = (around[0] + tables.script() + around[1]).encode("utf-8")
+    script = (around[0] + markup.script() + around[1]).encode("utf-8")
     return f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode('ascii')}'"
 
 
@@ -73,12 +296,12 @@ def _sections(found: SurveyResults) -> list[tuple[str, str, Html]]:
         ("network", "How the sites hang together", _network(found)),
         ("indicators", "Sites of the target set", _indicators(found)),
         ("matrix", "Who links to whom", _matrix(found)),
-        ("connectivity", "Connectivity", _connectivity(found)),
+        ("connectivity", "Connectivity", _report_connectivity(found)),
         ("fragment", "Model of the web fragment", _fragment(found)),
-        ("companions", "Companion set", _companions(found)),
+        ("companions", "Companion set", _report_companions(found)),
         ("communicators", "Communicators", _communicators(found)),
-        ("colinks", "Linked together, linking alike", _co_links(found)),
-        ("domains", "Countries and domains", _suffixes(found)),
+        ("colinks", "Linked together, linking alike", _report_co_links(found)),
+        ("domains", "Countries and domains", _report_suffixes(found)),
         ("harvest", "The harvest, and how complete it is", _harvest(found)),
         ("method", "Method sheet", method_sheet(found)),
     ]
@@ -116,9 +339,14 @@ def _network(found: SurveyResults) -> Html:
 
 
 def _indicators(found: SurveyResults) -> Html:
-    columns = [Column("site"), Column("pages", "n"), Column("read, %", "n"), Column("links in", "n"), Column("from sites", "n")]
-    columns += [Column("links out", "n"), Column("to sites", "n"), Column("to companions", "n", wide=True), Column("self-links", "n", wide=True)]
-    columns += [Column("external WIF", "n"), Column("WIF", "n", wide=True)]
+    columns = [PagedColumn("site"), PagedColumn("pages", "n"), PagedColumn("read, %", "n"), PagedColumn("links in", "n"), PagedColumn("from sites", "n")]
+    columns += [
+        PagedColumn("links out", "n"),
+        PagedColumn("to sites", "n"),
+        PagedColumn("to companions", "n", wide=True),
+        PagedColumn("self-links", "n", wide=True),
+    ]
+    columns += [PagedColumn("external WIF", "n"), PagedColumn("WIF", "n", wide=True)]
     rows = (
         (
             found.units[row.unit].name,
@@ -159,7 +387,7 @@ def _matrix(found: SurveyResults) -> Html:
     )
 
 
-def _connectivity(found: SurveyResults) -> Html:
+def _report_connectivity(found: SurveyResults) -> Html:
     rows = [_connected(row) for row in found.connectivity]
     heads = ["vertices", "sites", "arcs", "density", "returned", "largest strong", "strong parts", "largest weak", "weak parts"]
     note = (
@@ -180,9 +408,15 @@ def _fragment(found: SurveyResults) -> Html:
     )
 
 
-def _companions(found: SurveyResults) -> Html:
-    columns = [Column("site"), Column("class"), Column("sites linking", "n"), Column("pages linking", "n"), Column("links", "n", wide=True)]
-    columns += [Column("links back to"), Column("status", wide=True), Column("tags", wide=True)]
+def _report_companions(found: SurveyResults) -> Html:
+    columns = [
+        PagedColumn("site"),
+        PagedColumn("class"),
+        PagedColumn("sites linking", "n"),
+        PagedColumn("pages linking", "n"),
+        PagedColumn("links", "n", wide=True),
+    ]
+    columns += [PagedColumn("links back to"), PagedColumn("status", wide=True), PagedColumn("tags", wide=True)]
     rows = (
         (
             site.name,
@@ -223,20 +457,20 @@ def _communicators(found: SurveyResults) -> Html:
     return f'<p class="note">{note}</p>' + table(heads, rows, ["", "n", "n", "n", "n", "n"])
 
 
-def _co_links(found: SurveyResults) -> Html:
+def _report_co_links(found: SurveyResults) -> Html:
     parts = []
     for name, head, pairs in (
         ("co-rows", "Linked from the same sites", found.co_inlinks),
         ("coupling-rows", "Linking to the same sites", found.couplings),
     ):
-        columns = [Column("site"), Column("and"), Column("sites", "n")]
+        columns = [PagedColumn("site"), PagedColumn("and"), PagedColumn("sites", "n")]
         rows = ((found.units[pair.first].name, found.units[pair.second].name, pair.sites) for pair in pairs)
         shown = paged(PagedTable(name, columns, rows, len(pairs)))
         parts.append(f"<h3>{head}</h3>{shown}" if shown else "")
     return "".join(parts)
 
 
-def _suffixes(found: SurveyResults) -> Html:
+def _report_suffixes(found: SurveyResults) -> Html:
     parts = []
     for head, tallies in (("Linked to", found.suffixes_out), ("Linking here", found.suffixes_in)):
         rows = [

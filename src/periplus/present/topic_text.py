@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from periplus.model.topic import TellingWord, Topic
-from periplus.present.lines import visible
+from periplus.present.wording import visible
 
 COLUMNS = 100
 WORDS_SHOWN = 20

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 
 import xxhash
 
-from periplus.model.twins import Retraction, Twin
-from periplus.model.web import Url
+from periplus.model.web import Retraction, Twin, Url
 from periplus.urls.hosts import path_and_query
 from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, without, words
 

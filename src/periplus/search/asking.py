@@ -1,21 +1,459 @@
-"""What does the index answer to a query? Matches in order, their number, facets, and what else may have been meant."""
+"""Answers a query from the index: matches in order, facets, snippets, and what may have been meant."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import tantivy
 
-from periplus.model.search import Facet, Match, Matches
+from periplus.document.words import WORD_CHARS, Unit, asked_terms, folded, forms, is_run, located, table
+from periplus.model.page import Block, BlockKind, Part
+from periplus.model.search import Facet, Match, Matches, Snippet
 from periplus.model.web import UrlId
-from periplus.search.fields import FORMS, ID, IS, LANGUAGE, MEDIA, NOINDEX, SAID, SITE, TWIN, YEAR
-from periplus.search.index import open_index
-from periplus.search.matching import Matcher
-from periplus.search.query import All, Any, Node, Not, Only, Phrase, Word, asks_for, parse
-from periplus.search.spelling import suggested
+from periplus.search.index import (
+    ADDRESS,
+    ANCHOR,
+    FORMS,
+    HEADING,
+    HOST,
+    ID,
+    IS,
+    LANGUAGE,
+    MEDIA,
+    NAMES,
+    NAVIGATION,
+    NOINDEX,
+    SAID,
+    SITE,
+    TERM_FIELDS,
+    TEXT,
+    TITLE,
+    TWIN,
+    TYPE,
+    WHEN,
+    YEAR,
+    open_index,
+    parts_or_guess,
+    primary,
+    whole_name,
+)
+from periplus.search.query import All, Any, During, Node, Not, Only, Phrase, Query, Word, asked_words, asks_for, parse
 from periplus.settings import Searching
+
+MOST_EDITS = 2
+LEAST_CHARS = 4  # of shorter words every other one is near
+TWO_EDITS_FROM = 7  # characters: a shorter word with two other letters is another word
+SAME_BEGINNING = 2  # characters that a word with two other letters shares with what was typed
+KNOWN_PAGES = 3  # with a word: it is meant as it stands
+TIMES = 10  # so much more frequent must the word be that was meant
+MOST_TERMS = 20_000  # with the same beginning that are looked through
+
+
+def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
+    """The query with the words that may have been meant; empty where every word is as good as any."""
+    other = text
+    for word in asked_words(query.root):
+        if isinstance(word, Phrase) or word.prefix or word.within == "url":
+            continue
+        for form in forms(word.text):
+            better = _better(searcher, form)
+            if better:
+                other = other.replace(_as_typed(text, form), better)
+    return other if other != text else ""
+
+
+def _as_typed(text: str, form: str) -> str:
+    place = text.lower().find(form)
+    return text[place : place + len(form)] if place >= 0 else form
+
+
+def _better(searcher: tantivy.Searcher, form: str) -> str:
+    """A more frequent word than this one, near it; empty: none."""
+    if len(form) < LEAST_CHARS or is_run(form) or not form.isalpha():
+        return ""
+    plain = folded(form)
+    here = max(searcher.doc_freq(FORMS, spelling) for spelling in (form, plain, "~" + plain))
+    if here >= KNOWN_PAGES:
+        return ""
+    best: tuple[int, int, str] = (-9, 0, "")
+    for beginning in (plain[:SAME_BEGINNING], "~" + plain[:SAME_BEGINNING]):
+        for term, pages in searcher.terms_with_prefix(FORMS, beginning, None, MOST_TERMS):
+            best = max(best, _rated(plain, term.removeprefix("~"), pages))
+    for term in _one_edit(plain):  # also of the first letters
+        pages = max(searcher.doc_freq(FORMS, term), searcher.doc_freq(FORMS, "~" + term))
+        if pages:
+            best = max(best, (-1, pages, term))
+    return best[2] if best[2] and best[1] >= TIMES * here and best[2] != plain else ""
+
+
+def _rated(plain: str, term: str, pages: int) -> tuple[int, int, str]:
+    if abs(len(term) - len(plain)) > MOST_EDITS or len(set(term).symmetric_difference(plain)) > 2 * MOST_EDITS:
+        return (-9, 0, "")
+    most = MOST_EDITS if len(plain) >= TWO_EDITS_FROM else 1
+    edits = distance(plain, folded(term), most)
+    return (-edits, pages, folded(term)) if 0 < edits <= most else (-9, 0, "")
+
+
+def _one_edit(word: str) -> set[str]:
+    letters = sorted(set(word) | set("abcdefghijklmnopqrstuvwxyz" if word.isascii() else "абвгдежзийклмнопрстуфхцчшщыьэюя"))
+    parted = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    swapped = {left + right[1] + right[0] + right[2:] for left, right in parted if len(right) > 1}
+    dropped = {left + right[1:] for left, right in parted if right}
+    added = {left + letter + right for left, right in parted for letter in letters}
+    changed = {left + letter + right[1:] for left, right in parted if right for letter in letters}
+    return (swapped | dropped | added | changed) - {word}
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """Letters to add, drop, change or swap with their neighbour until one is the other; most + 1 stands for any more."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        older, before, row = before, row, [place]
+        for at, wanted in enumerate(other, 1):
+            cost = min(before[at] + 1, row[at - 1] + 1, before[at - 1] + (letter != wanted))
+            if at > 1 and place > 1 and letter == other[at - 2] and one[place - 2] == wanted:
+                cost = min(cost, older[at - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return min(row[-1], most + 1)
+
+
+CHARS = 240  # two lines and a half of a terminal
+BEFORE = 60  # characters shown before the first word that answers
+LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
+Marks = tuple[tuple[int, int], ...]
+_ELLIPSIS = "…"
+_PERMALINK = " ¶#"  # behind headings of manuals
+_KIND_COUNTS = {BlockKind.HEADING: 0.5, BlockKind.LINK: -1.0, BlockKind.ALT: -1.0, BlockKind.CODE: -0.2}  # against a word more
+
+
+class Wanted(NamedTuple):
+    """One word of a query, in the forms that answer it."""
+
+    form: str
+    plain: str
+    terms: frozenset[str]  # in the languages of the index
+    prefix: bool
+    place: int  # in the query
+
+
+class Highlighter:
+    """Finds the words of one query in texts. A form is judged once."""
+
+    def __init__(self, root: Node | None, languages: Sequence[str]) -> None:
+        self._runs: list[str] = []
+        self._wanted: list[Wanted] = []
+        self._judged: dict[tuple[str, str], int] = {}
+        self._silent: dict[str, set[str]] = {}  # by language, forms that answer nothing
+        for word in asked_words(root):
+            read = forms(word.text)
+            for at, form in enumerate(read):
+                if is_run(form):
+                    self._runs.append(form)
+                    continue
+                prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
+                terms = frozenset(term for language in languages for term in asked_terms(form, language))
+                self._wanted.append(Wanted(form, folded(form), terms, prefix, len(self._wanted)))
+
+    @property
+    def ample(self) -> float:
+        """The worth of a paragraph of content with all words of the query side by side: none further down is much better."""
+        words = len(self._wanted) + len(self._runs)
+        return words + 0.6 * (words - 1) + 0.3
+
+    def found(self, text: str, language: str) -> list[tuple[int, int, int]]:
+        """(start, end, which word of the query) of what answers in a text, in order."""
+        hits: list[tuple[int, int, int]] = []
+        if not self._runs and not self._could_answer(text, language):
+            return hits
+        for unit in located(text):
+            if unit.run:
+                hits += self._within_run(text, unit)
+                continue
+            word = self._word(unit.form, language)
+            if word >= 0:
+                hits.append((unit.start, unit.end, word))
+        return hits
+
+    def _could_answer(self, text: str, language: str) -> bool:
+        """Whether any form of the text answers. Most blocks of a page hold none, and to find places costs ten times as much."""
+        silent = self._silent.setdefault(language, set())
+        left = set(forms(text)) - silent
+        answering = {form for form in left if self._word(form[:WORD_CHARS], language) >= 0}
+        silent |= left - answering
+        return bool(answering)
+
+    def _word(self, form: str, language: str) -> int:
+        word = self._judged.get((form, language))
+        if word is None:
+            word = self._judged[form, language] = self._judge(form, language)
+        return word
+
+    def marks(self, text: str, language: str) -> Marks:
+        return tuple((start, end) for start, end, _ in self.found(text, language))
+
+    def _within_run(self, text: str, unit: Unit) -> list[tuple[int, int, int]]:
+        stretch = text[unit.start : unit.end].lower()
+        hits = []
+        for number, run in enumerate(self._runs):
+            place = stretch.find(run)
+            while place >= 0:
+                hits.append((unit.start + place, unit.start + place + len(run), -2 - number))
+                place = stretch.find(run, place + len(run))
+        return sorted(hits)
+
+    def _judge(self, form: str, language: str) -> int:
+        """The word of the query that the form answers; -1: none."""
+        plain = folded(form)
+        for wanted in self._wanted:
+            if form == wanted.form or plain == wanted.plain or (wanted.prefix and plain.startswith(wanted.plain)):
+                return wanted.place
+        term = asked_terms(form, language)[:1]
+        return next((wanted.place for wanted in self._wanted if term and term[0] in wanted.terms), -1)
+
+
+def snippet(blocks: Sequence[Block], parts: Sequence[Part], highlighter: Highlighter, language: str) -> Snippet | None:
+    """The stretch that has most of the words, of the page's content rather than of its menus; its beginning where none has any."""
+    best: tuple[float, Block | None, list[tuple[int, int, int]]] = (-9.0, None, [])
+    opening: Block | None = None
+    for block, part in list(zip(blocks, parts_or_guess(blocks, parts), strict=False))[:LOOKED_THROUGH]:
+        if block.kind is BlockKind.TITLE:
+            continue
+        if block.kind is BlockKind.CODE:
+            block = block._replace(text=" ".join(block.text.split()))  # noqa: PLW2901  # as it is shown: on one line
+        content = part is Part.CONTENT
+        if opening is None and content and block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+            opening = block
+        hits = highlighter.found(block.text, block.language or language)
+        if hits:
+            value = _worth(hits, block, content)
+            if value > best[0]:
+                best = (value, block, hits)
+            if value >= highlighter.ample:
+                break
+    if best[1] is not None:
+        return _cut(best[1], best[2])
+    return _cut(opening, []) if opening is not None else None
+
+
+def _worth(hits: Sequence[tuple[int, int, int]], block: Block, content: bool) -> float:
+    """How well a block answers: by different words within one stretch, those in the query's order side by side counting more."""
+    start = _best_start(hits)
+    near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
+    beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
+    length = min(len(block.text), CHARS) / CHARS  # a line of three words says less of the page than a paragraph
+    return len({word for _, _, word in near}) + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(block.kind, 0.0) - (0.0 if content else 2.0)
+
+
+def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
+    """Where the stretch with most different words begins."""
+    best = (0, 0)
+    for start, _, _ in hits[:100]:
+        words = len({word for place, _, word in hits if start <= place < start + CHARS - BEFORE})
+        best = max(best, (words, -start))
+    return -best[1]
+
+
+def _cut(block: Block, hits: Sequence[tuple[int, int, int]]) -> Snippet:
+    """The stretch around the hits, cut between words."""
+    text = block.text.rstrip(_PERMALINK)
+    start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0
+    start = min(start, max(0, len(text) - CHARS))
+    if start:
+        gap = text.find(" ", start, start + BEFORE)
+        start = gap + 1 if gap >= 0 else start
+    end = min(len(text), start + CHARS)
+    if end < len(text):
+        gap = text.rfind(" ", start + CHARS // 2, end)
+        end = gap if gap >= 0 else end
+    before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
+    shift = len(before) - start
+    marks = tuple((one + shift, other + shift) for one, other, _ in hits if one >= start and other <= end)
+    return Snippet(before + text[start:end] + after, marks, block.kind)
+
+
+NEVER, EVER = -(2**63), 2**63 - 1
+PHRASE_WORDS = 16  # of a longer one the first: they say enough
+_WITHIN = {"title": (TITLE,), "url": (ADDRESS,), "": TERM_FIELDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Makes the engine's queries. languages: of the pages, the most frequent first; a word is looked for in its form in each."""
+
+    schema: tantivy.Schema
+    weights: Searching
+    languages: Sequence[str]
+    known: Callable[[str], bool]  # whether a spelling occurs
+
+    def query(self, root: Node) -> tantivy.Query:
+        """Pages that answer, scored."""
+        must = self._node(root)
+        extra = [*self._whole_titles(root), *self._neighbours(root)]
+        if not extra:
+            return must
+        return tantivy.Query.boolean_query([(tantivy.Occur.Must, must), *((tantivy.Occur.Should, query) for query in extra)])
+
+    def _node(self, node: Node) -> tantivy.Query:
+        match node:
+            case Word():
+                return self._word(node)
+            case Phrase(text, within):
+                return self._phrase(forms(text), within, 1.0)
+            case Only(field, value):
+                return self._silent(self._only(field, value))
+            case During(after, before):
+                low, high = NEVER if after is None else int(after), EVER if before is None else int(before)
+                return self._silent(tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False))
+            case Not():
+                return self._all((node,))
+            case All(items):
+                return self._all(items)
+            case Any(items):
+                return _either(map(self._node, items))
+
+    def _all(self, items: Iterable[Node]) -> tantivy.Query:
+        clauses = [
+            (tantivy.Occur.MustNot, self._node(item.item)) if isinstance(item, Not) else (tantivy.Occur.Must, self._node(item))
+            for item in items
+        ]  # fmt: skip
+        if all(isinstance(item, Not) for item in items):  # what is left out must be left out of something
+            clauses.append((tantivy.Occur.Must, self._silent(tantivy.Query.all_query())))
+        return tantivy.Query.boolean_query(clauses)
+
+    def _silent(self, query: tantivy.Query) -> tantivy.Query:
+        """Narrows, and does not count."""
+        return tantivy.Query.const_score_query(query, 0.0)
+
+    def _only(self, field: str, value: str) -> tantivy.Query:
+        if field == "site":
+            host = value.partition("://")[2] or value
+            return tantivy.Query.term_query(self.schema, HOST, host.partition("/")[0].removeprefix("*.").removeprefix("www."))
+        if field == "language":
+            return tantivy.Query.term_query(self.schema, LANGUAGE, primary(value))
+        if field == IS:
+            return tantivy.Query.term_query(self.schema, IS, value)
+        return tantivy.Query.term_query(self.schema, TYPE, value.removeprefix("."))
+
+    def _word(self, word: Word) -> tantivy.Query:
+        """A word in any of its forms; what is written as one word and read as several (x-ray, a.b) is a phrase."""
+        read = forms(word.text)
+        if not read:
+            return tantivy.Query.empty_query()
+        if len(read) > 1 or (is_run(read[0]) and not word.prefix):
+            return self._phrase(read, word.within, 1.0, prefix=word.prefix)
+        form = read[0]
+        if word.prefix:
+            return _either(self._beginnings(form, word.within))
+        spelled = [] if word.within else self._spelled(form, exact=word.exact)
+        if word.exact and not word.within:
+            by_place = [self._weighed(self._term(field, term), field) for field in TERM_FIELDS if field != NAVIGATION for term in self._terms(form)]
+            return tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, _either(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
+            )  # fmt: skip
+        return _either([*(self._weighed(self._term(field, term), field) for field in _WITHIN[word.within] for term in self._terms(form)), *spelled])
+
+    def _terms(self, form: str) -> list[str]:
+        """The form's terms in each of the languages, each once; and the bare form, as addresses and pages of unknown language have it."""
+        return list(dict.fromkeys([term for language in self.languages for term in asked_terms(form, language)[:1]] + [folded(form)]))
+
+    def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
+        """By spelling: this very one, then the same without diacritics, then others that are alike without them.
+
+        Where the index has the word in more than one of these, pages that have it as asked for come first.
+        """
+        plain = folded(form)
+        others = ["~" + plain] if form == plain else [plain, "~" + plain]
+        wanted = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
+        found = [_boosted(self._term(FORMS, spelling), self.weights.weight_spelling * share) for spelling, share in wanted]
+        if not exact and self.known(form) and self.known("~" + plain):  # "~": some page has it with diacritics
+            found.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
+        return found
+
+    def _beginnings(self, form: str, within: str) -> list[tantivy.Query]:
+        pattern = re.escape(folded(form)) + ".*"
+        fields = _WITHIN[within]
+        found = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
+        if not within:
+            found.append(tantivy.Query.regex_query(self.schema, FORMS, f"{re.escape(form)}.*|~{pattern}"))
+        return found
+
+    def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
+        """The forms one after another, in one field. With prefix, the last is the beginning of a word."""
+        found = []
+        for terms in dict.fromkeys(self._phrase_terms(read, language) for language in [*self.languages, ""]):
+            for field in _WITHIN[within]:
+                if prefix and len(terms) > 1:
+                    found.append(self._weighed(tantivy.Query.phrase_prefix_query(self.schema, field, list(terms)), field, share))
+                elif len(terms) > 1:
+                    found.append(self._weighed(tantivy.Query.phrase_query(self.schema, field, list(terms)), field, share))
+                elif terms and is_run(read[0]) and len(terms[0]) == 1:  # one character: any term that it begins
+                    found.append(self._weighed(tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*"), field, share))
+                elif terms:
+                    found.append(self._weighed(self._term(field, terms[0]), field, share))
+        return _either(found)
+
+    def _phrase_terms(self, read: Sequence[str], language: str) -> tuple[str, ...]:
+        """What stands in the index where the forms stand: only the last run may go on there."""
+        known = table(language)
+        before = [term for form in read[:-1] for term in known[form].split(" ")]
+        return tuple([*before, *(term for form in read[-1:] for term in asked_terms(form, language))][:PHRASE_WORDS])
+
+    def _whole_titles(self, root: Node) -> list[tantivy.Query]:
+        """Titles that are just what was asked for."""
+        name = whole_name(" ".join(word.text for word in asked_words(root)))
+        if not name or isinstance(root, Any) or not self.weights.weight_whole_title:
+            return []
+        return [tantivy.Query.const_score_query(self._term(NAMES, name), self.weights.weight_whole_title)]
+
+    def _neighbours(self, root: Node) -> list[tantivy.Query]:
+        """All words of a plain query, one after another."""
+        items = root.items if isinstance(root, All) else ()
+        plain = [item for item in items if isinstance(item, Word) and not item.prefix and not item.within]
+        if len(plain) < 2 or not self.weights.weight_phrase:
+            return []
+        read = [form for word in plain for form in forms(word.text)]
+        share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
+        found = []
+        for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages):
+            found += [self._weighed(_phrase_query(self.schema, field, terms), field, share) for field in (TITLE, ANCHOR, HEADING, TEXT)]
+        return found
+
+    def _term(self, field: str, term: str) -> tantivy.Query:
+        return tantivy.Query.term_query(self.schema, field, term, "freq")
+
+    def _weighed(self, query: tantivy.Query, field: str, share: float = 1.0) -> tantivy.Query:
+        weights = self.weights
+        weight = {
+            TITLE: weights.weight_title, ANCHOR: weights.weight_anchor, HEADING: weights.weight_heading, TEXT: weights.weight_text,
+            NAVIGATION: weights.weight_navigation, ADDRESS: weights.weight_url,
+        }[field]  # fmt: skip
+        return _boosted(query, weight * share)
+
+
+def _phrase_query(schema: tantivy.Schema, field: str, terms: Sequence[str]) -> tantivy.Query:
+    return tantivy.Query.phrase_query(schema, field, list(terms))
+
+
+def _boosted(query: tantivy.Query, weight: float) -> tantivy.Query:
+    return tantivy.Query.boost_query(query, weight)
+
+
+def _either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
+    several = list(queries)
+    if not several:
+        return tantivy.Query.empty_query()
+    return several[0] if len(several) == 1 else tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
+
 
 LOOKED_AT = 200  # matches that are weighed by rank, and among which those of equal text are folded
 LANGUAGES = 5  # in whose forms a word is looked for; further ones are found by spelling
@@ -70,7 +508,7 @@ class Searcher:
         return tuple(value for value, _ in self._counted(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values if value)
 
     def said(self) -> dict[UrlId, int]:
-        """Of every page in the index, `fields.said_digest` of the words of links to it that were indexed."""
+        """Of every page in the index, `index.said_digest` of the words of links to it that were indexed."""
         if not self.pages:
             return {}
         places = [place for _, place in self._searcher.search(tantivy.Query.all_query(), self.pages, False).hits]

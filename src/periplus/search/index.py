@@ -1,26 +1,244 @@
-"""Which pages hold these words? The index of a collection: made anew from the collection whenever it is missing, damaged or of another version.
-
-A folder with the engine's files and `periplus.json`: the version, whose collection it is, and the last change that it holds. That file is
-written after the engine's commit; a kill between the two has those changes indexed again, each page in place of its earlier self.
-"""
+"""The full-text index of a collection: its fields, drafts and ranks."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import shutil
+import sys
+import tempfile
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
 
 import tantivy
+import zstandard
+from xxhash import xxh3_64_intdigest
 
+from periplus.document.words import folded, forms, shown_forms, table
 from periplus.errors import StoreError
+from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
-from periplus.search.drafts import Drafts
-from periplus.search.fields import ID, WHOLE, WORDS, Draft, document, drafted, schema
+from periplus.urls.hosts import host_name, registered_domain
+
+TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order
+FORMS, NAMES = "forms", "names"  # of spellings; of whole titles
+SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR, IS = "site", "host", "type", "media", "language", "year", "is"  # of labels
+NOINDEX = "noindex"  # the one value of `is`
+ID, TWIN, WHEN, SAID = "id", "twin", "when", "said"  # of numbers; said: the digest of the words of links to the page
+TERM_FIELDS = (TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS)
+WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
+MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is not known better by the fifty-first
+NAME_CHARS = 200  # a title that is longer is not typed
+_BETWEEN = "qqblockqq"  # stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
+_BREAK = f"\n{_BETWEEN}\n"
+# Every page's words of links and headings are so many longer: many pages have none at all, which makes the average so short that the engine
+# holds three words for a long text, in which one hit counts for nothing.
+_PADDING = " ".join([_BETWEEN] * 8)
+_PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
+_MENUS = frozenset({Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE})
+_TYPE_NAMES = {"application/xhtml+xml": "html", "application/msword": "doc", "text/plain": "txt", "application/rtf": "rtf"}
+_TYPE_NAMES |= {"application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx", "application/vnd.oasis.opendocument.text": "odt"}
+
+
+def schema() -> tantivy.Schema:
+    """The index's fields. Nothing is stored but numbers: what is shown of a page is read from the collection."""
+    made = tantivy.SchemaBuilder()
+    made.add_integer_field(ID, indexed=True, fast=True)
+    made.add_integer_field(TWIN, fast=True)
+    made.add_integer_field(SAID, fast=True)
+    made.add_integer_field(WHEN, indexed=True, fast=True)
+    for name in TERM_FIELDS:
+        made.add_text_field(name, tokenizer_name=WORDS, index_option="position")
+    made.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
+    for name in (NAMES, HOST, TYPE, IS):
+        made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
+    for name in (SITE, LANGUAGE, YEAR, MEDIA):
+        made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
+    return made.build()
+
+
+class Draft(NamedTuple):
+    """What the engine is given of a page, but for the words of links to it, of which the last come when all others were read."""
+
+    url_id: UrlId
+    twin: int
+    when: int
+    language: str
+    texts: Sequence[tuple[str, str]]  # (field, terms parted by blanks, or a label), in order
+    spellings: str  # parted by blanks, each once
+
+
+def drafted(page: PageToIndex) -> Draft:
+    """The page, cut into terms."""
+    texts: list[tuple[str, str]] = []
+    spelled: list[str] = []
+    for field, language, text in field_texts(page):
+        words = forms(text)
+        texts.append((field, _terms(words, language)))
+        if field != NAVIGATION:
+            spelled += words
+    texts += [(NAMES, name) for name in names(page)]
+    texts += labels(page)
+    twin = int.from_bytes(page.folded[:8], "big", signed=True)
+    return Draft(page.url_id, twin, int(page.when), page.language, texts, " ".join(shown_forms(spelled) - {_BETWEEN}))
+
+
+def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
+    """The page, as the engine takes it. anchors: the words of links to it, each once."""
+    made = tantivy.Document()
+    made.add_integer(ID, draft.url_id)
+    made.add_integer(TWIN, draft.twin)
+    made.add_integer(SAID, said_digest(anchors))
+    made.add_integer(WHEN, draft.when)
+    spellings = draft.spellings
+    if anchors:
+        words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
+        made.add_text(ANCHOR, _terms(words, draft.language))
+        spellings = " ".join({*spellings.split(), *shown_forms(words)} - {_BETWEEN})
+    for field, text in draft.texts:
+        made.add_text(field, text)
+    made.add_text(FORMS, spellings)
+    return made
+
+
+def _terms(words: Sequence[str], language: str) -> str:
+    return " ".join(map(table(language).__getitem__, words))
+
+
+def said_digest(anchors: Sequence[str]) -> int:
+    """By which it is told whether the words of links to a page are still those that were indexed. 0: there are none."""
+    return xxh3_64_intdigest("\n".join(anchors[:MOST_ANCHORS]).encode("utf-8", "replace")) - (1 << 63) if anchors else 0
+
+
+def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
+    """(field, language, text) of what is indexed word by word, links to the page left out; several blocks are one text, parted."""
+    texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    if page.title:
+        texts[TITLE, page.language].append(page.title)
+    for block, part in zip(page.blocks, parts_or_guess(page.blocks, page.parts), strict=False):
+        if block.kind is BlockKind.TITLE:
+            continue
+        field = NAVIGATION if part is Part.NAVIGATION else HEADING if block.kind is BlockKind.HEADING else TEXT
+        texts[field, block.language or page.language].append(block.text)
+    for (field, language), several in texts.items():
+        yield field, language, _BREAK.join(several)
+    yield from ((field, page.language, _PADDING) for field in (ANCHOR, HEADING))
+    yield ADDRESS, "", _BREAK.join(address_words(page.url))
+
+
+def parts_or_guess(blocks: Sequence[Block], parts: Sequence[Part]) -> Sequence[Part]:
+    """The blocks' parts; of a page not marked yet, what stands in menus, headers and footers is navigation."""
+    if len(parts) == len(blocks):
+        return parts
+    return [Part.NAVIGATION if block.position in _MENUS and block.kind is not BlockKind.HEADING else Part.CONTENT for block in blocks]
+
+
+def address_words(url: str) -> tuple[str, str]:
+    """Host and path of a URL, to be read as text."""
+    host, slash, path = url.partition("://")[2].partition("/")
+    return host.partition(":")[0], unquote(slash + path)
+
+
+def names(page: PageToIndex) -> set[str]:
+    """By which words as a whole the page may be asked for: its title, main heading, and the parts of a title like `Page - Site`."""
+    whole = [page.title, *[block.text for block in page.blocks if block.kind is BlockKind.HEADING and block.level == 1][:1]]
+    parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
+    return {name for name in map(whole_name, parts) if name}
+
+
+def whole_name(text: str) -> str:
+    """What is compared where whole titles are: the words, without case and diacritics."""
+    return folded(" ".join(forms(text)))[:NAME_CHARS] if len(text) <= 4 * NAME_CHARS else ""
+
+
+def labels(page: PageToIndex) -> Iterator[tuple[str, str]]:
+    """(field, value) of what a search is narrowed by."""
+    yield SITE, page.site
+    yield LANGUAGE, primary(page.language)
+    yield YEAR, str(datetime.fromtimestamp(page.when, UTC).year)
+    yield MEDIA, page.media_type
+    yield from [(IS, NOINDEX)] * page.noindex
+    yield from ((HOST, host) for host in dict.fromkeys((str(page.site), *hosts(host_name(page.url)))))
+    yield from ((TYPE, name) for name in dict.fromkeys(type_names(page.media_type)))
+
+
+def primary(language: str) -> str:
+    return language.lower().replace("_", "-").partition("-")[0]
+
+
+def hosts(name: str) -> list[str]:
+    """A host and what it lies within, up to the registered domain."""
+    top = registered_domain(name)
+    found = [name]
+    while name != top and "." in name:
+        name = name.partition(".")[2]
+        found.append(name)
+    return found
+
+
+def type_names(media_type: str) -> tuple[str, ...]:
+    """By what a media type may be asked for: `application/pdf`, `application`, `pdf`."""
+    major, _, minor = media_type.partition("/")
+    return media_type, major, minor, _TYPE_NAMES.get(media_type, minor)
+
+
+# While a crawl goes on, pages are indexed before most links to them are known; nearly each of a manual's gets some at the end. Until then what
+# was made of it lies in a file without a name, which ends with the process: whoever comes after reads such a page from the collection.
+
+MOST_BYTES = 1 << 30  # some 100,000 pages of 4,000 words; of a larger crawl the last pages are read again
+LEVEL = 1  # 0.1 ms a page of a manual, a third of its size
+
+
+class Drafts:
+    """Drafts by page."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: on whose disk there is room."""
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended by `close`
+        self._end = 0
+        self._places: dict[UrlId, tuple[int, int]] = {}
+        self._writer, self._reader = zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def keep(self, draft: Draft) -> None:
+        """In place of the page's earlier one. Without room nothing is kept."""
+        self.forget(draft.url_id)
+        data = self._writer.compress(json.dumps(draft).encode())
+        if self._end + len(data) > MOST_BYTES:
+            return
+        with contextlib.suppress(OSError):  # the disk is full: this is a saving, not a duty
+            self._file.seek(self._end)
+            self._file.write(data)
+            self._file.flush()
+            self._places[draft.url_id] = (self._end, len(data))
+            self._end += len(data)
+
+    def forget(self, url_id: UrlId) -> None:
+        self._places.pop(url_id, None)
+
+    def find(self, url_id: UrlId) -> Draft | None:
+        """The page's draft; None: it was not kept."""
+        place = self._places.get(url_id)
+        if place is None:
+            return None
+        self._file.seek(place[0])
+        return Draft(*json.loads(self._reader.decompress(self._file.read(place[1]))))
+
+
+# A folder with the engine's files and `periplus.json`: the version, whose collection it is, and the last change that it holds. That file is
+# written after the engine's commit; a kill between the two has those changes indexed again, each page in place of its earlier self.
 
 FOLDER = "search"
 STATE = "periplus.json"
@@ -191,3 +409,46 @@ def _translated(folder: Path) -> Iterator[None]:
         yield
     except (ValueError, OSError) as error:
         raise StoreError(f"the search index in {folder / FOLDER} cannot be written: {error}. Is the disk full? Delete that folder and search again.") from error
+
+
+# Pages' ids, ascending, then as many scores of 0 to 255: what `link_score` says, stretched. It is written whole, and may be missing.
+
+FILE = "ranks"
+_ENTRY_BYTES = 9
+_MOST = 255
+
+
+class Ranks:
+    """Of the pages of a collection; what is not known has the least."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ids: array[int] = array("q")
+        self._scores = b""
+        try:
+            content = (folder / FOLDER / FILE).read_bytes()
+        except OSError:
+            return
+        count, rest = divmod(len(content), _ENTRY_BYTES)
+        if not rest:
+            self._ids.frombytes(content[: 8 * count])
+            self._scores = content[8 * count :]
+            if sys.byteorder == "big":
+                self._ids.byteswap()
+
+    def of(self, ids: Sequence[UrlId]) -> list[float]:
+        """Of each page, 0 to 1."""
+        return [self._of(url_id) / _MOST for url_id in ids]
+
+    def _of(self, url_id: int) -> int:
+        place = bisect_left(self._ids, url_id)
+        return self._scores[place] if place < len(self._ids) and self._ids[place] == url_id else 0
+
+
+def write_ranks(folder: Path, ids: Sequence[int], scores: Sequence[float]) -> None:
+    """ids: ascending; scores: 0 to 1."""
+    written = array("q", ids)
+    if sys.byteorder == "big":
+        written.byteswap()
+    draft = folder / FOLDER / f"{FILE}.new"
+    draft.write_bytes(written.tobytes() + bytes(round(_MOST * score) for score in scores))
+    draft.replace(folder / FOLDER / FILE)

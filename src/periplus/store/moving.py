@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import xxhash
 
-from periplus.model.archive import Exchange
+from periplus.model.collection import Exchange
 
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url", "start", "alias", "queue", "page",

@@ -10,9 +10,7 @@ from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Keeping
-from periplus.store.bodies import BodyCodec
-from periplus.store.heads import pack_head
-from periplus.store.structure import pack_blocks
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_head
 from periplus.urls.canonical import url_id
 
 # Of what is not exactly a str, int or float sqlite3 asks for an adapter first: 300 ns for a bool instead of 70. `value` is a call in Python.

@@ -1,38 +1,234 @@
-"""Where do the bytes of pages lie, if not in the database? In segments: WARC files that one writer each appends to, and nobody changes.
-
-    shelf = shelf_of("/data/press")                            # or s3://bucket/press, any place that fsspec knows
-    with SegmentWriter(shelf, "worker-7f3a", note) as writer:  # a name that no other writer has or had
-        place = writer.append(exchange)                        # takes bytes into memory, says where they will lie
-        writer.flush()                                         # they are there for good, or StoreError; only now commit the rows
-    SegmentReader(shelf).body(place)
-
-Bytes first, then the rows that point at them: a kill between the two leaves records that no row names, which `sweep` counts; a kill in
-the middle of a record leaves a torn tail, behind which nothing was committed. After a StoreError what was appended since the last flush
-is forgotten, and the next append begins another segment: pages of that batch must not be committed.
-
-In a folder a segment grows until it is full. Object storage knows no appending: there each flush is a segment of its own.
-"""
+"""WARC segments on disk or object storage in which pages' bytes lie, appended by one writer each, swept against the database."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 
 from isal import igzip
 
-from periplus.errors import StoreError
-from periplus.model.archive import Exchange, RunNote
+from periplus.errors import StoreError, UsageError
+from periplus.model.collection import Exchange, RunNote, SegmentState
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.settings import VERSION
-from periplus.store.shelves import Shelf, shelf_of
-from periplus.store.warc.reading import http_answer
-from periplus.store.warc.records import answer, original, warcinfo
-from periplus.store.warc.writing import LEVEL
+from periplus.store.warc import LEVEL, answer, http_answer, original, warcinfo
 
-__all__ = ["Place", "SegmentReader", "SegmentWriter", "Shelf", "members", "shelf_of"]
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+__all__ = [
+    "ENDING",
+    "HELP",
+    "READ_BYTES",
+    "SEGMENT_BYTES",
+    "FolderShelf",
+    "ObjectShelf",
+    "Place",
+    "SegmentReader",
+    "SegmentWriter",
+    "Shelf",
+    "members",
+    "shelf_of",
+    "swept",
+]
+
+
+HELP = "Is the disk full, the storage away, or the place not to be written to?"
+
+
+class Shelf(Protocol):
+    """A place for segments. Every method raises StoreError for what the storage does."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether a segment can grow."""
+
+    def write(self, name: str, data: bytes, at: int) -> None:
+        """Returns when the data is there for good, from byte `at` on, which is the segment's end: 0 for a new one."""
+
+    def read(self, name: str, start: int, length: int) -> bytes: ...
+
+    def open(self, name: str) -> BinaryIO:
+        """From its beginning to its end."""
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """(name, bytes) of each segment, by name."""
+
+    def delete(self, name: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def shelf_of(place: str) -> Shelf:
+    """A folder, which is made, or a URL of fsspec's (s3://bucket/folder). Raises UsageError, StoreError."""
+    scheme, found, rest = place.partition("://")
+    if not found or scheme in ("file", "local"):
+        return FolderShelf(Path(rest if found else place))
+    try:
+        import fsspec
+    except ImportError:
+        raise UsageError(f"segments on {scheme}:// need fsspec, which is not installed: pip install 'periplus[segments]'") from None
+    try:
+        system, folder = fsspec.core.url_to_fs(place)
+    except (ImportError, ValueError) as error:  # an unknown scheme, or one whose package is missing; it says which
+        raise UsageError(f"segments cannot be kept on {scheme}://: {error}") from None
+    return ObjectShelf(system, folder)
+
+
+class FolderShelf:
+    """Segments as files of one folder. Every worker must reach it by the same path."""
+
+    appends = True
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._name, self._file = "", -1
+        with _translated(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, data: bytes, at: int) -> None:
+        with _translated(self._folder / name):
+            self._hold(name, new=at == 0)
+            if os.fstat(self._file).st_size != at:
+                raise StoreError(f"{self._folder / name} is not as long as it was left: somebody else writes to it. Give each worker a name of its own.")
+            try:
+                _write_all(self._file, data)
+                os.fdatasync(self._file)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, at)
+                raise
+            if at == 0:  # its name too must outlast a power cut
+                self._sync_folder()
+
+    def _hold(self, name: str, *, new: bool) -> None:
+        if name != self._name:
+            self.close()
+            self._file = os.open(self._folder / name, os.O_WRONLY | os.O_APPEND | (os.O_CREAT | os.O_EXCL if new else 0), 0o644)
+            self._name = name
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def read(self, name: str, start: int, length: int) -> bytes:
+        with _translated(self._folder / name), (self._folder / name).open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), length, start)
+
+    def open(self, name: str) -> BinaryIO:
+        with _translated(self._folder / name):
+            return (self._folder / name).open("rb")
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        with _translated(self._folder):
+            yield from sorted((path.name, path.stat().st_size) for path in self._folder.glob("*.warc.gz"))
+
+    def delete(self, name: str) -> None:
+        with _translated(self._folder / name):
+            (self._folder / name).unlink()
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._name, self._file = "", -1
+
+
+class ObjectShelf:
+    """Segments as objects, each written at once: it is there whole or not at all."""
+
+    appends = False
+
+    def __init__(self, system: AbstractFileSystem, folder: str) -> None:
+        self._system, self._folder = system, folder.rstrip("/")
+        with _translated(folder):
+            system.makedirs(self._folder, exist_ok=True)
+
+    def write(self, name: str, data: bytes, at: int) -> None:
+        assert at == 0
+        with _translated(self._path(name)):
+            self._system.pipe_file(self._path(name), data)
+
+    def read(self, name: str, start: int, length: int) -> bytes:
+        with _translated(self._path(name)):
+            return bytes(self._system.cat_file(self._path(name), start=start, end=start + length))
+
+    def open(self, name: str) -> BinaryIO:
+        with _translated(self._path(name)):
+            return cast(BinaryIO, self._system.open(self._path(name), "rb"))
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        with _translated(self._folder):
+            self._system.invalidate_cache(self._folder)
+            found = self._system.ls(self._folder, detail=True)
+            yield from sorted((str(one["name"]).rpartition("/")[2], int(one["size"])) for one in found if str(one["name"]).endswith(".warc.gz"))
+
+    def delete(self, name: str) -> None:
+        with _translated(self._path(name)):
+            self._system.rm_file(self._path(name))
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}"
+
+
+def _write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+# What packages of storages raise beside OSError, for a network or a service that is away.
+_FOREIGN = (
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+    ("aiohttp", "ClientError"),
+    ("azure.core.exceptions", "AzureError"),
+    ("google.auth.exceptions", "GoogleAuthError"),
+)
+
+
+def _errors() -> tuple[type[BaseException], ...]:
+    """Of those that are loaded: who never met a storage's package meets none of its errors."""
+    found = (getattr(sys.modules[module], name, None) for module, name in _FOREIGN if module in sys.modules)
+    return (OSError, *(error for error in found if isinstance(error, type)))
+
+
+@contextlib.contextmanager
+def _translated(place: Path | str) -> Iterator[None]:
+    try:
+        yield
+    except StoreError:
+        raise
+    except _errors() as error:
+        said = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        raise StoreError(f"{place} cannot be read or written: {said}. {HELP}") from error
+
+
+#     shelf = shelf_of("/data/press")                            # or s3://bucket/press, any place that fsspec knows
+#     with SegmentWriter(shelf, "worker-7f3a", note) as writer:  # a name that no other writer has or had
+#         place = writer.append(exchange)                        # takes bytes into memory, says where they will lie
+#         writer.flush()                                         # they are there for good, or StoreError; only now commit the rows
+#     SegmentReader(shelf).body(place)
+#
+# Bytes first, then the rows that point at them: a kill between the two leaves records that no row names, which `sweep` counts; a kill in
+# the middle of a record leaves a torn tail, behind which nothing was committed. After a StoreError what was appended since the last flush
+# is forgotten, and the next append begins another segment: pages of that batch must not be committed.
+#
+# In a folder a segment grows until it is full. Object storage knows no appending: there each flush is a segment of its own.
 
 SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
 ENDING = ".warc.gz"
@@ -156,3 +352,38 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
             place -= len(rest)
             yield start, place - start
             start, inflater = place, zlib.decompressobj(31)
+
+
+def swept(shelf: Shelf, claimed: Iterable[Place]) -> Iterator[SegmentState]:
+    """Every segment that is there or should be, by name. claimed: where pages' bytes should lie, in the order of segments. Reads all bytes."""
+    sizes = iter(shelf.sizes())
+    here = next(sizes, None)
+    for name, places in groupby(claimed, key=attrgetter("segment")):
+        while here is not None and here[0] < name:
+            yield _state(shelf, *here, frozenset())
+            here = next(sizes, None)
+        wanted = frozenset((place.start, place.length) for place in places)
+        if here is not None and here[0] == name:
+            yield _state(shelf, *here, wanted)
+            here = next(sizes, None)
+        else:
+            yield SegmentState(name, 0, 0, 0, 0, 0, len(wanted))
+    while here is not None:
+        yield _state(shelf, *here, frozenset())
+        here = next(sizes, None)
+
+
+def _state(shelf: Shelf, name: str, size_bytes: int, wanted: frozenset[tuple[int, int]]) -> SegmentState:
+    records = orphans = orphan_bytes = found = end = 0
+    with shelf.open(name) as file:
+        for start, length in members(file):
+            end = start + length
+            if not start:  # what the segment says of itself
+                continue
+            records += 1
+            if (start, length) in wanted:
+                found += 1
+            else:
+                orphans += 1
+                orphan_bytes += length
+    return SegmentState(name, size_bytes, records, orphans, orphan_bytes, max(0, size_bytes - end), len(wanted) - found)

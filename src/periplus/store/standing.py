@@ -1,14 +1,47 @@
-"""What becomes of a known URL that is met again, and what does a to-do list give out? The rules alone; each database has its own rows."""
+"""What a known URL becomes that is met again, by its old id or its new one, and when a page is another one than before: the same for every database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from periplus.model.freshness import ASKED_AGAIN, READ
-from periplus.model.frontier import LAYER_NONE, Candidate, Task
+from periplus.model.frontier import ASKED_AGAIN, LAYER_NONE, READ, Candidate, Task
 from periplus.model.visit import Cut, Purpose, Reason, Request
 from periplus.model.web import Url, UrlId
+from periplus.urls.canonical import url_id
+
+FIELDS = (
+    "media_type", "size", "charset", "language", "title", "description", "h1", "canonical", "robots", "cut", "etag", "last_modified_field",
+    "text_chars", "body_md5", "text_md5", "body_id",
+)  # fmt: skip
+COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})  # what makes a page another one
+UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # where there is no text to compare
+
+
+def is_another(before: Sequence[object], after: Sequence[object] | None) -> bool:
+    """Whether a page is another one now. Both: the values of FIELDS, in their order; None: it is gone."""
+    read = dict(zip(FIELDS, after or (), strict=False)).get("text_chars")
+    return after is None or any(FIELDS[at] in (COMPARED if read else UNREAD) and was != after[at] for at, was in enumerate(before))
+
+
+# The same in SQLite and PostgreSQL, but for the words in which each is asked. A URL of which another spelling has the id already keeps its old one.
+
+COLUMNS = (  # that hold ids of URLs
+    ("url", "id"), ("start", "url_id"), ("alias", "url_id"), ("alias", "page_id"), ("queue", "url_id"), ("page", "url_id"), ("visit", "url_id"),
+    ("link", "source"), ("link", "target"), ("bad_link", "source"), ("url_history", "url_id"), ("page_history", "url_id"), ("link_history", "source"),
+    ("link_history", "target"), ("freshness", "url_id"), ("issue", "url_id"), ("issue", "related_id"),
+)  # fmt: skip
+
+
+def new_ids(urls: Iterable[tuple[int, str]]) -> list[tuple[int, int]]:
+    """(old id, new one) of those of the URLs, (id, text), whose id is another now. Of several spellings the first gets it."""
+    found: dict[int, int] = {}
+    for old, text in urls:
+        new = url_id(Url(text))
+        if new != old:
+            found.setdefault(new, old)
+    return [(old, new) for new, old in found.items()]
+
 
 MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})  # whose bytes are whole, so that they can be the same as another's
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
@@ -70,7 +103,7 @@ class Choice(NamedTuple):
     soonest: float | None
 
     def answer(self, in_hand: bool, now: float) -> tuple[Sequence[Task], float | None]:
-        """(tasks, seconds until there may be one): see `model.crawl_store.CrawlStore.take`."""
+        """(tasks, seconds until there may be one): see `model.ports.CrawlStore.take`."""
         if self.tasks:
             return self.tasks, None
         if self.soonest is not None:

@@ -1,4 +1,4 @@
-"""Which address shows which screen?"""
+"""Which address shows which screen."""
 
 from __future__ import annotations
 
@@ -9,11 +9,37 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.ui import description, jobs_screens, live, notices, portals, rendering, start, stories, topics
-from periplus.ui.house import House, house_of
+from periplus.ui import deleting, description, graph, live, maps, notices, pages, portals, rendering, start, stories, surveys, tables, topics
 from periplus.ui.places import Places
+from periplus.ui.rendering import House, house_of
 from periplus.ui.safety import LOGIN, Guard, Locks, log_in
-from periplus.ui.screens import collection_routes
+
+
+def collection_routes() -> list[BaseRoute]:
+    return [
+        Route("/search", pages.in_all),
+        Route("/c/{name}/t/{table}", tables.table),
+        Route("/c/{name}/page", pages.page),
+        Route("/c/{name}/map", maps.site_map),
+        Route("/c/{name}/map.{ending}", maps.file),
+        Route("/c/{name}/picture.svg", maps.picture),
+        Route("/c/{name}/graph", graph.graph),
+        Route("/c/{name}/graph.{ending}", graph.file),
+        Route("/c/{name}/search", pages.in_one),
+        Route("/c/{name}/compare", tables.compare),
+        Route("/surveys", surveys.surveys),
+        Route("/surveys/new", surveys.create, methods=["POST"]),
+        Route("/c/{name}/survey", surveys.survey),
+        Route("/c/{name}/survey/create", surveys.create, methods=["POST"]),
+        Route("/c/{name}/survey/change", surveys.change, methods=["POST"]),
+        Route("/c/{name}/survey/events", surveys.events),
+        Route("/c/{name}/survey/t/{table}.{ending}", surveys.table_file),
+        Route("/c/{name}/survey/picture/{what}.svg", surveys.picture),
+        Route("/c/{name}/survey/file/{what}.{ending}", surveys.file),
+        Route("/c/{name}/survey/{view}", surveys.view),
+        Route("/c/{name}/delete", deleting.delete, methods=["GET", "POST"]),
+    ]
+
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "icon.svg": "image/svg+xml"}
 STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
@@ -26,8 +52,8 @@ def application(house: House) -> Guard:
         Route("/static/{file}", _static),
         Route("/", start.start),
         Route("/new", start.begin, methods=["POST"]),
-        Route("/jobs", jobs_screens.jobs),
-        Route("/jobs/change", jobs_screens.change, methods=["POST"]),
+        Route("/jobs", start.jobs),
+        Route("/jobs/change", start.change, methods=["POST"]),
         Route("/c/{name}/live", live.live),
         Route("/c/{name}/events", live.events),
         Route("/c/{name}/pause", live.pause, methods=["POST"]),

@@ -9,15 +9,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api import deleting
-from periplus.api.browsing import Wish
 from periplus.api.collection import open_collection
+from periplus.api.tables import Wish
 from periplus.errors import UsageError
-from periplus.model.deletion import Deletion
+from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.present.deletion_text import told
+from periplus.present.text import told
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, job_word, now
+from periplus.ui.rendering import House, folder_of, house_of, job_word, now
 from periplus.ui.safety import form_of
 from periplus.ui.tables import RESERVED, SCREENS
 from periplus.urls.canonical import url_id

@@ -22,18 +22,16 @@ from starlette.routing import Route
 
 from periplus.api.neighbours import Around, NearWish
 from periplus.jobs.presets import PERIODS
+from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
-from periplus.model.deletion import Deletion, DeletionPlan
 from periplus.model.job import Job
-from periplus.model.keywords import KeywordList
-from periplus.model.page_view import PageSummary
+from periplus.model.page import PageSummary
 from periplus.model.table import Column
+from periplus.model.topic import KeywordList
 from periplus.settings import VERSION
-from periplus.ui.house import house_of
-from periplus.ui.jobs_screens import JobRow
-from periplus.ui.pages import VIEWS
-from periplus.ui.searching import Found
-from periplus.ui.start import Row
+from periplus.ui.pages import VIEWS, Found
+from periplus.ui.rendering import house_of
+from periplus.ui.start import JobRow, Row
 from periplus.ui.tables import ROWS, SCREENS
 from periplus.ui.topics import TopicRow
 

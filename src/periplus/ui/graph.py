@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from periplus.api.neighbours import Around, Grouping, NearWish, drawn, look, write_neighbours
 from periplus.errors import UsageError
-from periplus.present.ego_svg import write_ego_svg
+from periplus.present.graphs import write_ego_svg
 from periplus.ui import rendering
-from periplus.ui.house import folder_of, house_of, now
+from periplus.ui.rendering import folder_of, house_of, now
 
 MOST = (30, 60, 120, 200)  # of more no name could be read
 USUAL = 60

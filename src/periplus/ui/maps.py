@@ -17,7 +17,7 @@ from periplus.model.web import Url
 from periplus.present.charts import FORMS
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
-from periplus.ui.house import folder_of, house_of
+from periplus.ui.rendering import folder_of, house_of
 from periplus.urls.scope import site_key
 
 NODES = 400  # of a tree at first; it opens branch by branch

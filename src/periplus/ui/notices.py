@@ -7,10 +7,10 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api import notices as told
 from periplus.errors import UsageError
-from periplus.model.notice import NoticeKind
-from periplus.present.notice_text import as_values
+from periplus.model.job import NoticeKind
+from periplus.present.text import as_values
 from periplus.ui import rendering
-from periplus.ui.house import house_of
+from periplus.ui.rendering import house_of
 from periplus.ui.safety import form_of
 
 SHOWN = 50

@@ -15,18 +15,16 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.api import portal as work
-from periplus.api.desk import KINDS, Desk, DeskEntry, desk_of
-from periplus.api.publishing import published_files
+from periplus.api.portal import KINDS, Desk, DeskEntry, desk_of, published_files
 from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, UsageError
-from periplus.jobs.presets import PERIODS
-from periplus.jobs.topic_wishes import build_command, portal_command, portal_of, renewal
+from periplus.jobs.presets import PERIODS, build_command, portal_command, portal_of, renewal
 from periplus.model.job import JobOrder, Schedule
-from periplus.model.portal import Portal
+from periplus.model.story import Portal
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, job_word, line_or_fault, now
 from periplus.ui.live import jobs_about
 from periplus.ui.maps import SANDBOX
+from periplus.ui.rendering import House, folder_of, house_of, job_word, line_or_fault, now
 from periplus.ui.safety import form_of
 
 PER = 20  # entries of one page of the desk
@@ -102,7 +100,7 @@ def desk(request: Request) -> Response:
     kind = _kind(found, request.query_params)
     shown = _wanted(found, kind, request.query_params.get("q", ""))
     at = _at(request.query_params.get("at", ""), len(shown))
-    published = frozenset(published_files(folder / work.FOLDER / chosen))
+    published = frozenset(published_files(folder / work.PORTAL_FOLDER / chosen))
     counts = {one: sum(entry.kind == one for entry in found.entries) for one in KINDS}
     values: dict[str, object] = {
         "title": found.portal.title, "name": name, "portal": found.portal, "gathered": found.gathered, "built": found.built, "run": found.run,
@@ -228,7 +226,7 @@ def preview(request: Request) -> Response:
     chosen, path = work.portal_named(folder, request.path_params["portal"]), request.path_params["path"]
     if not path:
         return RedirectResponse(request.url.path.rstrip("/") + "/index.html", 303)
-    out = folder / work.FOLDER / chosen.name
+    out = folder / work.PORTAL_FOLDER / chosen.name
     if path not in published_files(out):
         raise NoCollection("the portal has no such page: build it first" if path == "index.html" else f"the portal has no page {path[:200]}")
     media_type = MEDIA.get(Path(path).suffix, "application/octet-stream")
@@ -240,7 +238,7 @@ def packed(request: Request) -> Response:
     """All files of the portal as it was built last, to be put on any web server."""
     name, folder = folder_of(request)
     chosen = work.portal_named(folder, request.path_params["portal"])
-    out = folder / work.FOLDER / chosen.name
+    out = folder / work.PORTAL_FOLDER / chosen.name
     paths = published_files(out)
     if not paths:
         raise NoCollection("the portal was not built yet: build it first")

@@ -1,11 +1,15 @@
-"""How does a value become a page, or the same as JSON? One layout, one set of words; crawled text is never more than text."""
+"""What all screens share as long as the server runs, and how values become pages."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from importlib.resources import files
@@ -17,14 +21,22 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from periplus.api.labelling import Sessions
+from periplus.api.remembered import Maps, Surveys
+from periplus.api.tables import Browser
+from periplus.api.watching import SurveyWatchers, Watchers
+from periplus.errors import UsageError
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import wording
-from periplus.present.ego_svg import STYLE as EGO_STYLE
+from periplus.present.graphs import STYLE as EGO_STYLE
 from periplus.settings import VERSION
+from periplus.store.sqlite.job_queue import JobQueue
+from periplus.ui.places import Places
+from periplus.ui.safety import Locks
 from periplus.urls.canonical import url_id
 
-# As `present.lines.visible`, but white space stays: HTML folds it where it does not matter, and stored sources need it
+# As `present.wording.visible`, but white space stays: HTML folds it where it does not matter, and stored sources need it
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+")
 
 
@@ -144,3 +156,60 @@ def style_sheet() -> bytes:
 def static(name: str) -> bytes:
     """A file of ours."""
     return files("periplus.ui").joinpath(f"static/{name}").read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """commands: that this program has, by name; works: whether a worker was started with the server."""
+
+    places: Places
+    locks: Locks
+    commands: frozenset[str]
+    works: bool = False
+    browser: Browser = field(default_factory=Browser)
+    watchers: Watchers = field(default_factory=Watchers)
+    maps: Maps = field(default_factory=Maps)
+    surveys: Surveys = field(default_factory=Surveys)
+    survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
+    labelling: Sessions = field(default_factory=Sessions)
+    parts: dict[str, tuple[float, str]] = field(default_factory=dict)  # of screens that are pushed: when made, and what
+    part_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def queue(self) -> Iterator[JobQueue]:
+        """The queue, for one request: a connection belongs to one thread."""
+        queue = JobQueue(self.places.base)
+        try:
+            yield queue
+        finally:
+            queue.close()
+
+
+def house_of(request: Request) -> House:
+    house = request.app.state.house
+    assert isinstance(house, House)
+    return house
+
+
+def folder_of(request: Request) -> tuple[str, Path]:
+    """(name, folder) of the collection in the address. Raises NoCollection."""
+    name = request.path_params["name"]
+    return name, house_of(request).places.folder(name)
+
+
+def job_word(house: House, folder: Path) -> str:
+    """The collection as a job of this house's queue names it."""
+    full = folder.resolve()
+    return full.name if full.parent == house.places.base.resolve() else str(full)
+
+
+def line_or_fault(line: Callable[[], str]) -> tuple[str, str]:
+    """(what a form means on a command line, why it means nothing): one of them is empty."""
+    try:
+        return line(), ""
+    except UsageError as error:
+        return "", str(error)
+
+
+def now() -> float:
+    return time.time()

@@ -17,14 +17,12 @@ from periplus.api.stories import ReadingWish, influence
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.job import JobOrder
 from periplus.model.story import Cascades, Influence, Objective, Stories, Story
-from periplus.present.cascade_svg import write_cascade_svg
-from periplus.present.coverage_svg import write_coverage_svg
-from periplus.present.influence_text import GOALS, verdict_lines, write_influence_csv, write_influence_json
-from periplus.present.story_text import ORDER_WORDS, delay
+from periplus.present.influence import GOALS, verdict_lines, write_coverage_svg, write_influence_csv, write_influence_json
+from periplus.present.stories import ORDER_WORDS, delay, write_cascade_svg
 from periplus.ui import rendering
-from periplus.ui.house import folder_of, house_of, job_word, now
 from periplus.ui.live import jobs_about
 from periplus.ui.maps import SANDBOX
+from periplus.ui.rendering import folder_of, house_of, job_word, now
 
 SHOWN = 30  # stories on the screen; all of them stand in the table
 SITES = 20  # chosen where nobody says how many

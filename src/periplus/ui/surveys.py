@@ -1,10 +1,11 @@
-"""Which surveys are there, how does each stand while it runs, and how is one made, run, stopped and changed?"""
+"""Screens of surveys: how each is made, run and curated, and what it finds."""
 
 from __future__ import annotations
 
+import io
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -12,21 +13,29 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from periplus.api import survey_plan
+from periplus.analyse.units import UnitChoice
+from periplus.api import survey as api_survey
 from periplus.api.collection import open_collection
-from periplus.api.survey_curation import decide
-from periplus.api.survey_watching import SurveyMoment, campaign_here
-from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import SUFFIX, SURVEY_PAGES, folder_name
-from periplus.jobs.survey_wishes import RULE_WORDS, SurveyWish, run_wished, survey_wished, units_of_text
-from periplus.model.campaign import Campaign, SiteStanding
-from periplus.model.survey import SiteStatus
-from periplus.present.campaign_text import completeness_told, round_robin_told
+from periplus.api.remembered import LINKS, Computed, Counted, link_table, result_table, standing_table
+from periplus.api.survey import KINDS, LinkChoice
+from periplus.api.survey_curation import decide, marks_in
+from periplus.api.tables import DOWNLOADS
+from periplus.api.watching import SurveyMoment, campaign_here
+from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
+from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.jobs.presets import RULE_WORDS, SUFFIX, SURVEY_PAGES, SurveyWish, folder_name, run_wished, survey_wished, units_of_text
+from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
+from periplus.model.table import ColumnKind
+from periplus.model.webometrics import Campaign, CompanionSite, SiteStanding, SurveyResults
+from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
+from periplus.present.network import matrix_part, said_of
+from periplus.present.survey_report import HEAT_SITES
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, line_or_fault, now
-from periplus.ui.live import job_of, stop_jobs
-from periplus.ui.pushing import pushed
+from periplus.ui.live import job_of, pushed, stop_jobs
+from periplus.ui.maps import SANDBOX
+from periplus.ui.rendering import House, folder_of, house_of, line_or_fault, now
 from periplus.ui.safety import form_of
+from periplus.ui.tables import LONG, ROWS, sent, tells, wish_of
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
@@ -94,7 +103,7 @@ def create(request: Request) -> Response:
     try:
         folder = folder if within else folder / folder_name(form.get("name", "") or "survey")
         wish = survey_wished(form, command_folder(house, folder))
-        survey_plan.create(folder, wish.campaign)
+        api_survey.create(folder, wish.campaign)
     except UsageError as error:
         if within and campaign_here(folder) is not None:
             raise
@@ -162,7 +171,7 @@ def values(request: Request) -> dict[str, object]:
 
 def _told(campaign: Campaign) -> dict[str, object]:
     return {
-        "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule, "within": survey_plan.within_of(campaign), "item": campaign.item,
+        "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule, "within": api_survey.within_of(campaign), "item": campaign.item,
         "pages": campaign.pages, "seed": campaign.seed,
     }  # fmt: skip
 
@@ -206,7 +215,7 @@ def change(request: Request) -> Response:
         case "stop":
             _stop(house, name, folder)
         case "add":
-            survey_plan.add_sites(folder, units_of_text(form.get("sites", "")))
+            api_survey.add_sites(folder, units_of_text(form.get("sites", "")))
         case "decide":
             decide(folder, chosen(form), _status(form), form.get("tags", "").split(), start=form.get("start", "").strip(), now=now())
         case what:
@@ -219,7 +228,7 @@ def _stop(house: House, name: str, folder: Path) -> None:
     if not stop_jobs(house, name):
         if house.watchers.look(folder).state != "running":
             raise UsageError("the survey does not run")
-        survey_plan.stop(folder)
+        api_survey.stop(folder)
 
 
 def chosen(form: Mapping[str, str]) -> list[str]:
@@ -244,3 +253,240 @@ def _back(form: Mapping[str, str]) -> str:
 
 def _pairs(query: str) -> list[tuple[str, str]]:
     return parse_qsl(query, max_num_fields=50)
+
+
+COUNTING = ("model", "met_by", "strong_least", "strong_share", "back_least")  # in the address: how is counted
+LINKING = ("kind", "of", "on", "to", "words")  # and which links are looked at
+MATRIX_SITES = 25  # of a table of all with all; the picture shows up to HEAT_SITES
+MARKED = 200  # decisions that are listed
+NETWORK_SITES = 200
+TICKED = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
+MEDIA = {
+    "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "gexf": "application/xml", "xml": "application/xml", "json": "application/json",
+    "csv": "text/csv; charset=utf-8", "pajek": "text/plain; charset=utf-8",
+}  # fmt: skip
+HEADS = {
+    "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read", "back": "links back to", "in_links": "links in",
+    "in_units": "from sites", "out_links": "links out", "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF",
+    "wif": "WIF", "robots": "robots.txt", "linking_pages": "pages linking", "external_linking_pages": "external pages linking",
+}  # fmt: skip  # of columns whose name says too little
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look at a survey. columns: of its table, those shown where none are wished; pictures: by name in the address, with what they show."""
+
+    title: str
+    sentence: str
+    table: str
+    columns: tuple[str, ...]
+    pictures: tuple[tuple[str, str], ...] = ()
+
+
+VIEWS = {
+    "standing": View(
+        "Sites", "How far each site was read and what it brought; tick some to decide on them.", "standing",
+        ("site", "pages", "links", "recent", "score", "share", "waiting", "state", "tags"),
+    ),
+    "companions": View(
+        "Companion set", "Sites outside the survey, by how many of its sites link to them: least values while sites are not read to the end.", "companions",
+        ("site", "class", "units", "pages", "links", "back", "status", "tags"),
+    ),
+    "indicators": View(
+        "Indicators", "Links between the survey’s sites, each pair of documents once.", "sites",
+        ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links", "external_linking_pages",
+         "external_wif", "linking_pages", "wif", "state"),
+    ),
+    "matrix": View(
+        "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking", ("source", "target", "links"),
+        (("matrix", "Interlinking matrix: rows link to columns, shades by the logarithm of the links"),),
+    ),
+    "network": View(
+        "Network", "How the sites hang together by direct links.", "connectivity",
+        ("vertices", "sites", "arcs", "density", "reciprocity", "largest_strong", "strong_components", "largest_weak", "weak_components"),
+        (
+            ("network", "Network: circles are sites, their area the pages; arrows are links; dashed circles were not fetched"),
+            ("fragment", "Model of the web fragment: the survey’s sites, classes of companion sites, and the links between them"),
+        ),
+    ),
+    "colinks": View(
+        "Linked together", "Pairs of sites that the same sites link to, or that link to the same ones; global sites left out.", "colinks",
+        ("kind", "first", "second", "sites"),
+    ),
+    "suffixes": View(
+        "Countries and domains", "What the names of the sites outside are registered under.", "suffixes",
+        ("direction", "suffix", "domain", "country", "sites", "links"),
+    ),
+    "harvest": View(
+        "Harvest", "How many external items were found over pages, beside a round robin, and how many there may be in all.", "standing",
+        ("site", "pages", "links", "recent", "share", "waiting"), (("yield", "Found over pages, with round robin and estimate; and each site by itself"),),
+    ),
+    "links": View("Links found", "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
+    "method": View(
+        "Method", "How the figures came about, so that they can be set beside others.", "records",
+        ("site", "prefixes", "fetched", "waiting", "robots", "refused", "dead", "redirects", "state"),
+    ),
+}  # fmt: skip
+
+
+def order_of(asked: Mapping[str, str]) -> SurveyOrder:
+    """How an address counts. Raises UsageError."""
+    model, met_by = asked.get("model") or DocumentModel.PAGE, asked.get("met_by") or "host"
+    if model not in list(DocumentModel) or met_by not in ("host", "domain"):
+        raise UsageError("a document is a page, directory, host or site; sites outside are told apart by host or domain")
+    rules = CompanionRules(
+        int(_number(asked, "strong_least", 3, 1, 100_000)), _number(asked, "strong_share", 0.05, 0, 1), int(_number(asked, "back_least", 2, 1, 100_000))
+    )
+    return SurveyOrder(model=DocumentModel(model), rules=rules, choice=UnitChoice(met_by))
+
+
+def _number(asked: Mapping[str, str], name: str, usual: float, low: float, high: float) -> float:
+    text = asked.get(name, "").strip()
+    try:
+        value = float(text or usual)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high or (name != "strong_share" and value != int(value)):
+        raise UsageError(f"{name.replace('_', ' ')} lies between {low:g} and {high:,g}, and is not {text[:50]!r}")
+    return value
+
+
+def view(request: Request) -> Response:
+    """One of VIEWS: its figures, drawings, and a page of its table."""
+    name, folder = folder_of(request)
+    shown, asked = request.path_params["view"], dict(request.query_params)
+    if shown not in VIEWS:
+        raise NoCollection(f"there is no look at a survey called {shown!r}: choose among {', '.join(VIEWS)}")
+    one, counted = VIEWS[shown], house_of(request).surveys.of(folder, order_of(asked))
+    table = _table(request, one.table or asked.get("kind") or "external", counted)
+    values: dict[str, object] = {
+        "title": one.title, "name": name, "view": shown, "said": said_of(counted.found), "made": counted.made,
+        **_figures(shown, counted), **_rows(request, table, one.columns),
+    }  # fmt: skip
+    if not rendering.wants_json(request):
+        values |= {
+            "sentence": one.sentence,
+            "views": VIEWS,
+            "pictures": _pictures(one, counted.found),
+            "counting": COUNTING,
+            "statuses": STATUSES,
+            "heads": HEADS,
+        }
+        values |= {"own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)}, "formats": FORMATS, "kinds": list(KINDS), "links": LINKS}
+    return rendering.answer(request, "survey_view.html", values)
+
+
+def _pictures(one: View, found: SurveyResults) -> list[tuple[str, str]]:
+    return [(what, said) for what, said in one.pictures if what != "matrix" or found.chosen <= HEAT_SITES]
+
+
+def _table(request: Request, name: str, counted: Counted | None = None) -> Computed:
+    """A table by its name. Raises UsageError."""
+    _, folder = folder_of(request)
+    asked = dict(request.query_params)
+    if name == "standing":
+        return standing_table(folder, house_of(request).survey_watchers.look(folder), marks_in(folder))
+    if name in KINDS:
+        return link_table(folder, LinkChoice(name, asked.get("of", ""), asked.get("on", ""), asked.get("to", ""), asked.get("words", "")))
+    return result_table(counted or house_of(request).surveys.of(folder, order_of(asked)), name)
+
+
+def _rows(request: Request, table: Computed, columns: tuple[str, ...]) -> dict[str, object]:
+    """A page of a table, as table screens have it."""
+    asked = {name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)}
+    wish, at = wish_of(asked)
+    wished = tuple(part for part in asked.get("columns", "").split(",") if part) or columns
+    ticked = TICKED.get(table.name)
+    found = house_of(request).surveys.page(table, wish, (*wished, ticked) if ticked else wished)
+    shown, rows = (found.columns[:-1], [row[:-1] for row in found.rows]) if ticked else (found.columns, list(found.rows))
+    values: dict[str, object] = {
+        "table": table.name, "columns": shown, "rows": rows, "count": found.count,
+        "facets": [facet for facet in found.facets if tells(facet, asked)], "conditions": list(wish.conditions),
+    }  # fmt: skip
+    if not rendering.wants_json(request):
+        values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
+        values |= {"sampled": found.sampled, "numeric": {column.name for column in shown if column.kind in _NUMBERS}}
+        values |= {"long": LONG | {"site", "first", "second", "prefixes", "page", "state"}, "ticks": [row[-1] for row in found.rows] if ticked else []}
+    return values
+
+
+def _figures(shown: str, counted: Counted) -> dict[str, object]:
+    """What a view says beside its table."""
+    found = counted.found
+    match shown:
+        case "companions":
+            kinds = Counter(site.kind for site in found.companions)
+            return {"classes": {kind.value: kinds[kind] for kind in CompanionClass}, "decided": _decided(counted.marks), "gains": _gains(found.companions)}
+        case "indicators":
+            return {"totals": {model.value: links for model, links in found.totals}}
+        case "matrix":
+            names, counts = matrix_part(found, MATRIX_SITES)
+            return {"names": names, "matrix": counts, "sites_in_all": found.chosen, "heat_sites": HEAT_SITES}
+        case "network":
+            return {"network_sites": NETWORK_SITES, "sets": found.model.sets, "relations": found.model.relations}
+        case "harvest":
+            harvest = found.harvest
+            return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent, "round_robin": round_robin_told(harvest.baseline),
+                    "completeness": completeness_told(harvest)}  # fmt: skip
+        case "method":
+            method = found.method
+            tally = {"documents": method.documents, "distinct links": method.links, "pages merged for equal content": method.merged}
+            return {"runs": method.runs[-20:], "runs_in_all": len(method.runs), "parameters": method.parameters, "counts": tally,
+                    "global_sites": len(GLOBAL_SITES)}  # fmt: skip
+    return {}
+
+
+def _decided(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
+    """What the user noted, left out ones too: they stand in no list."""
+    return sorted((mark for mark in marks.values() if mark.status is not SiteStatus.DISCOVERED), key=lambda mark: (mark.status.value, mark.prefix))[:MARKED]
+
+
+def _gains(companions: tuple[CompanionSite, ...]) -> list[dict[str, object]]:
+    """What each communicator adds by itself to the connectivity of the survey's sites."""
+    return [
+        {"site": site.name, "units": site.units, "back": site.back, **{field: getattr(site.gain, field) for field in site.gain.__slots__}}
+        for site in companions
+        if site.gain is not None
+    ][:MARKED]
+
+
+def table_file(request: Request) -> Response:
+    """A table as CSV, XLSX, Parquet or JSON lines: exactly what is filtered, in the order shown."""
+    name, ending = request.path_params["table"], request.path_params["ending"]
+    asked = {key: text for key, text in request.query_params.items() if key not in (*COUNTING, *LINKING)}
+    table, (wish, _) = _table(request, name), wish_of(asked)
+    return sent(f"{request.path_params['name']}-{name}", ending, lambda path: house_of(request).surveys.write(table, wish, ending, path))
+
+
+def picture(request: Request) -> Response:
+    """A drawing, to be shown on a screen. `live`: the yield curves of this moment."""
+    what = request.path_params["what"]
+    if what != "live":
+        return _document(request, what, "svg", {"content-security-policy": SANDBOX})
+    _, folder = folder_of(request)
+    standing = house_of(request).survey_watchers.look(folder).standing
+    said = f"{len(standing.campaign.units):,} sites, {standing.pages:,} pages, rule {standing.campaign.rule}, seed {standing.campaign.seed}"
+    content = _text(lambda out: write_yield_curves(standing.harvest, standing.campaign.title, said, out))
+    return Response(content, media_type=MEDIA["svg"], headers={"content-security-policy": SANDBOX})
+
+
+def file(request: Request) -> Response:
+    """The report, a drawing or a document as a file."""
+    what, ending = request.path_params["what"], request.path_params["ending"]
+    name = f"{request.path_params['name']}-{what}.{'net' if ending == 'pajek' else ending}"
+    return _document(request, what, ending, rendering.file_named(name, {"content-security-policy": SANDBOX}))
+
+
+def _document(request: Request, what: str, ending: str, headers: dict[str, str]) -> Response:
+    if ending not in FORMATS.get(what, ()):
+        raise UsageError("a survey writes " + "; ".join(f"{name} as {', '.join(endings)}" for name, endings in FORMATS.items()))
+    _, folder = folder_of(request)
+    found = house_of(request).surveys.of(folder, order_of(dict(request.query_params))).found
+    return Response(_text(lambda out: write_survey(found, what, ending, out, max_sites=NETWORK_SITES)), media_type=MEDIA[ending], headers=headers)
+
+
+def _text(write: Callable[[io.StringIO], None]) -> bytes:
+    out = io.StringIO(newline="")
+    write(out)
+    return out.getvalue().encode("utf-8", "replace")

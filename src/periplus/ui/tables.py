@@ -1,4 +1,4 @@
-"""Which rows of a table answer, and how are they leafed through, filtered, sorted, downloaded? The address says it all."""
+"""Screens of tables: leafed through, filtered, sorted, downloaded; and what differs between two runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from periplus.api.browsing import DOWNLOADS, Facet, Wish
+from periplus.api.collection import open_collection
+from periplus.api.tables import DOWNLOADS, Facet, Wish
 from periplus.errors import NoCollection, UsageError
 from periplus.model.table import ColumnKind
 from periplus.ui import rendering
-from periplus.ui.house import folder_of, house_of
+from periplus.ui.rendering import folder_of, house_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -196,3 +197,21 @@ def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
         if not whole:
             path.unlink()
     return FileResponse(path, media_type=MEDIA[ending], filename=f"{name}.{ending}", background=BackgroundTask(path.unlink, missing_ok=True))
+
+
+SHOWN = 100  # entries of a list; all of them stand in the JSON
+READ_S = 60.0
+
+
+def compare(request: Request) -> Response:
+    """Two runs side by side; by default the last two. Of one run alone, that there is nothing to compare."""
+    name, folder = folder_of(request)
+    asked = request.query_params
+    with open_collection(folder, time_limit_s=READ_S) as kept:
+        runs = kept.runs()
+        before, after = asked.get("before", "last-1"), asked.get("after", "last")
+        found = kept.diff(before, after, site=asked.get("site", "")) if len(runs) > 1 or "before" in asked else None
+    values: dict[str, object] = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": found}
+    if rendering.wants_json(request):
+        return rendering.answer(request, "", values)
+    return rendering.answer(request, "compare.html", values | {"runs": list(reversed(runs)), "shown": SHOWN})

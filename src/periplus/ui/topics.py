@@ -13,22 +13,21 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.api.collection import Collection, open_collection
-from periplus.api.harvest import harvest_of
 from periplus.api.labelling import Labelling
 from periplus.api.results import JudgedPage, judged_file, kept_judged, when_kept
+from periplus.api.topical_run import harvest_of
 from periplus.api.topics import known_labels, remove_topic, topic_file, topic_names, topic_of
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.topic_wishes import METHODS, crawl_order, judge_command, train_order
+from periplus.jobs.presets import METHODS, crawl_order, judge_command, train_order
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import Part
 from periplus.model.web import Url
-from periplus.present.harvest_svg import write_harvest_svg
+from periplus.present.harvest import write_harvest_svg
 from periplus.present.topic_text import topic_values
 from periplus.ui import rendering
-from periplus.ui.house import House, folder_of, house_of, job_word, line_or_fault, now
-from periplus.ui.live import jobs_about
+from periplus.ui.live import jobs_about, pushed
 from periplus.ui.maps import SANDBOX
-from periplus.ui.pushing import pushed
+from periplus.ui.rendering import House, folder_of, house_of, job_word, line_or_fault, now
 from periplus.ui.safety import form_of
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen

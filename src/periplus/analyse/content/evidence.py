@@ -1,28 +1,108 @@
-"""What is known of a site from its pages so far: which texts and which paths come again?"""
+"""What is known of a site from its pages so far: columns of many blocks, and texts and paths that come again."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from periplus.analyse.content.paths import PathFacts, facts
-from periplus.model.page import Block
+from periplus.model.page import Block, BlockKind
+
+OTHER, LOWER, UPPER, DIGIT, SPACE, COMMA, STOP, WIDE, MARK = range(9)
+CLASSES = 9
+"""Letters without case are LOWER; WIDE are ideographs and kana, of which two make a word; MARK are the signs that part links: | » · and others."""
+
+_STOPS = ".!?…。！？।؟։;"
+_COMMAS = ",:،、，：；"
+_MARKS = "|»›«‹•·→←↑↓©®™/\\▶►>*#"
+
+
+@cache
+def _table() -> npt.NDArray[np.uint8]:
+    table = np.zeros(65_536, dtype=np.uint8)
+    by_category = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Lm": LOWER, "Lo": LOWER, "Nd": DIGIT, "Zs": SPACE}
+    for code in range(65_536):
+        table[code] = by_category.get(unicodedata.category(chr(code)), OTHER)
+    table[0x3041:0xA000] = WIDE
+    table[0xF900:0xFB00] = WIDE
+    for letters, kind in ((_STOPS, STOP), (_COMMAS, COMMA), (_MARKS, MARK), ("\n\t", SPACE)):
+        table[[ord(letter) for letter in letters]] = kind
+    return table
+
+
+def counts(texts: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """float32[n, CLASSES]: characters of each class; uint8[n]: classes of the first and of the last character. No text is empty."""
+    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    kinds = _table()[np.minimum(codes, 0xFFFF)]
+    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)))
+    starts = np.concatenate((np.zeros(1, dtype=np.intp), ends[:-1]))
+    owner = np.repeat(np.arange(0, len(texts) * CLASSES, CLASSES), ends - starts)
+    table = np.bincount(owner + kinds, minlength=len(texts) * CLASSES).reshape(-1, CLASSES)
+    return table.astype(np.float32), kinds[starts], kinds[ends - 1]
+
+
+_CACHED = 16_384  # paths: those of some hundred sites, 2 kB each
+DEEPEST = 24  # containers of a block that are looked at, the innermost first; real pages nest 5 to 20 deep
+_DIGITS = re.compile(r"\d+")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
+_NAMES = re.compile(r"[#.].*")
+_digest = xxhash.xxh3_64_intdigest
+
+
+class PathFacts(NamedTuple):
+    """A path read once."""
+
+    key: int  # 64-bit digest; digits folded, so that `post-17` and `post-18` are one
+    shape: int  # digest of the elements' names alone
+    containers: tuple[int, ...]  # digests of the path and of those above it, innermost first
+    words: tuple[tuple[str, ...], ...]  # per element, innermost first: its name, and the words of its id and classes
+    folded: str  # the path without digits
+    names: str  # of its elements
+
+
+class _Step(NamedTuple):
+    folded: str
+    name: str  # of the element
+    words: tuple[str, ...]  # as in PathFacts
+
+
+@lru_cache(maxsize=_CACHED)
+def facts(path: str) -> PathFacts:
+    """What a path tells, as in `Block.path`. A step is added to what the path above it tells: `document.blocks` keeps paths below 500 steps."""
+    head, slash, last = path.rpartition("/")
+    step = _step(last)
+    if slash:
+        above = facts(head)
+        folded, names = f"{above.folded}/{step.folded}", f"{above.names}/{step.name}"
+        containers, words = above.containers[: DEEPEST - 1], above.words[: DEEPEST - 1]
+    else:
+        folded, names, containers, words = step.folded, step.name, (), ()
+    key, shape = _digest(folded.encode("utf-8", "surrogatepass")), _digest(names.encode("utf-8", "surrogatepass"))
+    return PathFacts(key, shape, (key, *containers), (step.words, *words), folded, names)
+
+
+@lru_cache(maxsize=_CACHED)  # most paths are new by their last step only, as where each section has an id of its own
+def _step(step: str) -> _Step:
+    folded = _DIGITS.sub("0", step)
+    name = _NAMES.sub("", folded)
+    named = {word.lower() for word in _WORDS.findall(folded[len(name) :]) if len(word) > 2}
+    return _Step(folded, name, ("<" + name, *sorted(named)))
+
 
 TEXTS_KEPT = 65_536  # texts of a site that are counted, 12 bytes each when stored; then those seen once are forgotten
 PATHS_KEPT = 8_192
 _FORMAT = b"SE1\n"
-_DIGITS = re.compile(r"\d+")
 
 _ZEROS = re.compile(rb"00+")
 _ZERO_FOR_DIGIT = bytes.maketrans(b"123456789", b"000000000")
-
-Floats = npt.NDArray[np.float32]
 
 
 class Traces(NamedTuple):
@@ -180,3 +260,108 @@ def _most_paged(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
         paths = {key: row for key, row in paths.items() if row[0] > least}
         least *= 2
     return paths
+
+
+Array = npt.NDArray[np.generic]
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+KINDS = {kind: number for number, kind in enumerate(BlockKind)}
+_APART = 3  # blocks between two pages where neighbours are looked up: as far as `around` reaches
+
+
+class Pages:
+    """One or more pages side by side, none without blocks: the blocks of all, their different paths, and the containers of these.
+
+    A page has ten blocks for each path, and a path is ten containers deep: what is said of paths is measured once for each of them.
+    """
+
+    def __init__(self, pages: Sequence[Sequence[Block]], traces: Sequence[Traces]) -> None:
+        kinds, self.texts, _, levels, self.positions, linked, _ = zip(*chain.from_iterable(pages), strict=True)
+        self.traces = traces
+        sizes = np.array([len(blocks) for blocks in pages], dtype=np.intp)
+        self.ends: Ints = np.cumsum(sizes)
+        self.begins: Ints = self.ends - sizes
+        self.sizes = sizes
+        self.page: Ints = np.repeat(np.arange(len(pages)), sizes)
+        self.index: Ints = np.arange(len(self.page)) - self.begins[self.page]  # within its page
+        self._place_paths([trace.paths for trace in traces])
+        self.kind = np.frombuffer(bytes(map(KINDS.__getitem__, kinds)), dtype=np.uint8)
+        self.level: Ints = np.array(levels, dtype=np.intp)
+        self.letters, self.first, self.last = counts(self.texts)
+        self.chars: Floats = self.letters.sum(axis=1)
+        self.linked: Floats = np.minimum(np.array(linked, dtype=np.float32), self.chars) / self.chars
+        self.words: Floats = 1 + self.letters[:, SPACE] + self.letters[:, WIDE] / np.float32(2)
+        self.words[(self.kind == KINDS[BlockKind.TITLE]) | (self.kind == KINDS[BlockKind.ALT])] = 0
+        self.plain: Floats = self.words * (1 - self.linked)
+        self.total: Floats = np.maximum(self.totals(self.words), 1)  # words of each page
+
+    def _place_paths(self, paths: Sequence[Sequence[PathFacts]]) -> None:
+        counts = np.array([len(some) for some in paths], dtype=np.intp)
+        self.path_begins: Ints = np.cumsum(counts) - counts
+        own = np.array(list(chain.from_iterable([trace.path for trace in self.traces])), dtype=np.intp)
+        self.path: Ints = own + self.path_begins[self.page]  # of each block
+        self.path_page: Ints = np.repeat(np.arange(len(paths)), counts)
+        self.depths: Ints = np.array([len(path.containers) for path in chain.from_iterable(paths)], dtype=np.intp)
+        self._start: Ints = np.cumsum(self.depths) - self.depths
+        self._owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
+        container: list[int] = []
+        base = 0
+        for some in paths:
+            number: dict[int, int] = {}
+            container += [number.setdefault(key, base + len(number)) for path in some for key in path.containers]
+            base += len(number)
+        self._container: Ints = np.array(container, dtype=np.intp)
+        self.container_page: Ints = np.zeros(base, dtype=np.intp)
+        self.container_page[self._container] = self.path_page[self._owner]
+
+    def container_at(self, level: int) -> Ints:
+        """For each path the container that is so many levels out, at most its outermost."""
+        return self._container[self._start + np.minimum(level, self.depths - 1)]
+
+    def sums(self, values: Array) -> Doubles:
+        """The values of blocks summed over each container."""
+        of_paths = np.bincount(self.path, weights=values, minlength=len(self.depths))
+        return np.bincount(self._container, weights=of_paths[self._owner]).astype(np.float64)
+
+    def within(self, marked: npt.NDArray[np.bool]) -> tuple[Doubles, Doubles]:
+        """For each path: in how many of the marked containers it lies, and how many fewer that is than for the deepest of its page."""
+        depth = np.bincount(self._owner, weights=marked[self._container], minlength=len(self.depths)).astype(np.float64)
+        return depth, np.maximum.reduceat(depth, self.path_begins)[self.path_page] - depth
+
+    def totals(self, values: Floats) -> Floats:
+        """The values of blocks summed over each page. One by one: NumPy sums pieces of an array in another order than a whole one."""
+        return np.array([values[begin:end].sum() for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)], dtype=np.float32)
+
+    def of_paths(self, rows: Sequence[Array] | Array) -> Floats:
+        """Rows of paths as rows of blocks."""
+        return np.array(rows, dtype=np.float32).take(self.path, axis=1)
+
+    def of_pages(self, rows: Sequence[Array]) -> Floats:
+        """Rows of pages as rows of blocks."""
+        return np.array(rows, dtype=np.float32).take(self.page, axis=1)
+
+    def means(self, rows: Sequence[Floats], widths: Sequence[int]) -> list[Floats]:
+        """For each width the rows' means over so many blocks on either side, fewer at a page's ends."""
+        totals = np.zeros((len(rows), len(self.page) + 1))
+        np.cumsum(np.array(rows), axis=1, dtype=np.float64, out=totals[:, 1:])
+        found = []
+        at, begin, end = np.arange(len(self.page)), self.begins[self.page], self.ends[self.page]
+        for width in widths:
+            low, high = np.maximum(at - width, begin), np.minimum(at + width + 1, end)
+            found += list(((totals.take(high, axis=1) - totals.take(low, axis=1)) / (high - low)).astype(np.float32))
+        return found
+
+    def around(self, rows: Sequence[Floats]) -> list[Floats]:
+        """The rows' values of the third, second and first block before, and of those after; 0 where a page has none."""
+        padded = np.zeros((len(rows), len(self.page) + _APART * (len(self.sizes) + 1)), dtype=np.float32)
+        place = np.arange(len(self.page)) + _APART * (self.page + 1)
+        padded[:, place] = rows
+        return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
+
+
+def signed_distance(steps: Ints) -> Doubles:
+    """So many blocks before or after, on a scale for which the next ones count most."""
+    far: Doubles = np.sign(steps) * np.log1p(np.abs(steps))
+    return far

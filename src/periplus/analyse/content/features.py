@@ -11,10 +11,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from periplus.analyse.content import letters
-from periplus.analyse.content.evidence import Seen
-from periplus.analyse.content.pages import KINDS, Array, Floats, Pages, signed_distance
-from periplus.analyse.content.paths import PathFacts
+from periplus.analyse.content import evidence
+from periplus.analyse.content.evidence import KINDS, Array, Floats, Pages, PathFacts, Seen, signed_distance
 from periplus.model.page import BlockKind, Position
 
 Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
@@ -28,7 +26,7 @@ _WORD = re.compile(r"\w+")
 def of_blocks(pages: Pages) -> Measures:
     """What each block shows by itself, and where on its page it stands."""
     c, words, chars = pages.letters, np.maximum(pages.words, 1), pages.chars
-    wordy = c[:, letters.LOWER] + c[:, letters.UPPER]
+    wordy = c[:, evidence.LOWER] + c[:, evidence.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
     kinds = np.eye(len(KINDS), dtype=np.float32)[pages.kind]
     positions = np.eye(len(_POSITIONS), dtype=np.float32)[np.frombuffer(bytes(map(_POSITIONS.__getitem__, pages.positions)), dtype=np.uint8)]
@@ -40,19 +38,19 @@ def of_blocks(pages: Pages) -> Measures:
         np.log1p(chars),
         pages.linked,
         np.log1p(pages.plain),
-        c[:, letters.COMMA] / words,
-        c[:, letters.STOP] / words,
-        np.log1p(c[:, letters.STOP]),
-        np.log1p(c[:, letters.COMMA]),
-        pages.last == letters.STOP,
-        pages.last == letters.COMMA,
-        pages.first == letters.UPPER,
-        c[:, letters.DIGIT] / chars,
-        c[:, letters.UPPER] / (wordy + 1),
-        c[:, letters.MARK] / chars,
-        c[:, letters.MARK] > 0,
-        c[:, letters.OTHER] / chars,
-        c[:, letters.WIDE] / chars,
+        c[:, evidence.COMMA] / words,
+        c[:, evidence.STOP] / words,
+        np.log1p(c[:, evidence.STOP]),
+        np.log1p(c[:, evidence.COMMA]),
+        pages.last == evidence.STOP,
+        pages.last == evidence.COMMA,
+        pages.first == evidence.UPPER,
+        c[:, evidence.DIGIT] / chars,
+        c[:, evidence.UPPER] / (wordy + 1),
+        c[:, evidence.MARK] / chars,
+        c[:, evidence.MARK] > 0,
+        c[:, evidence.OTHER] / chars,
+        c[:, evidence.WIDE] / chars,
         np.minimum(wordy / words, 20),
         *kinds.T,
         *positions.T,
@@ -184,7 +182,7 @@ def _upper_quarters(pages: Pages, values: Floats) -> Floats:
 def of_neighbours(pages: Pages) -> Measures:
     """What stands before and after."""
     logs = np.log1p(pages.plain)
-    ends_sentence = (pages.last == letters.STOP).astype(np.float32)
+    ends_sentence = (pages.last == evidence.STOP).astype(np.float32)
     return [*pages.around([logs, pages.linked, ends_sentence]), *pages.means([logs, pages.linked], (4, 10))]
 
 

@@ -1,19 +1,162 @@
-"""Which blocks of a page are its content, judged by the page and by what is known of its site?"""
+"""Marks the blocks of a page that are its content, by learnt weights and the scores of their neighbours."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from periplus.analyse.content import features, second
-from periplus.analyse.content.evidence import Seen, SiteEvidence, Traces, joined, traces_of
-from periplus.analyse.content.learnt import Forest, Net, weights
-from periplus.analyse.content.pages import Floats, Pages
-from periplus.analyse.content.paths import PathFacts
+from periplus.analyse.content import features
+from periplus.analyse.content.evidence import Array, Floats, Pages, PathFacts, Seen, SiteEvidence, Traces, joined, signed_distance, traces_of
 from periplus.model.page import Block, Part
+
+# First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six comparisons and a look-up.
+# Then a small net, which sees the trees' scores of the surroundings too. They are learnt by `quality/extraction/train.py` and shipped as `weights.json`.
+
+Scores = npt.NDArray[np.float32]
+
+FARTHEST = 4  # spreads from the mean: what lies beyond says no more
+
+
+class Forest(NamedTuple):
+    """So many trees of one depth."""
+
+    measures: npt.NDArray[np.intp]  # [depth, trees]: which measure is asked for
+    borders: Scores  # [depth, trees, 1]: whether it is above this
+    leaves: Scores  # [trees * 2**depth]: log-odds
+    bias: float
+
+    def scores(self, matrix: Scores) -> Scores:
+        """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
+        trees, n = self.measures.shape[1], matrix.shape[1]
+        rows = np.ascontiguousarray(matrix)  # or each level would copy it
+        asked, above = np.empty((trees, n), dtype=np.float32), np.empty((trees, n), dtype=np.bool)
+        leaf = np.zeros((trees, n), dtype=np.uint8)
+        for measure, border in zip(self.measures[::-1], self.borders[::-1], strict=True):
+            np.take(rows, measure, axis=0, out=asked, mode="clip")  # "raise" would copy; all measures exist
+            np.greater(asked, border, out=above)
+            leaf += leaf  # a shift takes NumPy twenty times as long
+            leaf += above.view(np.uint8)
+        chosen = leaf + np.arange(0, len(self.leaves), len(self.leaves) // trees, dtype=np.uint32)[:, None]
+        return _share(self.leaves.take(chosen, out=asked, mode="clip").sum(axis=0) + np.float32(self.bias))
+
+
+class Net(NamedTuple):
+    """One hidden layer."""
+
+    mean: Scores  # [m, 1] of each measure
+    scale: Scores  # [m, 1]: one part in its spread
+    hidden: Scores  # [h, m]
+    hidden_bias: Scores  # [h, 1]
+    out: Scores  # [h]
+    out_bias: float
+
+    def scores(self, matrix: Scores) -> Scores:
+        """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
+        inputs = matrix - self.mean
+        inputs *= self.scale
+        np.clip(inputs, -FARTHEST, FARTHEST, out=inputs)
+        hidden = np.maximum(self.hidden @ inputs + self.hidden_bias, 0)
+        return _share(self.out @ hidden + np.float32(self.out_bias))
+
+
+class Weights(NamedTuple):
+    """All that was learnt."""
+
+    names: dict[str, float]  # words of paths: log-odds for content
+    first: Forest  # of a block by itself, its surroundings, its site
+    second: Net  # of the same with the first scores of its surroundings
+    threshold: float  # from which score on a block is content
+
+
+@cache
+def weights() -> Weights:
+    """The table that is shipped, read once."""
+    table = json.loads((files("periplus.analyse.content") / "weights.json").read_text(encoding="utf-8"))
+    names = {word: value / 100 for word, value in table["names"].items()}
+    return Weights(names, _forest(table["first"]), _net(table["second"]), table["threshold"])
+
+
+def _forest(table: dict[str, list[list[float]]]) -> Forest:
+    measures = np.array(table["measures"], dtype=np.intp).T.copy()
+    borders = np.array(table["borders"], dtype=np.float32).T.copy()[:, :, None]
+    leaves = (np.array(table["leaves"], dtype=np.float32) / np.float32(10_000)).ravel()
+    return Forest(measures, borders, leaves, table["bias"][0][0])
+
+
+def _net(table: dict[str, list[float]]) -> Net:
+    mean, scale, bias, out = (np.array(table[name], dtype=np.float32) for name in ("mean", "scale", "hidden_bias", "out"))
+    hidden = np.array(table["hidden"], dtype=np.float32).reshape(len(out), len(mean))
+    return Net(mean[:, None], scale[:, None], hidden, bias[:, None], out, table["out_bias"][0])
+
+
+def _share(odds: Scores) -> Scores:
+    return (1 / (1 + np.exp(-np.clip(odds, -30, 30)))).astype(np.float32)
+
+
+STRONG_WORDS = 10  # of a block that may begin or end the content
+
+
+def matrix(pages: Pages, score: Floats) -> Floats:
+    """float32[m, n]: a row for each measure. score: of each block, 0 to 1, by the trees."""
+    words = np.maximum(pages.words, 0.1).astype(np.float32)
+    mass = score * words
+    odds = np.clip(score, 1e-4, 1 - 1e-4)
+    rows: list[Array] = [score, np.log(odds / (1 - odds)), *pages.around([score])]
+    means = pages.means([mass, words], (1, 3, 6, 12))
+    rows += [of_mass / of_words for of_mass, of_words in zip(means[::2], means[1::2], strict=True)]
+    rows += pages.means([score], (2, 6))
+    rows += list(pages.of_paths(_of_containers(pages, mass, words)))
+    rows += _of_pages(pages, score, mass)
+    return np.array(rows, dtype=np.float32)
+
+
+def _of_containers(pages: Pages, mass: Floats, words: Floats) -> list[Array]:
+    """For each path."""
+    all_mass = _all_mass(pages, mass)
+    in_containers, of_containers, of_page = pages.sums(mass), pages.sums(words), all_mass[pages.path_page]
+    rows: list[Array] = []
+    for level in (0, 1, 2, 3, 4):
+        at = pages.container_at(level)
+        rows += [in_containers[at] / of_containers[at], in_containers[at] / of_page]
+    for share in (0.3, 0.6, 0.85):
+        rows.append(pages.within(in_containers >= share * all_mass[pages.container_page])[1])
+    return rows
+
+
+def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
+    """Where a block stands in the content of its page as it seems so far, and how much of that there is."""
+    is_strong = (score > 0.5) & (pages.plain >= STRONG_WORDS)
+    before = np.empty(len(score), dtype=np.float64)  # of float32, a long page's sum went past the whole, and its logarithm was none
+    strong: list[tuple[int, int, int]] = []  # of each page the first, the last, and how many
+    best = []
+    for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
+        np.cumsum(mass[begin:end], out=before[begin:end], dtype=np.float64)
+        found = np.flatnonzero(is_strong[begin:end])
+        strong.append((int(found[0]), int(found[-1]), len(found)) if len(found) else (0, end - begin - 1, 0))
+        best.append(float(np.sort(score[begin:end])[-3:].mean()))
+    before -= mass
+    first, last, count = np.array(strong).T
+    all_mass, most = _all_mass(pages, mass), np.array(best)
+    mass_of_page = all_mass[pages.page]
+    return [
+        *(signed_distance(pages.index - at[pages.page]) for at in (first, last)),
+        before / mass_of_page,
+        np.log1p(before),
+        np.log1p(np.maximum(mass_of_page - before, 0)),  # the whole is rounded otherwise than the parts
+        score / np.maximum(most, 0.05).astype(np.float32)[pages.page],
+        *pages.of_pages([most, np.log1p(all_mass), all_mass / pages.total.astype(np.float64), last - first, count]),
+    ]
+
+
+def _all_mass(pages: Pages, mass: Floats) -> npt.NDArray[np.float64]:
+    return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
+
 
 _STEPS_CACHED = 16_384  # of paths: those of some hundred sites
 _AT_ONCE = 4_096  # blocks that are measured together, ten pages or one large one: 3 MB of numbers
@@ -83,7 +226,7 @@ def _scores(some: Sequence[Known]) -> Floats:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
     measures = features.matrix(pages, joined([page.seen for page in some]), _named)
     first = _judged(weights().first, measures)
-    return _judged(weights().second, np.concatenate((measures, second.matrix(pages, first))))
+    return _judged(weights().second, np.concatenate((measures, matrix(pages, first))))
 
 
 def _named(path: PathFacts) -> tuple[float, ...]:

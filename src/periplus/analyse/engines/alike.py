@@ -1,24 +1,104 @@
-"""Which pages say the same, nearly the same, or share their navigation, and which site had which text when?
-
-Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is read where it is looked at.
-
-Near pages are told by 128 MinHash values alone, since at this size no text is read twice. Each page in the order of merit joins the page
-before it that is most like it among those that stand for a group and share a band with it, or else stands for a group itself. So a
-group does not drift along a chain of small steps, and every engine finds the same ones.
-"""
+"""Which pages count, and which of them say the same, nearly the same, or share their navigation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from periplus.analyse.engines.selection import FETCHED_REASONS, LEADERS_MOST, merits_of
-from periplus.analyse.engines.stages import Task
-from periplus.analyse.engines.tables import BLOCK_ROWS, Ints, blocks, is_among, manifest_in, numbers
-from periplus.analyse.nearness import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
+from periplus.analyse.audit import NOT_FOLLOWED
+from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
+from periplus.analyse.engines.stages import BLOCK_ROWS, Ints, Mask, Task, blocks, flags, is_among, manifest_in, numbers
+from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
+from periplus.model.page import FOLLOWED_KINDS, LinkKind
+from periplus.model.visit import FETCHED, STATE_OF, Reason, State
+
+PAGE_REASONS = sorted(reason.value for reason in PAGES)
+FETCHED_REASONS = sorted(reason.value for reason in FETCHED)
+INVALID_REASONS = sorted(reason.value for reason in Reason if STATE_OF[reason] is State.INVALID)
+FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
+ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
+
+DEPTH_MOST, LENGTH_MOST, NUMBER_BITS, LENGTH_BITS = 1022, 8191, 40, 13
+"""What a merit has room for: it is one number of 63 bits. Longer URLs are alike in length, and deeper pages in depth."""
+FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
+"""Of a URL, what names the folder that it lies in: without scheme and `www.`, as analyse.webometrics tells directories."""
+LEADERS_MOST = 16  # of one bucket, as in analyse.duplicates: bounds the work where thousands of pages share a band and no more
+
+
+class UrlVectors(NamedTuple):
+    """What is held of each URL: 11 bytes."""
+
+    site: Ints
+    page: Mask
+    fetched: Mask
+    invalid: Mask
+
+
+def url_vectors(dataset: Path) -> UrlVectors:
+    return UrlVectors(
+        numbers(dataset, "urls", "site"),
+        is_among(dataset, "urls", "reason", PAGE_REASONS),
+        is_among(dataset, "urls", "reason", FETCHED_REASONS),
+        is_among(dataset, "urls", "reason", INVALID_REASONS),
+    )
+
+
+def end_vector(ends_folder: Path, urls: int) -> Ints:
+    """Of each URL, where redirects lead from there: itself where there are none, -1 in a circle."""
+    end = np.arange(urls)
+    end[numbers(ends_folder, "ends", "source")] = numbers(ends_folder, "ends", "end", missing=-1)
+    return end
+
+
+def homes(dataset: Path, end: Ints, urls: UrlVectors) -> Ints:
+    """The home page of each site that has one, ascending: where its first start leads."""
+    ends = end[flags(dataset, "urls", "is_start")]
+    ends = np.unique(ends[ends >= 0])
+    ends = ends[urls.fetched[ends]]
+    _, first = np.unique(urls.site[ends], return_index=True)
+    found: Ints = np.sort(ends[first])
+    return found
+
+
+def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
+    """By which pages go in order, the least first: nearer to the start (-1: no link leads there), shorter URL, then by the URL's text."""
+    near = np.where(depth < 0, DEPTH_MOST + 1, np.minimum(depth, DEPTH_MOST))
+    found: Ints = (near << (LENGTH_BITS + NUMBER_BITS)) | (np.minimum(length, LENGTH_MOST) << NUMBER_BITS) | number
+    return found
+
+
+def merits_of(dataset: Path) -> Ints:
+    """Of each URL."""
+    import pyarrow.compute as pc
+
+    lengths = [np.asarray(pc.binary_length(block.column(0)), np.int64) for block in blocks(dataset, "urls", ["text"])]
+    length = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+    return merits(numbers(dataset, "urls", "depth"), length, np.arange(len(length)))
+
+
+def directory_hashes(dataset: Path) -> Ints:
+    """Of each URL, 64 bits that name the folder that it lies in."""
+    import pyarrow.compute as pc
+    import xxhash
+
+    found = []
+    for block in blocks(dataset, "urls", ["text"]):
+        names = pc.replace_substring_regex(block.column(0), FOLDER, r"\1").dictionary_encode()
+        hashes = np.fromiter((xxhash.xxh3_64_intdigest(name.encode()) for name in names.dictionary.to_pylist()), np.uint64, len(names.dictionary))
+        found.append(hashes.view(np.int64)[np.asarray(names.indices)])
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+# Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is read where it is looked at.
+#
+# Near pages are told by 128 MinHash values alone, since at this size no text is read twice. Each page in the order of merit joins the page
+# before it that is most like it among those that stand for a group and share a band with it, or else stands for a group itself. So a
+# group does not drift along a chain of small steps, and every engine finds the same ones.
 
 TEXT_ROWS = 2_000  # of texts read at once: some 10 MB
 HOUR_MS = 3_600_000.0
@@ -151,7 +231,7 @@ def band_keys(bins: Hashes, band: int, width: int) -> Hashes:
     """One number for the band's values of each page."""
     mixed = np.full(len(bins), np.uint64(band))
     for place in range(band * width, (band + 1) * width):
-        mixed = (mixed * np.uint64(0x9E3779B97F4A7C15)) ^ bins[:, place]  # as in analyse.nearness
+        mixed = (mixed * np.uint64(0x9E3779B97F4A7C15)) ^ bins[:, place]  # as in analyse.duplicates
         mixed ^= mixed >> np.uint64(29)
     return mixed
 

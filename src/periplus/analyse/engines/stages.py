@@ -1,19 +1,202 @@
-"""Which stages lead from a collection's tables to each analysis, and what does each leave behind?
-
-A stage is named by a hash of what it is computed from: the dataset's digest, the stages before it, its parameters, its version. So one that
-is finished, which its manifest says, is never computed again for the same question, by whatever engine; and a change of a parameter
-computes anew only what depends on it.
-"""
+"""The stages that lead from a collection's tables to each analysis, read and written block by block, and which are still to be computed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
 
-from periplus.analyse.engines.tables import Field, TableWriter
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.errors import StoreError, UsageError
+from periplus.model.dataset import MANIFEST, Manifest, PartNote, TableNote, manifest_of
+from periplus.settings import VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+BLOCK_ROWS = 1 << 19  # of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
+PART_ROWS = 1 << 22  # of a file: some 40 MB of links, so that a cluster has tasks to give out
+
+
+class Field(NamedTuple):
+    """A column of a result. type: as Arrow names it."""
+
+    name: str
+    type: str
+    sentence: str
+
+
+def manifest_in(folder: Path) -> Manifest:
+    """Raises StoreError for a folder that is not whole, or of a newer program."""
+    try:
+        text = (folder / MANIFEST).read_text("utf-8")
+    except OSError:
+        raise StoreError(f"{folder} holds no {MANIFEST}, so it is not whole: make it again") from None
+    return manifest_of(text, str(folder / MANIFEST))
+
+
+def is_whole(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def part_paths(folder: Path, table: str) -> list[Path]:
+    """The files of a table, in order. None where the folder has no such table."""
+    notes = [note for note in manifest_in(folder).tables if note.name == table]
+    return [folder / table / part.name for note in notes for part in note.parts]
+
+
+def blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+    """A table's rows, in order."""
+    parquet = parquet_module()
+    for path in part_paths(folder, table):
+        with parquet.ParquetFile(path) as file:
+            for block in file.iter_batches(rows, columns=list(columns)):
+                yield block.select(list(columns))
+
+
+def number_blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[tuple[Ints, ...]]:
+    """The same of columns of whole numbers that all have a value."""
+    for block in blocks(folder, table, columns, rows):
+        yield tuple(np.asarray(block.column(name), np.int64) for name in columns)
+
+
+def numbers(folder: Path, table: str, column: str, missing: int = -1) -> Ints:
+    """A whole column; of a time its milliseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = np.full(manifest_in(folder).rows(table), missing, np.int64)
+    at = 0
+    for block in blocks(folder, table, [column]):
+        values = block.column(0)
+        whole = pc.fill_null(values.cast(pa.int64()), missing)
+        found[at : at + len(values)] = np.asarray(whole)
+        at += len(values)
+    return found
+
+
+def reals(folder: Path, table: str, column: str) -> Floats:
+    """A whole column of real numbers."""
+    found = np.empty(manifest_in(folder).rows(table))
+    at = 0
+    for block in blocks(folder, table, [column]):
+        found[at : at + len(block)] = np.asarray(block.column(0))
+        at += len(block)
+    return found
+
+
+def is_among(folder: Path, table: str, column: str, names: Sequence[str]) -> Mask:
+    """Of each row, whether its text is one of these."""
+    parts = [text_mask(block, column, names) for block in blocks(folder, table, [column])]
+    return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+
+
+def flags(folder: Path, table: str, column: str) -> Mask:
+    """A whole column of booleans; no value: no."""
+    parts = [np.asarray(block.column(0).fill_null(False), np.bool_) for block in blocks(folder, table, [column])]
+    return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+
+
+def text_mask(block: pa.RecordBatch, column: str, names: Sequence[str]) -> Mask:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: Mask = np.asarray(pc.is_in(block.column(column), value_set=pa.array(list(names), pa.string())), np.bool_)
+    return found
+
+
+class TableWriter:
+    """Rows of one table into files `part-00000.parquet`, ...: at least one, so that an empty table has its columns."""
+
+    def __init__(self, folder: Path, table: str, fields: Sequence[Field]) -> None:
+        import pyarrow as pa
+
+        self._folder = folder / table
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._schema = pa.schema([pa.field(field.name, pa.type_for_alias(field.type), metadata={"description": field.sentence}) for field in fields])
+        self._file: pq.ParquetWriter | None = None
+        self._rows = self._parts = 0
+
+    def add(self, columns: Mapping[str, object]) -> None:
+        """A block of rows: a column's values by its name."""
+        import pyarrow as pa
+
+        block = pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in self._schema], schema=self._schema)
+        self.add_block(block)
+
+    def add_block(self, block: pa.RecordBatch) -> None:
+        """The same as Arrow has it; columns in the table's order."""
+        if self._file is None or self._rows >= PART_ROWS:
+            self._begin()
+        assert self._file is not None
+        self._file.write_batch(block)
+        self._rows += len(block)
+
+    def _begin(self) -> None:
+        self._end()
+        self._file = parquet_module().ParquetWriter(self._folder / f"part-{self._parts:05}.parquet", self._schema, compression="zstd")
+        self._parts += 1
+        self._rows = 0
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None and self._file is None:
+            self._begin()
+        self._end()
+
+
+def write_manifest(folder: Path, kind: str, inputs: Mapping[str, object], parameters: Mapping[str, object], tables: Mapping[str, Sequence[Field]]) -> Manifest:
+    """Says that the folder is whole: the last thing that is written. tables: their files are there."""
+    notes = tuple(_noted(folder, name, fields) for name, fields in tables.items())
+    manifest = Manifest(kind, VERSION, time.time(), inputs, parameters, notes)
+    draft = folder / f"{MANIFEST}.part"
+    draft.write_text(manifest.to_json(), "utf-8")
+    draft.replace(folder / MANIFEST)
+    return manifest
+
+
+def _noted(folder: Path, table: str, fields: Sequence[Field]) -> TableNote:
+    parts = []
+    for path in sorted((folder / table).glob("*.parquet")):
+        rows = parquet_module().read_metadata(path).num_rows
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        parts.append(PartNote(path.name, rows, path.stat().st_size, digest))
+    return TableNote(table, sum(part.rows for part in parts), tuple(parts), {field.name: field.sentence for field in fields})
+
+
+def parquet_module() -> pq:
+    """pyarrow.parquet. Raises UsageError where it is missing."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
+    return pyarrow.parquet
+
+
+# A stage is named by a hash of what it is computed from: the dataset's digest, the stages before it, its parameters, its version. So one that
+# is finished, which its manifest says, is never computed again for the same question, by whatever engine; and a change of a parameter
+# computes anew only what depends on it.
 
 _URL = Field("url", "int64", "the number of the URL")
 _SOURCE = Field("source", "int64", "the number of the page with the link")
@@ -197,3 +380,88 @@ def _digest(stage: Stage, dataset_digest: str, order: Order) -> str:
 def parameters_of(stage: Stage, order: Order) -> dict[str, float]:
     """What the stage itself depends on."""
     return {field.name: getattr(order, field.name) for field in fields(order) if field.name in stage.parameters}
+
+
+Watch = Callable[[str, int, int], None]  # (stage's sentence, stages done, stages in all)
+
+# Bytes that the largest stage holds, by benchmarks/engines.py at 1 M URLs and 9.9 M links: in memory 642 MiB, with links on disk 443 MiB
+WHOLE_LINK_BYTES, WHOLE_URL_BYTES = 60, 130
+STREAM_URL_BYTES = 130
+PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A stage that is finished. took_s: 0.0 where it was finished before."""
+
+    stage: str
+    folder: Path
+    engine: str  # that computed it
+    was_there: bool
+    took_s: float
+    rows: Mapping[str, int]  # by table
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An engine and why."""
+
+    engine: str
+    why: str
+
+
+def compute(dataset: Path, results: Path, wanted: Sequence[str], order: Order, engines: tuple[str, Engine], watch: Watch) -> list[Computed]:
+    """Each stage that leads to these, whole, in a folder below results. engines: name and what computes the stages.
+
+    A stage whose manifest is there is left as it is; what is there without one was interrupted, and is made anew.
+    Raises StoreError for a dataset that is not whole, UsageError where pyarrow is missing.
+    """
+    parquet_module()
+    name, engine = engines
+    digest = manifest_in(dataset).digest
+    stages = needed(wanted)
+    folders: dict[str, Path] = {}
+    done = []
+    for number, stage in enumerate(stages):
+        watch(stage.sentence, number, len(stages))
+        folder = folders[stage.name] = results / folder_name(stage, digest, order)
+        was_there, began = is_whole(folder), time.monotonic()
+        if not was_there:
+            task = Task(stage, dataset, {before: folders[before] for before in stage.needs}, order, folder, folder / ".scratch")
+            _compute(task, digest, name, engine)
+        manifest = manifest_in(folder)
+        took_s = 0.0 if was_there else time.monotonic() - began
+        rows = {table.name: table.rows for table in manifest.tables}
+        done.append(Computed(stage.name, folder, str(manifest.inputs.get("engine", "")), was_there, took_s, rows))
+    return done
+
+
+def _compute(task: Task, digest: str, name: str, engine: Engine) -> None:
+    try:
+        if task.out.exists():
+            shutil.rmtree(task.out)
+        task.scratch.mkdir(parents=True)
+    except OSError as error:
+        raise StoreError(f"{task.out} cannot be written: {error.strerror}. Choose another folder for results.") from None
+    engine[task.stage.name](task)
+    shutil.rmtree(task.scratch)
+    inputs = {"dataset": digest, "engine": name} | {before: folder.name for before, folder in task.folders.items()}
+    write_manifest(task.out, task.stage.name, inputs, parameters_of(task.stage, task.order), task.stage.tables)
+
+
+def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> Choice:
+    """The least engine that the dataset fits: in memory, else links from disk, else the cluster. memory_bytes: that may be used."""
+    urls, links = manifest.rows("urls"), manifest.rows("links")
+    whole = PROGRAM_BYTES + WHOLE_URL_BYTES * urls + WHOLE_LINK_BYTES * links
+    stream = PROGRAM_BYTES + STREAM_URL_BYTES * urls
+    holds = f"{urls:,} URLs and {links:,} links"
+    if whole <= memory_bytes:
+        return Choice("numpy", f"{holds} take some {_size(whole)} of the {_size(memory_bytes)} that may be used")
+    if stream <= memory_bytes or not has_cluster:
+        more = "" if stream <= memory_bytes else "; even so memory may not do, and no cluster was named (--on)"
+        return Choice("stream", f"{holds} would take some {_size(whole)} of {_size(memory_bytes)}, with links on disk {_size(stream)}{more}")
+    return Choice("spark", f"{holds} would take {_size(stream)} even with links on disk, and {_size(memory_bytes)} may be used")
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:,.1f} GB"

@@ -1,22 +1,73 @@
-"""How are the stages computed with only URLs in memory, a few numbers each, while links pass by from disk?"""
+"""Computes the stages with only URLs in memory, a few numbers each, while links pass by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.engines import whole
-from periplus.analyse.engines.dealing import Tally, distinct_of
-from periplus.analyse.engines.selection import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
-from periplus.analyse.engines.stages import Engine, Task
-from periplus.analyse.engines.tables import Floats, Ints, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.alike import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
+from periplus.analyse.engines.stages import Engine, Floats, Ints, Task, blocks, flags, numbers, reals, text_mask
 from periplus.analyse.engines.whole import write_links, write_map, write_nodes
-from periplus.analyse.hierarchy import TIE, depth_first_places
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.linkgraph import TIE, depth_first_places, distinct_sorted
 from periplus.errors import NotConverged, StoreError
+
+FILES = 64  # open at once
+WAITING = 1 << 22  # numbers that wait to be counted together: 64 MB with their counts
+
+
+def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[Ints]:
+    """Each number once, in ascending blocks. The numbers are dealt by size into FILES files below scratch, and each file is read whole.
+
+    most: greater than any of the numbers, which spread evenly below it.
+    """
+    folder = scratch / "dealt"
+    folder.mkdir()
+    width = -(-most // FILES)
+    with ExitStack() as opened:
+        files = [opened.enter_context((folder / str(number)).open("wb")) for number in range(FILES)]
+        for block in blocks:
+            ascending = distinct_sorted(block)
+            cuts = np.searchsorted(ascending, np.arange(1, FILES) * width)
+            for file, part in zip(files, np.split(ascending, cuts), strict=True):
+                file.write(part.tobytes())
+    for number in range(FILES):
+        yield distinct_sorted(np.fromfile(folder / str(number), np.int64))
+
+
+class Tally:
+    """How often each number was met. Memory: the different ones, and WAITING more."""
+
+    def __init__(self) -> None:
+        self._known = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._waiting: list[Ints] = []
+        self._rows = 0
+
+    def add(self, values: Ints) -> None:
+        self._waiting.append(values)
+        self._rows += len(values)
+        if self._rows >= WAITING:
+            self._merge()
+
+    def counts(self) -> tuple[Ints, Ints]:
+        """(numbers, ascending; how often each was met)."""
+        self._merge()
+        return self._known
+
+    def _merge(self) -> None:
+        values = np.concatenate([self._known[0], *self._waiting])
+        times = np.concatenate([self._known[1], np.ones(len(values) - len(self._known[0]), np.int64)])
+        order = np.argsort(values, kind="stable")
+        values, times = values[order], times[order]
+        begins = np.flatnonzero(np.diff(values, prepend=-1))
+        self._known = values[begins], np.add.reduceat(times, begins) if len(begins) else times
+        self._waiting, self._rows = [], 0
+
 
 LINKS_AT_ONCE = 1 << 22  # of a map's layer: 100 MB
 
@@ -163,7 +214,7 @@ def site_map(task: Task) -> None:
 
 
 def _by_precedence(rank: Floats, site: Ints) -> Ints:
-    """The pages, site by site, greatest rank first, equal ranks by URL. Equal within a site as in analyse.hierarchy."""
+    """The pages, site by site, greatest rank first, equal ranks by URL. Equal within a site as in analyse.linkgraph."""
     order = np.lexsort((-rank, site))
     ordered = rank[order]
     steps = (ordered[:-1] - ordered[1:] > TIE * np.abs(ordered[:-1])) | (site[order[1:]] != site[order[:-1]])
@@ -172,7 +223,7 @@ def _by_precedence(rank: Floats, site: Ints) -> Ints:
 
 
 def _layers(links: _Links, homes: Ints, by_precedence: Ints) -> tuple[Ints, Ints, list[Ints]]:
-    """As analyse.hierarchy, from many homes, LINKS_AT_ONCE or the links of one page at a time."""
+    """As analyse.linkgraph, from many homes, LINKS_AT_ONCE or the links of one page at a time."""
     count = len(by_precedence)
     precedence = np.empty(count, np.int64)
     precedence[by_precedence] = np.arange(count)

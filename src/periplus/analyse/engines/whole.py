@@ -6,15 +6,25 @@ from typing import cast
 
 import numpy as np
 
-from periplus.analyse.engines.alike import cascades, duplicates, near, outlines, sketches, templates
-from periplus.analyse.engines.selection import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
-from periplus.analyse.engines.stages import Engine, Task
-from periplus.analyse.engines.tables import Ints, Mask, flags, is_among, numbers, reals
-from periplus.analyse.external import LinksOfDomains, external_domains, invalid_links
-from periplus.analyse.hierarchy import hierarchical_map
-from periplus.analyse.interlinking import counted
-from periplus.analyse.linkgraph import distinct_sorted, resolved
+from periplus.analyse.engines.alike import (
+    ASKED,
+    FOLLOWED,
+    UrlVectors,
+    cascades,
+    directory_hashes,
+    duplicates,
+    end_vector,
+    homes,
+    near,
+    outlines,
+    sketches,
+    templates,
+    url_vectors,
+)
+from periplus.analyse.engines.stages import Engine, Ints, Mask, Task, flags, is_among, numbers, reals
+from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, hierarchical_map, invalid_links, resolved
 from periplus.analyse.pagerank import pagerank
+from periplus.analyse.webometrics import counted
 from periplus.model.graph import LinkGraph, LinkRows
 from periplus.model.web import Url
 
@@ -140,7 +150,7 @@ def _words(task: Task, rows: Ints) -> list[object]:
     """Kind and position of the links at these places, ascending."""
     import pyarrow as pa
 
-    from periplus.analyse.engines.tables import blocks
+    from periplus.analyse.engines.stages import blocks
 
     names = ("kind", "position")
     found: list[object] = [pa.RecordBatch.from_arrays([pa.array([], pa.string())] * 2, names=list(names))]

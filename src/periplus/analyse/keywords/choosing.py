@@ -9,14 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from periplus.analyse.keywords.candidates import Candidates, candidates
-from periplus.analyse.keywords.counts import NOTHING, Counts
-from periplus.analyse.keywords.graphs import positionrank, singlerank, textrank
-from periplus.analyse.keywords.learnt import is_passage, likelihoods
-from periplus.analyse.keywords.measures import idf
-from periplus.analyse.keywords.reading import Reading
-from periplus.analyse.keywords.topics import multipartiterank, topicrank
-from periplus.model.keywords import Keyword
+from periplus.analyse.keywords.measures import idf, is_passage, likelihoods, multipartiterank, positionrank, singlerank, textrank, topicrank
+from periplus.analyse.keywords.reading import NOTHING, Candidates, Counts, Reading, candidates
+from periplus.model.topic import Keyword
 
 Floats = npt.NDArray[np.float64]
 Method = Callable[[Reading, Candidates, Counts], Floats]

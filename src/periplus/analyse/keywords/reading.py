@@ -1,10 +1,10 @@
-"""Of which words does a text consist, and where may no phrase go on?"""
+"""Reads a text as words, the phrases that could be its keywords, their counts in the collection, and tags of words."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -155,3 +155,186 @@ def _numbered(ends: Bits) -> npt.NDArray[np.int32]:
     """Which stretch each word is in, where `ends` says that one ends after it."""
     numbers = np.cumsum(ends, dtype=np.int32)
     return numbers - ends
+
+
+Ints = npt.NDArray[np.intp]
+
+MOST = 5  # words; of the authors' keywords in the sets of quality/keywords one in forty is longer
+LONG = 300  # words: in longer texts ...
+ONCE = 3  # ... a phrase of more words counts if it is repeated: else they are half of all candidates, and hardly one is a keyword
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no factor is lost
+
+
+class Candidates(NamedTuple):
+    """Phrases of a text, those with the same stems as one, and where each stands."""
+
+    keys: Keys  # [n] ascending; of a single word its own
+    first: Ints  # [n] the first place, as an index into `places`
+    times: Ints  # [n]
+    sizes: Ints  # [n] words
+    places: Ints  # [m] the word that it begins with
+    counts: Ints  # [m] its words
+    owner: Ints  # [m] which of the n it is
+
+
+def candidates(text: Reading) -> Candidates:
+    """Those that neither begin nor end with a function word."""
+    places, counts, keys = _found(text)
+    found = _grouped(places, counts, keys)
+    if len(text.words) <= LONG:
+        return found
+    return _those(found, (found.times > 1) | (found.sizes <= ONCE))
+
+
+def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
+    distinct, first, owner, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return Candidates(distinct, first, times, counts[first], places, counts, owner)
+
+
+def _those(found: Candidates, kept: npt.NDArray[np.bool_]) -> Candidates:
+    """Some of the candidates."""
+    at = kept[found.owner]
+    number, place = np.cumsum(kept) - 1, np.cumsum(at) - 1
+    return Candidates(
+        found.keys[kept], place[found.first[kept]], found.times[kept], found.sizes[kept], found.places[at], found.counts[at], number[found.owner[at]]
+    )
+
+
+def _found(text: Reading) -> tuple[Ints, Ints, Keys]:
+    """(first word, words, key) of each, by the number of words and then in the order of the text: the first of a key is the earliest."""
+    free = np.flatnonzero(~text.stops)
+    places, counts, keys = [], [], []
+    begins, key = free, text.keys[free]
+    for count in range(1, MOST + 1):
+        if count > 1:
+            inside = begins + count - 1 < len(text.words)
+            begins, key = begins[inside], key[inside]
+            last = begins + count - 1
+            whole = text.chunks[last] == text.chunks[begins]
+            begins, last, key = begins[whole], last[whole], key[whole]
+            key = key * _STEP + text.keys[last]
+        ends = ~text.stops[begins + count - 1]
+        places.append(begins[ends])
+        counts.append(np.full(len(places[-1]), count, np.intp))
+        keys.append(key[ends])
+    return np.concatenate(places), np.concatenate(counts), np.concatenate(keys)
+
+
+MOST_KEYS = 4_000_000  # kept while counting: what stood in one text alone is dropped then, and is counted from nought
+Floats = npt.NDArray[np.float64]
+
+
+class Counts(NamedTuple):
+    """Phrases by their keys (ascending), and in how many of the texts each stands; those of a single text are left out."""
+
+    texts: int
+    keys: Keys
+    numbers: npt.NDArray[np.int64]
+
+    def of(self, keys: Keys) -> Floats:
+        """In how many texts; at least 1, as they are met in one."""
+        if not len(self.keys):
+            return np.ones(len(keys))
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, self.numbers[at], 1).astype(np.float64)
+
+
+NOTHING = Counts(0, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+
+def counted(texts: Iterable[Reading]) -> Counts:
+    """Counts of all words and candidates of the texts."""
+    kept, numbers = NOTHING.keys, NOTHING.numbers
+    waiting: list[Keys] = []
+    number = size = 0
+    for text in texts:
+        number += 1
+        waiting.append(np.unique(np.concatenate((candidates(text).keys, text.keys))))
+        size += len(waiting[-1])
+        if size > MOST_KEYS:
+            kept, numbers = _added(kept, numbers, waiting)
+            waiting, size = [], 0
+    kept, numbers = _added(kept, numbers, waiting)
+    return Counts(number, kept, numbers)
+
+
+def together(one: Counts, other: Counts) -> Counts:
+    """Counts of the texts of both, which share none."""
+    keys, owner = np.unique(np.concatenate((one.keys, other.keys)), return_inverse=True)
+    numbers = np.bincount(owner, np.concatenate((one.numbers, other.numbers)), len(keys)).astype(np.int64)
+    return Counts(one.texts + other.texts, keys, numbers)
+
+
+def _added(kept: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) -> tuple[Keys, npt.NDArray[np.int64]]:
+    keys, owner = np.unique(np.concatenate((kept, *waiting)), return_inverse=True)
+    weights = np.ones(len(owner), np.int64)
+    weights[: len(kept)] = numbers
+    totals = np.bincount(owner, weights, len(keys)).astype(np.int64)
+    return keys[totals > 1], totals[totals > 1]
+
+
+# A linear model over the word, its endings and its neighbours, learnt by quality/keywords/train.py and shipped as `tags.json`.
+
+TagScores = npt.NDArray[np.float32]
+
+NAMES = ("tag_begin", "tag_end", "tag_mean", "tag_least", "tag_before", "tag_after", "tag_sum")
+BEGIN, FINISH, WITHIN = range(3)  # columns of what `tagged` returns
+OUTSIDE = -3.0  # log-odds of what stands before the first and after the last word
+SCALE = 100  # weights are stored as whole numbers
+
+
+@cache
+def _weights(language: str) -> tuple[dict[str, int], TagScores]:
+    """(row of each trait, float32[rows, 3]); the last row is for traits that are not known."""
+    stored = json.loads((files("periplus.analyse.keywords") / "tags.json").read_text(encoding="utf-8")).get(language, {})
+    rows = {trait: row for row, trait in enumerate(stored)}
+    return rows, np.array([*stored.values(), [0, 0, 0]], np.float32) / np.float32(SCALE)
+
+
+def traits(text: Reading) -> list[list[str]]:
+    """What is seen of each word; `*` is seen of all."""
+    kinds = text.kinds.tolist()
+    words = ["", *[word.lower() for word in text.words], ""]
+    paused = [True, *[kind in (PAUSE, END) for kind in kinds[:-1]], True]
+    found = []
+    for at, word in enumerate(words[1:-1]):
+        before = "|" if paused[at] else words[at]
+        after = "|" if paused[at + 1] else words[at + 2]
+        end = word[-3:]
+        seen = [
+            "*", "w " + word, "2 " + word[-2:], "3 " + end, "4 " + word[-4:], "b " + before, "a " + after,
+            "b3 " + before[-3:], "a3 " + after[-3:], "bw " + before[-3:] + " " + end, "wa " + end + " " + after[-3:],
+        ]  # fmt: skip
+        if text.capitals[at]:
+            seen.append("loud" if text.loud[at] else "capital")
+        if text.digits[at]:
+            seen.append("digit")
+        found.append(seen)
+    return found
+
+
+def tagged(text: Reading) -> TagScores | None:
+    """float32[words, 3]: log-odds that a keyword begins at, ends at, contains the word; None: nothing was learnt of its language."""
+    rows, weights = _weights(text.language)
+    if not rows or not text.words:
+        return None
+    seen = traits(text)
+    unknown = len(weights) - 1
+    flat = np.fromiter((rows.get(trait, unknown) for word in seen for trait in word), np.intp)
+    bounds = np.cumsum([0, *map(len, seen)])
+    return np.add.reduceat(weights[flat], bounds[:-1], axis=0)
+
+
+def tag_measures(odds: TagScores | None, found: Candidates) -> TagScores:
+    """float32[len(NAMES), n]: a row for each measure, at the first place of each candidate; noughts where there are no tags."""
+    if odds is None:
+        return np.zeros((len(NAMES), len(found.keys)), np.float32)
+    begins, ends = found.places[found.first], found.places[found.first] + found.sizes
+    edge = np.full((1, 3), OUTSIDE, np.float32)
+    padded = np.concatenate((edge, odds, edge))
+    total = np.concatenate((np.zeros(1), np.cumsum(odds[:, WITHIN], dtype=np.float64)))
+    mean = (total[ends] - total[begins]) / found.sizes
+    bounds = np.stack((begins, ends), 1).ravel()
+    least = np.minimum.reduceat(np.append(odds[:, WITHIN], np.float32(np.inf)), bounds)[::2]
+    begin, end = odds[begins, BEGIN], odds[ends - 1, FINISH]
+    return np.array([begin, end, mean, least, padded[begins, WITHIN], padded[ends + 1, WITHIN], begin + end + mean], np.float32)

@@ -1,21 +1,167 @@
-"""How likely does a text belong to a topic?"""
+"""Judges how likely a text belongs to a topic; reads, writes and updates topics as words and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import base64
+import binascii
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import exp
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.topic.words import bucket, grams, word_counts
-from periplus.model.topic import Method, Topic
+from periplus.document.digest import without_marks
+from periplus.errors import StoreError
+from periplus.model.page import Block, BlockKind, Part
+from periplus.model.topic import Example, ExampleMark, Floats32, Method, TellingWord, Topic, TopicReport, TopicScores
+
+# Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave no gaps between words, every
+# pair of neighbouring signs is one. A word's grams are its stretches of a few letters, by which its other forms are known.
+
+TEXT_CHARS = 50_000  # of a page that are judged: its topic is plain by then, and a book shall not take a second
+WORD_CHARS = 40  # longer runs are no words
+GRAM_CHARS = (4, 5)  # letters of a gram, with the word's beginning and end as one each
+GRAM_BUCKETS = 1 << 14  # 64 kB of a model
+
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORDS = re.compile(rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]+|[{_UNSPACED}]+")
+_ASCII_WORDS = re.compile("[a-z][a-z0-9]+")
+_HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_NO_TEXT = (BlockKind.TITLE, BlockKind.ALT)
+
+
+def word_counts(text: str) -> Mapping[str, int]:
+    """How often each word occurs, in the order of the text. Total: any text, lone surrogates too."""
+    text = without_marks(text[:TEXT_CHARS])
+    if text.isascii():  # folding makes most Latin texts so
+        return Counter(_ASCII_WORDS.findall(text))
+    words = _WORDS.findall(text)
+    return Counter(words if not _HAS_UNSPACED.search(text) else [part for word in words for part in _parts(word)])
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Pairs of neighbours of a run of signs; other words as they are."""
+    return map("".join, pairwise(word)) if len(word) > 2 and _HAS_UNSPACED.match(word) else iter((word,))
+
+
+def grams(word: str) -> list[int]:
+    """Buckets of the word's stretches of letters; at least one."""
+    framed = f"<{word[:WORD_CHARS]}>".encode("utf-16-le", "surrogatepass")  # a letter is two bytes: pieces are cut without encoding each
+    low, high = GRAM_CHARS
+    length = len(framed)
+    found = [crc32(framed[start : start + size]) % GRAM_BUCKETS for size in range(2 * low, 2 * high + 1, 2) for start in range(0, length - size + 1, 2)]
+    return found or [crc32(framed) % GRAM_BUCKETS]
+
+
+def bucket(piece: str, buckets: int) -> int:
+    """The same on every machine."""
+    return crc32(piece.encode("utf-8", "surrogatepass")) % buckets
+
+
+def content_text(title: str, blocks: Sequence[Block], parts: Sequence[Part] | None) -> str:
+    """What of a page is judged: its title and its content; all its text where nothing is marked, or nothing as content."""
+    said = [block.text for block in blocks if block.kind not in _NO_TEXT]
+    if parts is not None and len(parts) == len(blocks):
+        marked = zip(blocks, parts, strict=True)
+        said = [block.text for block, part in marked if part is Part.CONTENT and block.kind not in _NO_TEXT] or said
+    return "\n".join([title, *said] if title else said)
+
+
+# One JSON object. Arrays are base64 of little-endian float32, so that a topic that was read is the one that was written, bit by bit.
+
+VERSION = 1
+_ARRAYS = ("rarities", "weights", "hashed")
+
+
+def topic_text(topic: Topic) -> str:
+    """The topic as JSON."""
+    report = topic.report
+    said = {
+        "periplus_topic": VERSION,
+        "name": topic.name,
+        "method": topic.method.value,
+        "usual": topic.usual,
+        "threshold": topic.threshold,
+        "steepness": topic.steepness,
+        "unknown_rarity": topic.unknown_rarity,
+        "background": topic.background,
+        "report": None
+        if report is None
+        else {
+            "scores": report.scores._asdict(),
+            "curve": report.curve,
+            "held_out": report.held_out,
+            "telling": [word._asdict() for word in report.telling],
+            "warnings": report.warnings,
+        },
+        "examples": [[mark.digest, int(mark.positive), mark.source] for mark in topic.examples],
+        "words": topic.words,
+    }
+    arrays = {name: base64.b64encode(getattr(topic, name).astype("<f4").tobytes()).decode("ascii") for name in _ARRAYS}
+    return json.dumps(said | arrays, ensure_ascii=True) + "\n"  # words may hold lone surrogates, which UTF-8 has no form for
+
+
+def topic_of_text(text: str, where: str) -> Topic:
+    """The topic that was written. where: its file, for a message. Raises StoreError for what is none, or of a newer program."""
+    try:
+        said = json.loads(text)
+        version = said["periplus_topic"]
+        if version > VERSION:
+            raise StoreError(f"{where} was written by a newer Periplus (topics of version {version}; this one reads {VERSION}): upgrade, or train it anew")
+        return _topic(said)
+    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        raise StoreError(f"{where} is no topic, or damaged ({error}): remove it and train it anew") from None
+
+
+def _topic(said: dict[str, Any]) -> Topic:
+    rarities, weights, hashed = (_array(said[name]) for name in _ARRAYS)
+    words = tuple(said["words"])
+    if not len(words) == len(rarities) == len(weights):
+        raise ValueError(f"{len(words)} words, {len(weights)} weights")
+    return Topic(
+        name=said["name"],
+        method=Method(said["method"]),
+        words=words,
+        rarities=rarities,
+        weights=weights,
+        hashed=hashed,
+        unknown_rarity=float(said["unknown_rarity"]),
+        usual=float(said["usual"]),
+        threshold=float(said["threshold"]),
+        steepness=float(said["steepness"]),
+        examples=tuple(ExampleMark(digest, bool(positive), source) for digest, positive, source in said["examples"]),
+        background=int(said["background"]),
+        report=None if said["report"] is None else _report(said["report"]),
+    )
+
+
+def _report(said: dict[str, Any]) -> TopicReport:
+    return TopicReport(
+        TopicScores(**said["scores"]),
+        tuple((int(size), float(f)) for size, f in said["curve"]),
+        tuple((str(source), float(recall)) for source, recall in said["held_out"]),
+        tuple(TellingWord(**word) for word in said["telling"]),
+        tuple(said["warnings"]),
+    )
+
+
+def _array(written: str) -> Floats32:
+    return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
+
 
 Floats = NDArray[np.float64]
 
 REMEMBERED = 200_000  # words: some 30 MB; a crawl meets new ones for ever
 KNOWN_LEAST = 0.2  # of a page's words: of pages in the examples' language half and more are known, of another's one in twenty
 _TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
-_NO_TEXT = float("-inf")
+_JUDGING_NO_TEXT = float("-inf")
 
 
 class Judge:
@@ -37,7 +183,7 @@ class Judge:
     def _score(self, counts: Mapping[str, int]) -> float:
         """The weighted mean of its words; of a text without words, for which nothing speaks, below any other."""
         if not counts:
-            return _NO_TEXT
+            return _JUDGING_NO_TEXT
         if len(self._known) > REMEMBERED:
             self._known.clear()
         known = self._known
@@ -69,3 +215,70 @@ class _Words(dict[str, complex]):
             found = complex(0.0, -topic.unknown_rarity)
         self[word] = found
         return found
+
+
+# Logistic regression on hashed words, one step an example, longer steps at first. Both kinds weigh the same: a step is scaled by how rare its kind was.
+
+BUCKETS = 1 << 18  # 1 MB: of 60,000 words a fifth share theirs
+ROUNDS = 4  # through the examples at first; of 2, 4, 8 the least that reached the F of the last
+STEP, SLOWING = 8.0, 0.02  # a step is STEP / (1 + SLOWING examples seen)
+KIND_MOST = 10.0  # times that a step of the rarer kind is longer, at most
+
+
+class Table(NamedTuple):
+    """Weights by bucket."""
+
+    weights: Floats32
+    bias: float
+
+
+class Input(NamedTuple):
+    """A text: the buckets of its words and their values, of length 1."""
+
+    places: NDArray[np.int64]
+    values: Floats32
+
+
+def input_of(counts: Mapping[str, int]) -> Input:
+    """A text as the table takes it."""
+    places = np.array([bucket(word, BUCKETS) for word in counts], dtype=np.int64)
+    values = 1.0 + np.log(np.array(list(counts.values()), dtype=np.float64))
+    return Input(places, (values / max(float(np.sqrt(values @ values)), 1e-12)).astype(np.float32))
+
+
+def chance(table: Table, text: Input) -> float:
+    """That the text belongs to the topic."""
+    return 1.0 / (1.0 + exp(-float(np.clip(table.weights[text.places] @ text.values + table.bias, -60, 60))))
+
+
+def taught(examples: Sequence[tuple[Input, bool]]) -> Table:
+    """The table after some rounds through the examples, one of each kind in turn as far as they last."""
+    table = Table(np.zeros(BUCKETS, np.float32), 0.0)
+    mixed = _mixed(examples)
+    positives = sum(label for _, label in mixed)
+    for turn in range(ROUNDS):
+        for at, (text, label) in enumerate(mixed):
+            kind = len(mixed) / (2 * max(positives if label else len(mixed) - positives, 1))
+            table = _step(table, text, label, min(kind, KIND_MOST) * STEP / (1 + SLOWING * (turn * len(mixed) + at)))
+    return table
+
+
+def learned_on(topic: Topic, example: Example) -> Topic:
+    """The topic after one more example, marked by nothing: it keeps no digest of it."""
+    table = _step(
+        Table(topic.hashed.copy(), -topic.threshold), input_of(word_counts(example.text)), example.positive, STEP / (1 + SLOWING * len(topic.examples))
+    )
+    return replace(topic, hashed=table.weights, threshold=-table.bias)
+
+
+def _mixed(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
+    """Both kinds spread evenly, for what came last weighs most."""
+    places = {kind: [at for at, (_, label) in enumerate(examples) if label is kind] for kind in (True, False)}
+    order = sorted((rank / len(own), at) for own in places.values() for rank, at in enumerate(own))
+    return [examples[at] for _, at in order]
+
+
+def _step(table: Table, text: Input, label: bool, length: float) -> Table:
+    pull = float(length * (label - chance(table, text)))
+    np.add.at(table.weights, text.places, np.float32(pull) * text.values)
+    return Table(table.weights, table.bias + 0.1 * pull)

@@ -1,30 +1,183 @@
-"""What is a topic, learned from examples?
-
-The default joins two linear models, each scaled by the spread of its cross-validated scores: logistic regression, which is the better the more the
-pages are like the examples, and log-odds of words, which carry further. Away from the examples' source the first finds too few pages and the second
-too many. The threshold is where F is highest in cross-validation, held within the middle between what most pages of the collection score and what
-most positive examples do: that is what unlabelled pages are for. Measured by `quality/relevance`.
-"""
+"""Learns a topic from examples as weights of words, and assesses how well it was learned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import md5
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from periplus.analyse.topic import linear, online
-from periplus.analyse.topic.scoring import best_threshold, scores_of, steepness_of
-from periplus.analyse.topic.space import Space, gram_rows, rows_of, space_of
-from periplus.analyse.topic.words import word_counts
+from periplus.analyse.topic import judging
+from periplus.analyse.topic.judging import GRAM_BUCKETS, WORD_CHARS, Judge, grams, word_counts
 from periplus.errors import UsageError
-from periplus.model.topic import Example, ExampleMark, Method, Topic, TopicReport
+from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+STEEPEST = 8.0  # examples that are parted whole would have it infinite, and pages of elsewhere are less sure
+
+
+def scores_of(truth: Bools, chances: Floats) -> TopicScores:
+    """Of pages judged positive from one half on. truth, chances: n."""
+    said = chances >= 0.5
+    hits = float((truth & said).sum())
+    precision, recall = hits / max(float(said.sum()), 1.0), hits / max(float(truth.sum()), 1.0)
+    return TopicScores(precision, recall, 2 * precision * recall / max(precision + recall, 1e-12), average_precision(truth, chances))
+
+
+def average_precision(truth: Bools, scores: Floats) -> float:
+    """Mean, over the positives, of the precision at the place of each; pages of one score share their places. 0 where nothing is positive."""
+    if not truth.any():
+        return 0.0
+    order = np.argsort(-scores, kind="stable")
+    hits, ends = np.cumsum(truth[order]), np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    gained = np.diff(hits[ends], prepend=0)
+    return float((gained * hits[ends] / (ends + 1)).sum() / truth.sum())
+
+
+def best_threshold(truth: Bools, scores: Floats) -> float:
+    """Where F is highest: a tenth of the gap above the next lower score. Away from the examples' source it is the positives whose scores fall."""
+    order = np.argsort(-scores, kind="stable")
+    hits, ranked = np.cumsum(truth[order]), scores[order]
+    f = 2 * hits / (np.arange(1, len(scores) + 1) + truth.sum())
+    f[:-1][ranked[:-1] == ranked[1:]] = 0.0  # pages of one score cannot be parted
+    best = int(f.argmax())
+    return float(ranked[best] if best + 1 == len(ranked) else ranked[best + 1] + (ranked[best] - ranked[best + 1]) / 10)
+
+
+def steepness_of(truth: Bools, distances: Floats) -> float:
+    """The slope s for which 1 / (1 + exp(-s distance)) is likeliest, both kinds weighing the same; between 0.05 and STEEPEST over their spread."""
+    spread = max(float(distances.std()), 1e-9)
+    slopes = np.geomspace(0.05, STEEPEST, 41) / spread
+    signed = np.where(truth, distances, -distances)
+    balance = np.where(truth, 0.5 / max(truth.sum(), 1), 0.5 / max((~truth).sum(), 1))
+    return float(slopes[int(np.argmin([balance @ np.logaddexp(0.0, -slope * signed) for slope in slopes]))])
+
+
+Counts = Mapping[str, int]
+
+LEAST_TEXTS = 2  # a word of one text is its own
+WORDS_MOST = 60_000  # the most frequent: a model of 1 MB; beyond, words of 4,000 pages stand in two or three of them
+
+
+class Space(NamedTuple):
+    """The words, ascending, with their rarities: ln((1 + n) / (1 + texts that have it)) + 1, as tf-idf is usually smoothed."""
+
+    places: dict[str, int]
+    rarities: Floats
+    unknown_rarity: float  # of a word that no text has
+
+
+def space_of(texts: Sequence[Counts]) -> Space:
+    """The words that count in these texts."""
+    known = Counter(word for counts in texts for word in counts if len(word) <= WORD_CHARS)
+    least = LEAST_TEXTS if len(texts) > LEAST_TEXTS else 1
+    often = sorted((word for word, number in known.items() if number >= least), key=lambda word: (-known[word], word))[:WORDS_MOST]
+    words = sorted(often)
+    found = np.array([known[word] for word in words], dtype=np.float64)
+    return Space({word: place for place, word in enumerate(words)}, np.log((1 + len(texts)) / (1 + found)) + 1, float(np.log(1 + len(texts)) + 1))
+
+
+def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
+    """float64[n, v]: (1 + ln of the count) times rarity, over the length of the row with all its words, also those that do not count."""
+    starts, columns, values = [0], list[NDArray[np.int32]](), list[Floats]()
+    for counts in texts:
+        found = np.array([(space.places.get(word, -1), times) for word, times in counts.items()], dtype=np.int64).reshape(-1, 2)
+        known = found[:, 0] >= 0
+        row = (1 + np.log(found[:, 1])) * np.where(known, space.rarities[found[:, 0]], space.unknown_rarity) if len(space.places) else np.zeros(len(found))
+        columns.append(found[known, 0].astype(np.int32))
+        values.append(row[known] / max(float(np.sqrt(row @ row)), 1e-12))
+        starts.append(starts[-1] + int(known.sum()))
+    data = np.concatenate([*values, np.zeros(0)])
+    return csr_array((data, np.concatenate([*columns, np.zeros(0, np.int32)]), np.array(starts, dtype=np.int32)), shape=(len(texts), len(space.places)))
+
+
+def gram_rows(space: Space) -> csr_array:
+    """float64[v, GRAM_BUCKETS]: which grams each word has; squares of a row add up to about 1."""
+    starts, columns, values = [0], list[int](), list[float]()
+    for word in space.places:
+        own = grams(word)
+        columns += own
+        values += [float(len(own) ** -0.5)] * len(own)
+        starts.append(len(columns))
+    return csr_array(
+        (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32)), shape=(len(space.places), GRAM_BUCKETS)
+    )
+
+
+# Logistic regression in which both kinds of texts weigh the same, and the support vector machine (squared hinge) as it is published, both with ridge
+# and solved by L-BFGS: strictly convex, so that the same examples give the same weights whatever the solver. Log-odds of words as in naive Bayes.
+
+ROUNDS = 30  # of L-BFGS
+TOLERANCE = 1e-4  # of the loss, relative: scores then correlate by .99999 with those of 1e-10, in a quarter of the time
+GRAM_SHARE = 0.25  # weight of a word's grams beside the word itself
+SMOOTHING = 0.1  # added to each word's sum before its log-odds; with 1 rare words are lost where there are few texts
+
+
+class Weights(NamedTuple):
+    """The score of a row is row @ words + bias."""
+
+    words: Floats
+    grams: Floats  # of grams, for words that are not known; none where they were not asked for
+    bias: float
+
+
+def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, grams: csr_array | None = None) -> Weights:
+    """The weights that minimise half their squares plus cost times the losses.
+
+    rows: n x v. labels: n. hinge: squared hinge loss, else logistic. grams: v x GRAM_BUCKETS: weights of words are partly shared by words with the same grams.
+    """
+    signs = np.where(labels, 1.0, -1.0)
+    balance = cost * (np.ones(len(labels)) if hinge else np.where(labels, 0.5 / max(labels.mean(), 1e-9), 0.5 / max((~labels).mean(), 1e-9)))
+    columns, known = rows.T.tocsr(), rows.shape[1]
+    used = np.zeros(0, np.int64) if grams is None else np.unique(grams.indices)  # of few texts a small part of the buckets
+    grams = None if grams is None else grams[:, used].tocsr()
+    back = None if grams is None else grams.T.tocsr()
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        words = at[:known] if grams is None else at[:known] + GRAM_SHARE * (grams @ at[known:-1])
+        margins = signs * (rows @ words + at[-1])
+        if hinge:
+            short = np.maximum(0.0, 1.0 - margins)
+            losses, slopes = short * short, -2.0 * short
+        else:
+            losses, slopes = np.logaddexp(0.0, -margins), -np.exp(-np.logaddexp(0.0, margins))
+        pull = balance * slopes * signs
+        by_word = columns @ pull
+        gradient = at.copy()
+        gradient[:known] += by_word
+        if back is not None:
+            gradient[known:-1] += GRAM_SHARE * (back @ by_word)
+        gradient[-1] = pull.sum()
+        return float(balance @ losses + 0.5 * (at[:-1] @ at[:-1])), gradient
+
+    start = np.zeros(known + 1 + (0 if grams is None else grams.shape[1]))
+    at: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS, "ftol": TOLERANCE}).x
+    if grams is None:
+        return Weights(at[:known], np.zeros(0), float(at[-1]))
+    shared = np.zeros(GRAM_BUCKETS)
+    shared[used] = GRAM_SHARE * at[known:-1]
+    return Weights(at[:known] + grams @ shared[used], shared, float(at[-1]))
+
+
+def log_odds(rows: csr_array, labels: Bools) -> Floats:
+    """float64[v]: by how much likelier each word is in the positive rows, as a logarithm."""
+    sums = [rows[np.flatnonzero(which)].sum(axis=0) + SMOOTHING for which in (labels, ~labels)]
+    return np.asarray(np.log(sums[0] / sums[0].sum()) - np.log(sums[1] / sums[1].sum())).ravel()
+
+
+# The default joins two linear models, each scaled by the spread of its cross-validated scores: logistic regression, which is the better the more the
+# pages are like the examples, and log-odds of words, which carry further. Away from the examples' source the first finds too few pages and the second
+# too many. The threshold is where F is highest in cross-validation, held within the middle between what most pages of the collection score and what
+# most positive examples do: that is what unlabelled pages are for. Measured by `quality/relevance`.
 
 LOGISTIC_COST, SVM_COST = 3.0, 1.0  # of 0.01 to 10 the best out of source by a little; 1 is what the published machine has by default
 FOLDS, FEWER_FOLDS, MANY = 5, 3, 3_000  # folds of the cross-validation, of more examples than MANY fewer: they differ little then
@@ -52,7 +205,7 @@ class Learned(NamedTuple):
 class _Model(NamedTuple):
     """Parts whose sum, each over its scale, is the score."""
 
-    parts: tuple[linear.Weights, ...]
+    parts: tuple[Weights, ...]
 
     def scores(self, rows: csr_array) -> Floats:
         """float64[n, parts]."""
@@ -120,9 +273,9 @@ def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int
 
 def _model(rows: csr_array, labels: Bools, method: Method, shared: csr_array | None) -> _Model:
     if method is Method.SVM:
-        return _Model((linear.fitted(rows, labels, SVM_COST, hinge=True),))
-    odds = linear.Weights(linear.log_odds(rows, labels), np.zeros(0), 0.0)
-    return _Model((linear.fitted(rows, labels, LOGISTIC_COST, grams=shared), odds))
+        return _Model((fitted(rows, labels, SVM_COST, hinge=True),))
+    odds = Weights(log_odds(rows, labels), np.zeros(0), 0.0)
+    return _Model((fitted(rows, labels, LOGISTIC_COST, grams=shared), odds))
 
 
 def folds_of(labels: Bools) -> NDArray[np.int64]:
@@ -149,16 +302,144 @@ def _chances(distances: Floats) -> Floats:
 
 def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array) -> Learned:
     labels, folds = examples.labels, folds_of(examples.labels)
-    inputs = [online.input_of(counts) for counts in examples.counts]
+    inputs = [judging.input_of(counts) for counts in examples.counts]
     chances = np.zeros(len(labels))
     for fold in range(int(folds.max()) + 1):
-        table = online.taught(
+        table = judging.taught(
             [(item, label) for item, label, own in zip(inputs, labels.tolist(), folds.tolist(), strict=True) if own != fold or not folds.any()]
         )
         for place in np.flatnonzero(folds == fold):
-            chances[place] = online.chance(table, inputs[place])
-    table = online.taught(list(zip(inputs, labels.tolist(), strict=True)))
+            chances[place] = judging.chance(table, inputs[place])
+    table = judging.taught(list(zip(inputs, labels.tolist(), strict=True)))
     nothing = np.zeros(0, np.float32)
     report = TopicReport(scores_of(labels, chances), (), (), (), ())
     topic = Topic(name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, 0.0, -table.bias, 1.0, examples.marks, 0, report)
     return Learned(topic, space, rows, chances)
+
+
+# Negatives that come from elsewhere than the positives teach the difference of the two places: the topic is then told with F .99 among the examples
+# and missed elsewhere. Four signs of it: frequent words, of which no topic is made, tell the examples apart; a few words stand on nearly all pages of
+# one kind; texts of one kind are much longer; a source of positives is not recognised when it was left out.
+
+CURVE = (10, 30, 100, 300, 1_000)  # positive examples; a point needs half as many again to be tried on
+CURVE_FEWEST_LEFT = 10
+TELLING = 20  # words of each kind
+HELD_OUT_LEAST = 5  # examples of a source, to say anything of it
+COMMON_WORDS = 50  # most frequent ones of all the texts: in every language nearly all of them are particles
+COMMON_TELL = 0.92  # F of these alone; quality/relevance --style: .41 to .90 where both kinds come from one source, .98 and 1 where not
+MARK_SHARES = (0.9, 0.1)  # a word on so many pages of one kind, and on so few of the other, is a mark
+MARKS_FEWEST = 3  # one or two may be the topic's own
+LENGTHS_APART = 4.0  # of the medians of both kinds
+LOST = 0.15  # recall lost on a source that was left out
+FEW = 10  # positive examples, to say anything
+
+
+def assessed(found: Learned, examples: Examples) -> Topic:
+    """The topic with its report made whole."""
+    telling, held_out = _telling(found, examples), _held_out(found, examples)
+    known = found.topic.report
+    assert known is not None
+    report = TopicReport(known.scores, _curve(found, examples), held_out, telling, ())
+    warnings = tuple(_warnings(found, examples, report)) if min(examples.labels.sum(), (~examples.labels).sum()) >= FEW else ()
+    return replace(found.topic, report=replace(report, warnings=warnings))
+
+
+def _telling(found: Learned, examples: Examples) -> tuple[TellingWord, ...]:
+    """By what each word adds to the score of a text that has it once."""
+    topic, labels = found.topic, examples.labels
+    if not topic.words:
+        weights, words = fitted(found.rows, labels, LOGISTIC_COST).words, list(found.space.places)
+    else:
+        weights, words = topic.weights.astype(np.float64), list(topic.words)
+    shares = _shares(found, labels)
+    strength = weights * found.space.rarities * np.where(weights > 0, shares[0], shares[1])  # of a word as often as it occurs
+    order = np.argsort(-strength, kind="stable")
+    chosen = [at for at in order[:TELLING] if strength[at] > 0] + [at for at in order[::-1][:TELLING] if strength[at] < 0]
+    return tuple(TellingWord(words[at], float(weights[at]), float(shares[0][at]), float(shares[1][at])) for at in chosen)
+
+
+def _curve(found: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
+    """F on the other examples when learned from the first so many positive ones, and as many negatives in proportion."""
+    labels, points = examples.labels, []
+    positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
+    for size in CURVE:
+        against = max(size, round(size * len(negatives) / len(positives)))
+        if len(positives) - size < max(CURVE_FEWEST_LEFT, size // 2) or len(negatives) - against < CURVE_FEWEST_LEFT:
+            break
+        own = np.sort(np.concatenate([positives[:size], negatives[:against]]))
+        rest = np.setdiff1d(np.arange(len(labels)), own)
+        part = learned("", _chosen(examples, own), (), found.topic.method)
+        chances = Judge(part.topic).judge([examples.items[at].text for at in rest])
+        points.append((size, scores_of(labels[rest], chances).f))
+    return tuple(points)
+
+
+def _held_out(found: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
+    """Of each source of positives that has enough of them: recall on them when the topic is learned from the other sources only."""
+    sources = np.array([item.source for item in examples.items])
+    own = Counter(sources[examples.labels].tolist())
+    named = [source for source, number in own.most_common(4) if number >= HELD_OUT_LEAST and len(own) > 1 and own.total() - number >= HELD_OUT_LEAST]
+    result = []
+    for source in named:
+        left_out = (sources == source) & examples.labels
+        part = learned("", _chosen(examples, np.flatnonzero(~left_out)), (), found.topic.method)
+        chances = Judge(part.topic).judge([examples.items[at].text for at in np.flatnonzero(left_out)])
+        result.append((source, float((chances >= 0.5).mean())))
+    return tuple(result)
+
+
+def _chosen(examples: Examples, places: NDArray[np.intp]) -> Examples:
+    return Examples(
+        tuple(examples.items[at] for at in places),
+        tuple(examples.marks[at] for at in places),
+        tuple(examples.counts[at] for at in places),
+        examples.labels[places],
+    )
+
+
+def _warnings(found: Learned, examples: Examples, report: TopicReport) -> Iterator[str]:
+    labels = examples.labels
+    if (f := common_words_tell(found, labels)) >= COMMON_TELL:
+        yield (
+            f"the {COMMON_WORDS} most frequent words alone, of which no topic is made, tell the examples apart with F {f:.2f}:"
+            " the negatives differ from the positives by source or style. Add negatives from where the positives come from."
+        )
+    if len(marks := _marks(found, labels)) >= MARKS_FEWEST:
+        yield f"on nearly all examples of one kind and hardly any of the other: {', '.join(marks[:8])}. A site's own words? Then give pages of it as both."
+    lengths = [median(sum(counts.values()) for counts, label in zip(examples.counts, labels.tolist(), strict=True) if label is kind) for kind in (True, False)]
+    if max(lengths) > LENGTHS_APART * max(min(lengths), 1):
+        yield f"positive examples have {lengths[0]:.0f} words, negative ones {lengths[1]:.0f} (medians): what is learned may be the length."
+    inside = report.scores.recall
+    for source, recall in report.held_out:
+        if recall < inside - LOST:
+            yield f"learned without {source}, only {recall:.0%} of its pages are found (with it {inside:.0%}): the sources say different things."
+
+
+def common_words_tell(found: Learned, labels: Bools) -> float:
+    """Best F, cross-validated, of a model that sees nothing but the most frequent words."""
+    texts = np.bincount(found.rows.indices, minlength=found.rows.shape[1])
+    columns = np.sort(np.argsort(-texts, kind="stable")[:COMMON_WORDS])
+    rows, folds, scores = found.rows[:, columns].tocsr(), folds_of(labels), np.zeros(len(labels))
+    for fold in range(int(folds.max()) + 1):
+        rest = np.flatnonzero(folds != fold)
+        weights = fitted(rows[rest], labels[rest], 100.0)
+        scores[folds == fold] = rows[np.flatnonzero(folds == fold)] @ weights.words + weights.bias
+    return scores_of(labels, np.where(scores > best_threshold(labels, scores), 1.0, 0.0)).f
+
+
+def _shares(found: Learned, labels: Bools) -> tuple[Floats, Floats]:
+    """float64[v] twice: the share of positive and of negative examples that have each word."""
+    rows = found.rows
+    has = csr_array((np.ones(len(rows.data)), rows.indices, rows.indptr), shape=rows.shape)
+    inside: Floats = has[np.flatnonzero(labels)].sum(axis=0) / max(int(labels.sum()), 1)
+    outside: Floats = has[np.flatnonzero(~labels)].sum(axis=0) / max(int((~labels).sum()), 1)
+    return inside, outside
+
+
+def _marks(found: Learned, labels: Bools) -> list[str]:
+    """Words that mark one kind."""
+    many, few = MARK_SHARES
+    inside, outside = _shares(found, labels)
+    marks = ((inside >= many) & (outside <= few)) | ((outside >= many) & (inside <= few))
+    words = list(found.space.places)
+    return [words[at] for at in np.flatnonzero(marks)]

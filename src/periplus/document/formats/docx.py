@@ -9,7 +9,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.tree_walk import SKIPPED, Rule, Told, attribute, child, local, told
+from periplus.document.formats.zipped import SKIPPED, Rule, Told, attribute, child, local, told
 
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _HEADING = re.compile(r"heading\s*([1-6])$", re.I)

@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from lxml import etree
 
+from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, is_absolute, page
-from periplus.document.formats.tree_walk import attribute, local
-from periplus.document.xml_source import without_doctype
+from periplus.document.formats.zipped import attribute, local
 
 CHAPTERS_MOST = 2_000
 

@@ -14,7 +14,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import block, escape, page
-from periplus.document.formats.tree_walk import attribute, child, local
+from periplus.document.formats.zipped import attribute, child, local
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical

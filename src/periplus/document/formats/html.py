@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from periplus.document import html
 from periplus.document.blocks import blocks_of
+from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, rows_of, translations_of
 from periplus.document.metadata import metadata
-from periplus.document.xml_source import without_doctype
 from periplus.model.page import Block, BlockKind
 
 SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights

@@ -6,7 +6,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.tree_walk import SKIPPED, Rule, Told, attribute, local, told
+from periplus.document.formats.zipped import SKIPPED, Rule, Told, attribute, local, told
 
 _SPACES_MOST = 100  # of one `text:s`: it says how many it stands for
 _META_MOST = 200

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.converted import Converted, escape, page
-from periplus.document.xml_source import without_doctype
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<\?[^>]*(?:>|\Z)|<!\[\s*(?P<marked>[^\[<>]*)\[|\]\]>|<![^>]*(?:>|\Z)"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from periplus.document.formats import html, markdown, sgml, text, xml
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import Converted
-from periplus.document.media_types import could_be, says_nothing
+from periplus.document.headers import could_be, says_nothing
 
 _OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _OPEN = "application/vnd.oasis.opendocument.text"

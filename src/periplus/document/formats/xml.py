@@ -7,12 +7,11 @@ import re
 
 from periplus.document import headers, html, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
+from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Setting, add_document, add_headers
+from periplus.document.links import Rows, Setting, add_document, add_headers
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
-from periplus.document.rows import Rows
-from periplus.document.xml_source import without_doctype
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity

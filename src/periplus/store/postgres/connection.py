@@ -1,29 +1,30 @@
-"""How is a collection in PostgreSQL reached, and what if the server is away for a while?
-
-    address = address_of("postgresql://me@db/crawls?collection=press")
-    connection = connect(address)               # waits for a server that is starting; raises StoreError, UsageError
-    with connection.transaction(): ...          # statements name tables only: the search path is the collection
-
-What every connection has from us: a transaction that a dead or cut-off client left open ends after IDLE_TRANSACTION_S, so its hosts
-are free again; and a client whose server is gone learns of it within TCP_TIMEOUT_S. `autocommit` is on: a transaction is what stands
-within `connection.transaction()`, and nothing else holds a lock.
-"""
+"""Connections to PostgreSQL: opened, retried when the server goes away, and written to in bulk."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError, UsageError
 from periplus.settings import VERSION
 from periplus.store.postgres.address import Address
+
+#     address = address_of("postgresql://me@db/crawls?collection=press")
+#     connection = connect(address)               # waits for a server that is starting; raises StoreError, UsageError
+#     with connection.transaction(): ...          # statements name tables only: the search path is the collection
+#
+# What every connection has from us: a transaction that a dead or cut-off client left open ends after IDLE_TRANSACTION_S, so its hosts
+# are free again; and a client whose server is gone learns of it within TCP_TIMEOUT_S. `autocommit` is on: a transaction is what stands
+# within `connection.transaction()`, and nothing else holds a lock.
 
 log = logging.getLogger(__name__)
 
@@ -105,3 +106,109 @@ def _is_lasting(error: psycopg.Error) -> bool:
     """
     said = str(error)
     return any(words in said for words in ("password authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry", "invalid "))
+
+
+# A transaction that the server's absence broke is done again, whole, on a new connection.
+
+T = TypeVar("T")
+
+_SENTENCES: dict[type[psycopg.Error], str] = {  # what doing it again does not mend, and the user can
+    errors.DiskFull: "the database's disk is full: make room there; the crawl goes on where it was",
+    errors.InsufficientPrivilege: "the user of the database may not do this: grant it, or name another user in the address",
+    errors.UndefinedTable: "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status --store`",
+    errors.InvalidSchemaName: "the collection is gone from the database: was it dropped or renamed? See `periplus status --store`",
+}
+
+
+class Session:
+    """One connection to a collection, renewed when it breaks."""
+
+    def __init__(self, address: Address, patience_s: float = PATIENCE_S) -> None:
+        self.address, self._patience_s = address, patience_s
+        self._connection = connect(address, patience_s=patience_s)
+
+    def run(self, action: Callable[[Connection], T]) -> T:
+        """action in one transaction. It must bear to be done twice: when the answer to COMMIT is lost, nobody knows whether it was.
+
+        Raises StoreError when the server stays away, or for what only a person can mend.
+        """
+
+        def whole(connection: Connection) -> T:
+            with connection.transaction():
+                return action(connection)
+
+        return self.read(whole)
+
+    def read(self, action: Callable[[Connection], T]) -> T:
+        """The same without a transaction, for what only asks: one way to the server and back instead of three."""
+        for pause_s in pauses(self._patience_s):
+            try:
+                connection = self._connected()
+            except StoreError as error:
+                away: psycopg.Error | StoreError = error
+            else:
+                try:
+                    return action(connection)
+                except psycopg.Error as error:
+                    if not self._is_passing(error):
+                        raise _sentence(error) from error
+                    away = error
+            if pause_s is None:
+                raise _sentence(away) from away
+            log.warning("database trouble=%s pause_s=%.1f", str(away).strip().partition("\n")[0], pause_s)
+            time.sleep(pause_s)
+        raise AssertionError("pauses ends with None")
+
+    def _connected(self) -> Connection:
+        if self._connection.closed:
+            self._connection.close()  # of a broken one the rest
+            self._connection = connect(self.address, patience_s=0)
+        return self._connection
+
+    def _is_passing(self, error: psycopg.Error) -> bool:
+        """Whether to do it again: the server was away, or another transaction was in the way."""
+        if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: its successor is looked for
+            self._connection.close()
+        return type(error) not in _SENTENCES and (isinstance(error, LOST) or self._connection.closed)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
+    """For what is a user's trouble, a sentence; what is a mistake of ours stays as it is."""
+    if type(error) in _SENTENCES:
+        return StoreError(_SENTENCES[type(error)])  # type: ignore[index]  # of the types in the table
+    if isinstance(error, LOST):
+        return StoreError(f"the database does not answer: {str(error).strip().partition(chr(10))[0]}. Is the server running? The crawl goes on where it was.")
+    return error
+
+
+def copy_rows(connection: Connection, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+    """columns: their names, parted by commas. COPY takes a third of the time of INSERT, and parses nothing."""
+    if rows:
+        with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+def columns_of(rows: Iterable[Sequence[object]], width: int) -> list[list[object]]:
+    """Rows as columns, for `unnest`: one statement for all, whatever their number."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+
+
+def cleaned(value: T) -> T:
+    """A value of frozen dataclasses and tuples without what PostgreSQL's text cannot hold: U+0000 and lone halves of pairs become U+FFFD.
+
+    Slow, and rarely needed: only for what PostgreSQL refused. SQLite keeps both.
+    """
+    new: object = value
+    if type(value) is str:
+        new = str(value).replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    elif isinstance(value, tuple) and hasattr(value, "_make"):
+        new = value._make(map(cleaned, value))
+    elif isinstance(value, tuple):
+        new = tuple(map(cleaned, value))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        new = dataclasses.replace(value, **{field.name: cleaned(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})
+    return new  # type: ignore[return-value]  # of the same type, by construction

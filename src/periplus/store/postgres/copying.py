@@ -11,14 +11,13 @@ from psycopg import Cursor, DataError, IntegrityError
 from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
-from periplus.model.archive import Exchange
+from periplus.model.collection import Exchange
 from periplus.store.bodies import BodyCodec
 from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, Row
-from periplus.store.postgres import inbox
-from periplus.store.postgres.bulk import copy_rows
-from periplus.store.postgres.connection import LOST, Connection
+from periplus.store.postgres import ledger
+from periplus.store.postgres.committing import run_of
+from periplus.store.postgres.connection import LOST, Connection, copy_rows
 from periplus.store.postgres.ledger import Ledger
-from periplus.store.postgres.reading import run_of
 from periplus.store.segments import Place, SegmentReader
 
 AT_ONCE = 5_000  # rows of a streaming cursor
@@ -191,10 +190,10 @@ def bring_letters(connection: Connection, collection: str) -> None:
     def merged() -> int:
         with connection.transaction():
             last = connection.execute("SELECT max(id) FROM run").fetchone()
-            if not last or last[0] is None or inbox.is_empty(connection):
+            if not last or last[0] is None or ledger.is_empty(connection):
                 return 0
             run = run_of(connection, last[0])
-            return inbox.merge(connection, collection, lambda moment: Ledger(connection, run, 0, moment), None)
+            return ledger.merge(connection, collection, lambda moment: Ledger(connection, run, 0, moment), None)
 
     while merged():
         pass

@@ -1,36 +1,181 @@
-"""What may be fetched next, and what was: `model.crawl_store.CrawlStore` on PostgreSQL. Its promises stand there.
-
-Any number of processes on any machines. Times are the database's: `now` of the calls is not used, save by tests that hold the clock.
-Reasons and figures: docs/decisions/0040.
-"""
+"""The frontier on PostgreSQL, `model.ports.CrawlStore` and `CrawlHome`: what may be fetched next, and what was."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple, TypeVar
 
 import psycopg
 from psycopg.rows import TupleRow
 
-from periplus.model.frontier import Batch, Candidate, Errand, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory, TrapTally
+from periplus.errors import StoreError, UsageError
+from periplus.model.frontier import (
+    ASKED_AGAIN,
+    EARLY_SHARE,
+    FIRST_INTERVAL_S,
+    LAYER_NONE,
+    Batch,
+    Candidate,
+    Errand,
+    Finding,
+    HostRow,
+    Lease,
+    ReadyHost,
+    RunCounts,
+    StoredRobots,
+    Task,
+    TrapMemory,
+    TrapTally,
+)
+from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.settings import Budget, Keeping
-from periplus.store.postgres import hosts, inbox, moved, pages, pausing, reading, status, tasks
+from periplus.settings import Budget, Keeping, Settings
+from periplus.store.postgres import committing, hosts, pages, runs, schema
+from periplus.store.postgres import ledger as ledgers
+from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
-from periplus.store.postgres.bulk import cleaned
 from periplus.store.postgres.committing import Commit
-from periplus.store.postgres.connection import Connection
-from periplus.store.postgres.hosts import Member
-from periplus.store.postgres.inbox import AT_ONCE, Mail
-from periplus.store.postgres.ledger import Ledger
-from periplus.store.postgres.packing import Packer
-from periplus.store.postgres.schema import shard_of
-from periplus.store.postgres.session import Session
+from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Connection, Session, cleaned, columns_of, connect
+from periplus.store.postgres.hosts import NOW, Member
+from periplus.store.postgres.ledger import AT_ONCE, Ledger, Mail, lock_number
+from periplus.store.postgres.pages import Packer
+from periplus.store.postgres.schema import LOCK_BUDGET, shard_of
 from periplus.store.processes import process_lives
-from periplus.store.standing import BARRIER_POLL_S
+from periplus.store.segments import shelf_of
+from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
+from periplus.urls.parameters import rules_key
+
+# One statement reads the host, its site's layer, and the entries.
+
+Stale = Sequence[tuple[int, int]]
+_SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
+
+_FIND = f"""
+WITH t AS (SELECT {NOW} AS now),
+host_ AS (SELECT site_id FROM host WHERE shard = %(shard)s AND id = %(host)s AND epoch = %(epoch)s AND lease_by IS NOT NULL),
+own AS (SELECT (SELECT min(layer) FROM queue WHERE shard = %(shard)s AND host_id = %(host)s) AS layer FROM host_),
+site_ AS (
+    SELECT min((SELECT min(q.layer) FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND q.layer >= 0)) AS layer
+    FROM host_ JOIN host h ON h.shard = %(shard)s AND h.site_id = host_.site_id AND h.pending > 0)
+SELECT t.now, own.layer, coalesce(site_.layer, 0), e.*
+FROM t, own, site_ LEFT JOIN LATERAL (
+    SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason,
+        coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
+    FROM queue q LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id
+        LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
+        LEFT JOIN page p ON q.purpose = 'recheck' AND p.shard = q.shard AND p.url_id = q.url_id
+    WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.layer = (SELECT layer FROM own) ORDER BY q.seq LIMIT %(most)s) e ON true
+"""
+
+
+class Taken(NamedTuple):
+    """What `take` answers, and what it found done by another entry."""
+
+    tasks: Sequence[Task]
+    later_s: float | None
+    stale: Stale = ()
+
+
+def take(connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None) -> Taken:
+    """See `model.ports.CrawlStore.take`."""
+    shard = shard_of(lease.site)
+    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "most": 2 * most + len(in_hand) + _SPARE, "now": now}
+    rows = connection.execute(_FIND, values).fetchall()
+    if not rows or rows[0][1] is None:  # the lease is lost, or its list is empty
+        return Taken((), None)
+    moment, own, of_site = rows[0][:3]
+    if own >= 0 and of_site < own:
+        return Taken((), BARRIER_POLL_S)
+    pages = {row[5]: row[15:] for row in rows if row[15] is not None}
+
+    def held(url_id: int, reason: str) -> Held:
+        return held_body(reason, pages.get(url_id))
+
+    wish = Wish(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
+    choice = chosen(wish, (Entry(*row[3:15]) for row in rows if row[3] is not None), held)
+    return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
+
+
+def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
+    """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one, which must not be fetched
+    beside it."""
+    entries = [entry for entry in in_hand if entry[0] >= LAYER_NONE]
+    if not entries:
+        return set()
+    find = (
+        "SELECT q.url_id FROM unnest(%s::bigint[], %s::bigint[]) k(layer, seq)"
+        " JOIN queue q ON q.shard = %s AND q.host_id = %s AND q.layer = k.layer AND q.seq = k.seq WHERE q.url_id <> 0"
+    )
+    return {row[0] for row in connection.execute(find, (*columns_of(entries, 2), shard, host_id))}
+
+
+def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
+    """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
+    shard = shard_of(lease.site)
+    held = "SELECT 1 FROM host WHERE shard = %s AND id = %s AND epoch = %s AND lease_by IS NOT NULL FOR NO KEY UPDATE"
+    if connection.execute(held, (shard, lease.host_id, lease.epoch)).fetchone() is None:
+        return
+    drop = (
+        "DELETE FROM queue q USING unnest(%s::bigint[], %s::bigint[]) k(layer, seq)"
+        " WHERE q.shard = %s AND q.host_id = %s AND q.layer = k.layer AND q.seq = k.seq"
+    )
+    dropped = connection.execute(drop, (*columns_of(stale, 2), shard, lease.host_id)).rowcount
+    connection.execute("UPDATE host SET pending = pending - %s WHERE shard = %s AND id = %s", (dropped, shard, lease.host_id))
+
+
+class Limit(NamedTuple):
+    """A run's budget of pages."""
+
+    collection: str
+    run_id: int
+    budget: Budget
+
+
+class Allowance(NamedTuple):
+    """How many pages a host may get now. is_spent: the budget's pages are fetched."""
+
+    pages: int
+    is_spent: bool
+
+
+_LEFT = """
+SELECT (SELECT fetched FROM run WHERE id = %(run)s) + coalesce((SELECT sum(value) FROM run_count WHERE run_id = %(run)s AND name = 'fetched'), 0)::bigint,
+    coalesce((SELECT sum(in_hand) FROM worker), 0)::bigint
+"""
+_RIVALS = f"""
+SELECT min(fetched)::bigint, min(own)::bigint FROM (
+    SELECT sum(o.fetched) FILTER (WHERE s.key <> %(site)s) AS fetched, sum(o.fetched) FILTER (WHERE s.key = %(site)s) AS own
+    FROM site s JOIN host o ON o.shard = s.shard AND o.site_id = s.id
+    WHERE s.key = %(site)s OR (s.shard, s.id) IN (
+        SELECT h.shard, h.site_id FROM host h WHERE h.pending > 0 AND h.strikes = 0 AND h.next_at <= {NOW} + {RIVAL_WAIT_S})
+    GROUP BY s.shard, s.id) v
+"""
+
+
+def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, now: float | None) -> Allowance:
+    """What the budget leaves, and no more than a quantum ahead of the other sites. One worker at a time, until its transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_BUDGET, lock_number(limit.collection)))
+    row = connection.execute(_LEFT, {"run": limit.run_id}).fetchone()
+    assert row is not None
+    fetched, held = row
+    left = limit.budget.max_pages - fetched - held
+    if left <= 0:
+        return Allowance(0, limit.budget.max_pages <= fetched)
+    rivals = connection.execute(_RIVALS, {"site": lease.site, "now": now}).fetchone()
+    if rivals is not None and rivals[0] is not None:
+        left = min(left, rivals[0] + limit.budget.quantum - (rivals[1] or 0) - in_hand)
+    return Allowance(left, False)
+
+
+# What may be fetched next, and what was: `model.ports.CrawlStore` on PostgreSQL. Its promises stand there.
+#
+# Any number of processes on any machines. Times are the database's: `now` of the calls is not used, save by tests that hold the clock.
+# Reasons and figures: docs/decisions/0040.
 
 MERGE_S = 0.5  # how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
@@ -55,12 +200,12 @@ class PostgresCrawlStore:
         self._session = Session(address)
         self._collection, self._budget, self._keeping = address.collection, budget, keeping
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
-        self._run = self._session.run(lambda connection: reading.run_of(connection, run_id))
+        self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
         self._batches: dict[str, int] = {}  # stored for each worker: tells a commit whose answer was lost from one that was not done
         self._renewed_at: dict[str, float] = {}  # when each worker last said that it is there, having nothing to lease
         self._commit = Commit(self._run, keeping)
-        self._packer = Packer(self._session, keeping, *self._session.run(lambda connection: reading.segments_of(connection, run_id)))
+        self._packer = Packer(self._session, keeping, *self._session.run(lambda connection: committing.segments_of(connection, run_id)))
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
         self.budget_spent = False
@@ -74,7 +219,7 @@ class PostgresCrawlStore:
         given = self._given(now)
 
         def enter(connection: Connection) -> tuple[str, int]:
-            moved.refuse(connection)
+            runs.refuse(connection)
             self._bury_fallen(connection, given)
             return hosts.enter(connection, pid, self._keeping.lease_s, given)
 
@@ -108,7 +253,7 @@ class PostgresCrawlStore:
             hosts.renew(connection, self._members[worker], self._keeping.lease_s, self._batches[worker], given)
             known = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
-            wanted = known + (reading.shards(connection, others) if others else [])
+            wanted = known + (committing.shards(connection, others) if others else [])
             return hosts.grab(connection, worker, wanted, given) if wanted else []
 
         leases = self._session.run(grab)
@@ -119,13 +264,13 @@ class PostgresCrawlStore:
         given = self._given(now)
         if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):  # they would be counted until their lease ends
             self._session.run(lambda connection: hosts.bury(connection, dead, self.is_alive, given))
-        return self._session.read(lambda connection: reading.fair_share(connection, given))
+        return self._session.read(lambda connection: committing.fair_share(connection, given))
 
     def is_paused(self) -> bool:
-        return self._session.read(pausing.is_paused)
+        return self._session.read(runs.is_paused)
 
     def idle(self, now: float) -> bool:
-        return self._session.read(reading.is_idle)
+        return self._session.read(committing.is_idle)
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
@@ -133,36 +278,36 @@ class PostgresCrawlStore:
         ask = self._session.run if self._budget.max_pages else self._session.read
         taken = ask(lambda connection: self._take(connection, lease, most, in_hand, self._given(now)))
         if taken.stale:
-            self._session.run(lambda connection: tasks.forget(connection, lease, taken.stale))
+            self._session.run(lambda connection: forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
 
-    def _take(self, connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None) -> tasks.Taken:
+    def _take(self, connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None) -> Taken:
         if not self._budget.max_pages:
-            return tasks.take(connection, lease, most, in_hand, now)
-        if not reading.is_held(connection, lease):
-            return tasks.Taken((), None)
-        allowed = tasks.allowance(connection, tasks.Limit(self._collection, self._run.id, self._budget), lease, len(in_hand), now)
+            return take(connection, lease, most, in_hand, now)
+        if not committing.is_held(connection, lease):
+            return Taken((), None)
+        allowed = allowance(connection, Limit(self._collection, self._run.id, self._budget), lease, len(in_hand), now)
         if allowed.pages <= 0:
             self.budget_spent |= allowed.is_spent
-            return tasks.Taken((), BARRIER_POLL_S)
-        taken = tasks.take(connection, lease, min(most, allowed.pages), in_hand, now)
+            return Taken((), BARRIER_POLL_S)
+        taken = take(connection, lease, min(most, allowed.pages), in_hand, now)
         holder = "(SELECT lease_by FROM host WHERE shard = %s AND id = %s)"
         values = (len(taken.tasks), shard_of(lease.site), lease.host_id)
         connection.execute(f"UPDATE worker SET in_hand = in_hand + %s WHERE name = {holder}", values)
         return taken
 
     def robots(self, origin: Origin) -> StoredRobots | None:
-        return self._session.read(lambda connection: reading.robots(connection, origin))
+        return self._session.read(lambda connection: committing.robots(connection, origin))
 
     def trap_memory(self, lease: Lease) -> TrapMemory:
-        return self._session.read(lambda connection: reading.trap_memory(connection, lease))
+        return self._session.read(lambda connection: committing.trap_memory(connection, lease))
 
     def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        return self._session.read(lambda connection: reading.known(connection, lease, urls))
+        return self._session.read(lambda connection: committing.known(connection, lease, urls))
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
-        yield from self._session.read(lambda connection: reading.texts(connection, site, most))
+        yield from self._session.read(lambda connection: committing.texts(connection, site, most))
 
     def merge_twins(self) -> int:
         return self._session.run(pages.merge_twins)
@@ -178,7 +323,7 @@ class PostgresCrawlStore:
 
     def _offer(self, connection: Connection, mail: Mail, now: float | None, *, reopen: bool) -> int:
         ledger = Ledger(connection, self._run, 0, hosts.time_now(connection, now))
-        return inbox.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
+        return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         try:
@@ -203,16 +348,16 @@ class PostgresCrawlStore:
         owner = part or max((member.part for member in self._members.values()), default=0)
 
         def merge(connection: Connection) -> int:
-            return inbox.merge(connection, self._collection, lambda moment: Ledger(connection, self._run, owner, moment), self._given(now))
+            return ledgers.merge(connection, self._collection, lambda moment: Ledger(connection, self._run, owner, moment), self._given(now))
 
-        while not self._session.read(inbox.is_empty) and self._session.run(merge) >= AT_ONCE:
+        while not self._session.read(ledgers.is_empty) and self._session.run(merge) >= AT_ONCE:
             pass
         self._merged_at = time.monotonic()
 
     # reading ---------------------------------------------------------------------------------------------------------
 
     def counts(self) -> RunCounts:
-        return self._session.read(lambda connection: reading.counts(connection, self._run))
+        return self._session.read(lambda connection: committing.counts(connection, self._run))
 
     def is_running(self) -> bool:
         """Whether nobody has ended the run."""
@@ -220,11 +365,11 @@ class PostgresCrawlStore:
         return self._session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
 
     def traps(self) -> Sequence[TrapTally]:
-        return self._session.read(status.traps)
+        return self._session.read(runs.traps)
 
     def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
-        return self._session.read(lambda connection: reading.standing(connection, url))
+        return self._session.read(lambda connection: committing.standing(connection, url))
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
@@ -252,3 +397,136 @@ class PostgresCrawlStore:
 
 def _fetched(query: str, values: tuple[object, ...], connection: Connection) -> list[TupleRow]:
     return connection.execute(query, values).fetchall()
+
+
+_NOW = "extract(epoch FROM clock_timestamp())"
+_DUE = (
+    f"coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, %(first)s) * %(early)s <= {_NOW}"
+    " OR EXISTS (SELECT 1 FROM start s WHERE s.shard = u.shard AND s.url_id = u.id)"
+)
+_ENQUEUE = (
+    "INSERT INTO queue (shard, host_id, layer, url_id, purpose)"
+    " SELECT u.shard, u.host_id, coalesce(u.layer, %(none)s), u.id, 'recheck' FROM url u LEFT JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
+    f" WHERE u.reason = ANY(%(reasons)s) AND (%(all)s OR {_DUE})"
+    " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id AND q.url_id = u.id AND q.purpose = 'recheck')"
+    ' ORDER BY u.layer NULLS LAST, u.text COLLATE "C"'
+)
+
+
+def ask_again(connection: Connection, *, due_only: bool) -> int:
+    """Enters what is to be asked for again into the to-do lists; returns how many. robots.txt, and with it the sitemaps, are read anew.
+
+    due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there already. Within a transaction.
+    """
+    connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
+    connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
+    pages.part_twins(connection)  # each address is asked for, and they are merged again if they are still the same
+    reasons = [reason.value for reason in ASKED_AGAIN]
+    values = {"all": not due_only, "first": FIRST_INTERVAL_S, "early": 1 - EARLY_SHARE, "none": LAYER_NONE, "reasons": reasons}
+    added = connection.execute(_ENQUEUE, values).rowcount
+    lists = "SELECT shard, host_id, count(*) AS many FROM queue GROUP BY shard, host_id"
+    connection.execute(f"UPDATE host h SET pending = n.many FROM ({lists}) n WHERE n.shard = h.shard AND n.host_id = h.id AND h.pending <> n.many")
+    connection.execute("DELETE FROM robots")
+    return added
+
+
+T = TypeVar("T")
+_MEANT = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+
+class DatabaseHome:
+    """One collection in a database. See the protocol."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._patience_s = FIRST_PATIENCE_S
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    def _connected(self) -> contextlib.closing[Connection]:
+        connection = connect(self.address, patience_s=self._patience_s)
+        self._patience_s = PATIENCE_S
+        return contextlib.closing(connection)
+
+    def _do(self, action: Callable[[Connection], T]) -> T:
+        with self._connected() as connection:
+            schema.check(connection, self.address.collection)
+            with connection.transaction():
+                return action(connection)
+
+    @contextlib.contextmanager
+    def only_crawl(self) -> Iterator[None]:
+        """The server frees it when the connection ends; workers that join need no such hold."""
+        with self._connected() as connection:
+            held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (schema.LOCK_CRAWL, lock_number(self.address.collection))).fetchone()
+            if not held or not held[0]:
+                raise StoreError(f"another crawl is at work on {self}. `periplus worker --store` joins it; or wait for its end, or name another collection.")
+            yield
+
+    def prepare(self, rules: str, now: float) -> bool:
+        """The first crawl's rules hold for good: to apply others to what is stored takes a folder."""
+        with self._connected() as connection:
+            is_new = schema.create(connection, self.address.collection)
+            self._agree_on_segments(connection, is_new=is_new)
+            went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
+            known = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
+            if went_on and (known[0] if known else "") != rules_key(rules):
+                raise UsageError(f"{self} was crawled with other rules for its URLs. Move it to a folder (periplus move), apply them there, and move it back.")
+            if not went_on:
+                connection.execute(_MEANT, ("rules", rules_key(rules)))
+                connection.execute(_MEANT, ("rules_text", rules))
+            return went_on
+
+    def _agree_on_segments(self, connection: Connection, *, is_new: bool) -> None:
+        """Where the bytes of pages are kept is said once: workers on other machines take it from here."""
+        said = self.address.segments
+        if not said:
+            return
+        known = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
+        if known is not None and known[0] != said:
+            raise UsageError(f"{self} keeps its pages' bytes in {known[0]}, not in {said}: leave segments= out of the address")
+        if known is None and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
+            raise UsageError(f"{self} keeps its pages' bytes in the database already: leave segments= out of the address")
+        shelf_of(said).close()  # it can be reached
+        connection.execute(_MEANT, ("segments", said))
+
+    def rules_text(self) -> str:
+        with self._connected() as connection:
+            if not schema.exists(connection):
+                return ""
+            row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
+            return str(row[0]) if row else ""
+
+    def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
+        return self._do(lambda connection: collection_runs.begin(connection, kind, starts, settings))
+
+    def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
+        return PostgresCrawlStore(self.address, run_id, settings.budget, settings.keeping)
+
+    def ask_again(self, now: float, *, due_only: bool) -> int:
+        return self._do(lambda connection: ask_again(connection, due_only=due_only))
+
+    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
+        self._do(lambda connection: collection_runs.add_starts(connection, starts, sites))
+
+    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
+        self._do(lambda connection: collection_runs.end(connection, run_id, state, note))
+
+    def pause(self, now: float) -> bool:
+        def paused(connection: Connection) -> bool:
+            goes_on = collection_runs.workers_at_work(connection) > 0
+            if goes_on:
+                collection_runs.pause(connection)
+            return goes_on
+
+        return self._do(paused)
+
+    def resume(self, now: float) -> bool:
+        return self._do(lambda connection: collection_runs.resume(connection) and collection_runs.workers_at_work(connection) > 0)
+
+    def runs(self) -> Sequence[RunRecord]:
+        return self._do(collection_runs.records)
+
+    def findings(self, run_id: int) -> Mapping[Finding, int]:
+        return self._do(lambda connection: collection_runs.findings(connection, run_id))

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from periplus.model.frontier import HostState, Lease, ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus.store.postgres.bulk import columns_of
-from periplus.store.postgres.connection import Connection
-from periplus.store.postgres.pausing import IS_PAUSED
+from periplus.store.postgres.connection import Connection, columns_of
+from periplus.store.postgres.runs import IS_PAUSED
 
 NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"  # the database's clock, but for tests that hold it
 _LEASE = "h.id, h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered"

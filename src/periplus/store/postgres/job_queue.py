@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
 from periplus.store.job_rows import DIED, DIED_TOO_OFTEN, JOB, ORDER, SCHEDULE, job_of, no_schedule, order_row, schedule_of, schedule_row, successor, tick_after
-from periplus.store.postgres.connection import Connection
-from periplus.store.postgres.session import Session
+from periplus.store.postgres.connection import Connection, Session
 
 _OPEN = "state IN ('queued', 'running')"
 _WANTED = f"{_OPEN} AND cancel_asked = 0"  # one that is told to stop does not do what is asked for now

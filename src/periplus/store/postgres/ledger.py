@@ -1,26 +1,67 @@
-"""What does one transaction change? It reads what it needs at once, decides in memory, and writes at once.
-
-The rule that keeps workers from standing in each other's way: only hosts that the caller has locked are touched; what concerns any
-other host goes to `inbox`, in the same transaction, and is merged by whoever comes to it (`inbox.merge`). Sums are kept by `part`, one
-of each writer, so that nobody waits for another over a number.
-"""
+"""What one transaction changes, on its own hosts at once, and by the inbox on those of other workers."""
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import NamedTuple
 
-from periplus.model.freshness import Finding
-from periplus.model.frontier import LAYER_NONE, Candidate, Completion, Errand
-from periplus.model.visit import CHECKS, Reason, Request, Skipped
-from periplus.model.web import HostKey, SiteKey, Url
-from periplus.store.postgres.bulk import columns_of, copy_rows
-from periplus.store.postgres.connection import Connection
-from periplus.store.postgres.letters import INBOX, errand_row, inbox_row, retract_row
+from psycopg.rows import TupleRow
+
+from periplus.model.frontier import LAYER_NONE, Candidate, Completion, Errand, Finding, GivenUp
+from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Visit
+from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.store.postgres import hosts
+from periplus.store.postgres.connection import Connection, columns_of, copy_rows
+from periplus.store.postgres.hosts import Change, Holding
+from periplus.store.postgres.schema import LOCK_MERGE, SHARDS, shard_of
 from periplus.store.rows import visit_row
 from periplus.store.standing import RECHECK, Known, met_again
+
+# The inbox has one kind of row for URLs, errands and findings that fell.
+
+INBOX = "shard, host, site, url_id, text, reason, layer, rule, hops, in_sitemap, page_id, learned, purpose, about, attempt, in_s, added"
+RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what was skipped by it waits again
+
+
+def inbox_row(candidate: Candidate, now: float) -> tuple[object, ...]:
+    return (
+        shard_of(candidate.site), candidate.host, candidate.site, candidate.url_id, candidate.url, candidate.reason.value, candidate.layer, candidate.rule,
+        candidate.hops, int(candidate.in_sitemap), candidate.page, int(candidate.learned), "", "", 0, 0.0, now,
+    )  # fmt: skip
+
+
+def errand_row(errand: Errand, now: float) -> tuple[object, ...]:
+    request = errand.request
+    return (
+        shard_of(errand.site), errand.host, errand.site, 0, request.url, "", errand.layer, "", request.hops, 0, None, 0, request.purpose.value,
+        request.about, request.attempt, errand.in_s, now,
+    )  # fmt: skip
+
+
+def candidate_of(row: TupleRow) -> Candidate:
+    """What `inbox_row` was given."""
+    _, host, site, url_id, text, reason, layer, rule, hops, in_sitemap, page_id, learned, *_ = row
+    known = (Reason(reason), layer, rule, hops, bool(in_sitemap), page_id, bool(learned))
+    return Candidate(Url(text), UrlId(url_id), HostKey(host), SiteKey(site), *known)
+
+
+def errand_of(row: TupleRow) -> Errand:
+    """What `errand_row` was given."""
+    _, host, site, _, text, _, layer, _, hops, _, _, _, purpose, about, attempt, in_s, _ = row
+    return Errand(HostKey(host), SiteKey(site), Request(Url(text), Purpose(purpose), None, hops, attempt, about), layer, in_s)
+
+
+def retract_row(site: SiteKey, finding: str, now: float) -> tuple[object, ...]:
+    return (shard_of(site), "", site, 0, finding, "", None, "", 0, 0, None, 0, RETRACT, "", 0, 0.0, now)
+
+
+# The rule that keeps workers from standing in each other's way: only hosts that the caller has locked are touched; what concerns any
+# other host goes to `inbox`, in the same transaction, and is merged by whoever comes to it (`ledger.merge`). Sums are kept by `part`, one
+# of each writer, so that nobody waits for another over a number.
 
 _QUEUE = "shard, host_id, layer, url_id, text, purpose, about, hops, attempt, not_before"
 _VISIT = "shard, run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head"
@@ -272,3 +313,153 @@ class Ledger:
 
     def count_finding(self, finding: Finding, times: int = 1) -> None:
         self.counts[finding.value] += times
+
+
+# The part of a to-do list whose origin is given up is dropped, until a new run.
+
+
+def drop(connection: Connection, ledger: Ledger, run: Run, host: Holding, given_up: GivenUp) -> None:
+    """The host is locked, and all else of the transaction is written but visits and sums. Origins of one host differ in their scheme."""
+    values = {"shard": host.shard, "host": host.id, "run": run.id, "started": run.started, "reason": given_up.reason.value, "rule": given_up.rule}
+    values["scheme"] = given_up.origin[:5]
+    text = "coalesce(text, (SELECT u.text FROM url u WHERE u.shard = queue.shard AND u.id = queue.url_id))"
+    listed = f"FROM queue WHERE shard = %(shard)s AND host_id = %(host)s AND left({text}, 5) = %(scheme)s"
+    pages = f"SELECT url_id {listed} AND purpose = 'page'"
+    waiting = f"reason = 'waiting' AND shard = %(shard)s AND id IN ({pages})"
+    keep = f"SELECT shard, id, %(run)s, reason, rule, status, layer FROM url WHERE {waiting} AND first_seen < %(started)s"
+    connection.execute(f"INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, layer) {keep} ON CONFLICT DO NOTHING", values)
+    dropped = connection.execute(f"UPDATE url SET reason = %(reason)s, rule = %(rule)s WHERE {waiting}", values).rowcount
+    ledger.tallies["reason:waiting"] -= dropped
+    ledger.tallies["reason:" + given_up.reason.value] += dropped
+    gone = connection.execute(f"DELETE {listed} RETURNING purpose, text", values).fetchall()
+    ledger.count_finding(Finding.UNREACHED, sum(purpose == RECHECK for purpose, _ in gone))
+    outcome = Skipped(given_up.reason, given_up.rule)  # links' targets have no reason of their own: that they were not asked for is told by a visit
+    for purpose, target in gone:
+        if purpose in CHECKS:
+            ledger.visit_row(host.shard, visit_row(run.id, 0, Visit(Request(Url(target), Purpose(purpose)), ledger.now, 0.0, outcome)))
+    update = "UPDATE host SET pending = pending - %(gone)s WHERE shard = %(shard)s AND id = %(host)s"
+    connection.execute(update, values | {"gone": len(gone)})
+
+
+# Only here hosts are made, and only here is anything entered for a host that somebody else may hold: under the shard's advisory lock, then
+# the hosts' own, in order. Completing transactions take no advisory lock, so nobody waits in a circle.
+
+AT_ONCE = 2_000  # rows merged in one transaction: some 50 ms, in which their hosts' holders wait
+MakeLedger = Callable[[float], Ledger]
+
+
+class Mail(NamedTuple):
+    """What is to be brought to its hosts. findings: learned ones that fell, each with its site."""
+
+    candidates: Sequence[Candidate]
+    errands: Sequence[Errand] = ()
+    findings: Sequence[tuple[SiteKey, str]] = ()
+
+
+def lock_number(collection: str, shard: int = 0) -> int:
+    """The number of a collection's advisory lock: 31 bits, for two collections of one database not to wait for each other."""
+    return (zlib.crc32(collection.encode()) % (2**31 // SHARDS)) * SHARDS + shard
+
+
+def is_empty(connection: Connection) -> bool:
+    return connection.execute("SELECT 1 FROM inbox LIMIT 1").fetchone() is None
+
+
+def merge(connection: Connection, collection: str, make: MakeLedger, now: float | None) -> int:
+    """Brings up to AT_ONCE rows to their hosts, of shards that nobody else is merging; returns how many. Within a transaction."""
+    shards = _lock_free_shards(connection, collection)
+    if not shards:
+        return 0
+    wanted = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
+    take = f"DELETE FROM inbox i USING ({wanted}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {_columns()}"
+    taken = connection.execute(take, (shards, AT_ONCE)).fetchall()
+    rows = [row[1:] for row in sorted(taken, key=itemgetter(0))]  # as they came, whatever their shard
+    if rows:
+        ledger = make(hosts.time_now(connection, now))
+        findings = [(SiteKey(row[2]), str(row[4])) for row in rows if row[12] == RETRACT]
+        candidates, errands = [candidate_of(row) for row in rows if row[5]], [errand_of(row) for row in rows if row[12] not in ("", RETRACT)]
+        _enter(connection, ledger, Mail(candidates, errands, findings))
+    return len(rows)
+
+
+def _columns() -> str:
+    return ", ".join(f"i.{name}" for name in INBOX.split(", "))
+
+
+def _lock_free_shards(connection: Connection, collection: str) -> list[int]:
+    """Shards with something in the inbox, now locked by us. The rows are read by a later statement, which sees what others did before."""
+    found = [row[0] for row in connection.execute("SELECT DISTINCT shard FROM inbox").fetchall()]
+    numbers = [lock_number(collection, shard) for shard in found]
+    got = connection.execute("SELECT n FROM unnest(%s::int[]) n WHERE pg_try_advisory_xact_lock(%s, n)", (numbers, LOCK_MERGE)).fetchall()
+    locked = {row[0] for row in got}
+    return [shard for shard, number in zip(found, numbers, strict=True) if number in locked]
+
+
+def enter_from_outside(connection: Connection, collection: str, ledger: Ledger, mail: Mail, *, reopen: bool) -> int:
+    """Starts and lists, which nobody found on a page; returns how many wait newly. Waits for others who are merging."""
+    for shard in sorted({shard_of(site) for site in _sites(mail)}):
+        connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_MERGE, lock_number(collection, shard)))
+    return _enter(connection, ledger, mail, reopen=reopen)
+
+
+def _enter(connection: Connection, ledger: Ledger, mail: Mail, *, reopen: bool = False) -> int:
+    """All of it, under the shards' locks. Returns how many URLs wait newly."""
+    places = [(one.host, one.site) for one in mail.candidates] + [(one.host, one.site) for one in mail.errands]
+    _make_hosts(connection, dict(places))
+    ledger.hosts |= _lock_hosts(connection, places, [site for site, _ in mail.findings])
+    ledger.load(mail.candidates, mail.errands)
+    fresh = sum([ledger.offer(candidate, reopen=reopen) for candidate in mail.candidates])
+    for errand in mail.errands:
+        ledger.send(errand)
+    for site, finding in mail.findings:
+        _retract(connection, ledger, site, finding)
+    ledger.write()
+    hosts.change(connection, [Change(shard, host, change, 0, None) for (shard, host), change in ledger.pending.items()], ledger.now)
+    return fresh
+
+
+def _sites(mail: Mail) -> set[SiteKey]:
+    return {one.site for one in mail.candidates} | {one.site for one in mail.errands}
+
+
+def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:
+    """Hosts and sites that nobody has met before. The numbers of what is there already are not used up."""
+    wanted = columns_of([(shard_of(site), host) for host, site in keys.items()], 2)
+    pairs = "unnest(%s::smallint[], %s::text[]) k(shard, key)"
+    known = {row[0] for row in connection.execute(f"SELECT h.key FROM {pairs} JOIN host h ON h.shard = k.shard AND h.key = k.key", wanted)}
+    fresh = {host: site for host, site in keys.items() if host not in known}
+    if not fresh:
+        return
+    sites = columns_of([(shard_of(site), site) for site in dict.fromkeys(fresh.values())], 2)
+    absent = "NOT EXISTS (SELECT 1 FROM site s WHERE s.shard = k.shard AND s.key = k.key)"
+    connection.execute(f"INSERT INTO site (shard, key) SELECT k.shard, k.key FROM {pairs} WHERE {absent}", sites)
+    rows = columns_of([(shard_of(site), host, site) for host, site in fresh.items()], 3)
+    triples = "unnest(%s::smallint[], %s::text[], %s::text[]) WITH ORDINALITY k(shard, key, site, place) JOIN site s ON s.shard = k.shard AND s.key = k.site"
+    connection.execute(f"INSERT INTO host (shard, key, site_id) SELECT k.shard, k.key, s.id FROM {triples} ORDER BY k.place", rows)
+
+
+def _lock_hosts(connection: Connection, places: Iterable[tuple[HostKey, SiteKey]], sites: Sequence[SiteKey]) -> dict[HostKey, HostRef]:
+    """The hosts that are concerned, locked in the one order."""
+    keys = columns_of(sorted({(shard_of(site), host) for host, site in places}), 2)
+    concerned = (
+        "(h.shard, h.key) IN (SELECT * FROM unnest(%s::smallint[], %s::text[]))"
+        " OR (h.shard, h.site_id) IN (SELECT s.shard, s.id FROM site s WHERE (s.shard, s.key) IN (SELECT * FROM unnest(%s::smallint[], %s::text[])))"
+    )
+    if not sites:
+        concerned = "(h.shard, h.key) IN (SELECT * FROM unnest(%s::smallint[], %s::text[]))"
+    values = [*keys, *(columns_of([(shard_of(site), site) for site in sites], 2) if sites else ())]
+    find = f"SELECT h.key, h.id, h.shard, h.site_id FROM host h WHERE {concerned} ORDER BY h.shard, h.id FOR NO KEY UPDATE"
+    return {HostKey(row[0]): HostRef(row[1], row[2], row[3]) for row in connection.execute(find, values).fetchall()}
+
+
+def _retract(connection: Connection, ledger: Ledger, site: SiteKey, finding: str) -> None:
+    """What was skipped because of a learned finding waits again."""
+    find = (
+        "DELETE FROM alias a USING url u, host h, site s WHERE a.shard = %(shard)s AND a.learned = 1 AND u.shard = a.shard AND u.id = a.url_id"
+        " AND h.shard = u.shard AND h.id = u.host_id AND s.shard = h.shard AND s.id = h.site_id AND s.key = %(site)s"
+        " AND position('; ' || %(finding)s || '; ' IN '; ' || a.rule || '; ') > 0 RETURNING a.shard, a.url_id"
+    )
+    keys: list[TupleRow] = connection.execute(find, {"shard": shard_of(site), "site": site, "finding": finding}).fetchall()
+    ledger.load_urls([(row[0], row[1]) for row in keys])
+    for _, url_id in sorted(keys):
+        ledger.await_again(ledger.urls[url_id])

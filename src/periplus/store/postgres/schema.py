@@ -1,19 +1,4 @@
-"""How does a collection look in PostgreSQL? The tables, how they are made and brought up to date.
-
-One PostgreSQL schema is one collection; `connection.connect` sets the search path, so that statements name tables only. Tables and
-columns have the names and the units of `store/sqlite/schema.py` wherever they mean the same (flags are 0 or 1 there and here), and
-`periplus move` copies table to table. What differs:
-
-- Every table of the web's facts leads its keys with `shard`: `shard_of(site)`, by the key of the site that the host belongs to, so all
-  that a layer barrier or a dictionary needs lies in one shard, and the tables can be distributed by it.
-- `inbox`: links to hosts that the worker did not hold. They count as known and are counted only when they are merged.
-- `tally` and `run_count` have a row per writer (`part`): workers never wait for one another over a sum. A value is the sum over parts;
-  pages and bytes of a run are `run.fetched` plus `run_count` named 'fetched', and so with wire_bytes.
-- `site.fetched` is not kept: it is the sum of `host.fetched`. `queue.seq` comes from the sequence `queue_seq`.
-- `body.data`: the packed bytes, empty where they lie in a segment: (segment, start, length).
-- A worker is judged by `lease_until` on the database's clock, and by its process only on its own `machine`.
-- The search index and its followers live with folders only: no `change`, `follower`, `evidence`.
-"""
+"""The tables of a collection in PostgreSQL, how they are made and brought up to date."""
 
 from __future__ import annotations
 
@@ -25,9 +10,39 @@ from psycopg import sql
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
 from periplus.model.web import SiteKey
-from periplus.store.postgres import respelled
 from periplus.store.postgres.connection import Connection
-from periplus.store.versions import FIELDS
+from periplus.store.standing import COLUMNS, FIELDS, new_ids
+
+# Ids of URLs that an older version named by their spelling: see `store.standing`.
+
+_ALSO = (("inbox", "url_id"), ("inbox", "page_id"), ("doubtful", "url_id"), ("verdict", "url_id"))
+_SPELLED = r"SELECT id, text FROM url WHERE strpos(text, '%') > 0 AND text !~ '^https?://[^/]*\.(:[0-9]+)?/'"  # a host with a last dot lies in another shard
+
+
+def rename(connection: Connection) -> None:
+    """Enters the new ids, in the transaction of the caller."""
+    renamed = new_ids(connection.execute(_SPELLED.encode()).fetchall())
+    connection.execute("CREATE TEMP TABLE renamed (old bigint PRIMARY KEY, new bigint NOT NULL) ON COMMIT DROP")
+    connection.cursor().executemany("INSERT INTO renamed VALUES (%s, %s)", renamed)
+    connection.execute("DELETE FROM renamed WHERE new IN (SELECT id FROM url UNION ALL SELECT url_id FROM inbox)")
+    if connection.execute("SELECT 1 FROM renamed").fetchone():
+        for table, column in (*COLUMNS, *_ALSO):
+            connection.execute(f"UPDATE {table} t SET {column} = r.new FROM renamed r WHERE t.{column} = r.old".encode())
+
+
+# One PostgreSQL schema is one collection; `connection.connect` sets the search path, so that statements name tables only. Tables and
+# columns have the names and the units of `store/sqlite/schema.py` wherever they mean the same (flags are 0 or 1 there and here), and
+# `periplus move` copies table to table. What differs:
+#
+# - Every table of the web's facts leads its keys with `shard`: `shard_of(site)`, by the key of the site that the host belongs to, so all
+#   that a layer barrier or a dictionary needs lies in one shard, and the tables can be distributed by it.
+# - `inbox`: links to hosts that the worker did not hold. They count as known and are counted only when they are merged.
+# - `tally` and `run_count` have a row per writer (`part`): workers never wait for one another over a sum. A value is the sum over parts;
+#   pages and bytes of a run are `run.fetched` plus `run_count` named 'fetched', and so with wire_bytes.
+# - `site.fetched` is not kept: it is the sum of `host.fetched`. `queue.seq` comes from the sequence `queue_seq`.
+# - `body.data`: the packed bytes, empty where they lie in a segment: (segment, start, length).
+# - A worker is judged by `lease_until` on the database's clock, and by its process only on its own `machine`.
+# - The search index and its followers live with folders only: no `change`, `follower`, `evidence`.
 
 SHARDS: Final = 256  # so many workers may merge side by side; a smallint, and part of the stored form
 FIRST_LOCK: Final = 0x7065  # advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
@@ -195,7 +210,7 @@ def create(connection: Connection, collection: str) -> bool:
             if script:
                 connection.execute(script.encode())
             elif applied:
-                respelled.rename(connection)
+                rename(connection)
             connection.execute("INSERT INTO migration (name) VALUES (%s)", (name,))
         if not applied:
             reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]

@@ -1,14 +1,197 @@
-"""Which rows of a collection in PostgreSQL leave it as tables? The columns of `store/sqlite/views.py`, each from the statement that stands here."""
+"""All of a collection read at one moment: tables for export, a site as arrays, and the records of segments that pages point at."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
-from periplus.model.visit import STATE_OF, State
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg.rows import TupleRow
+
+from periplus.errors import StoreError
+from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.ports import RunRecord
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.web import SiteKey, Url
+from periplus.store.postgres import hosts, schema
+from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
-from periplus.store.postgres.moment import moment, read_whole_tables
-from periplus.store.postgres.streams import row_blocks
+from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.schema import SHARDS, shard_of
+from periplus.store.processes import process_lives
+from periplus.store.segments import Place
+
+
+@contextlib.contextmanager
+def moment(address: Address, *, writes: bool = False) -> Iterator[Connection]:
+    """One transaction without limits of time. writes: at the usual isolation; else everything within is of one moment, and nothing can be written.
+
+    Raises UsageError, NoCollection, and StoreError for what the server or the way to it did.
+    """
+    with contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        connection.execute("SET idle_in_transaction_session_timeout = 0")
+        connection.execute("SET statement_timeout = 0")
+        try:
+            with connection.transaction():
+                if not writes:
+                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield connection
+        except psycopg.Error as error:
+            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise StoreError(f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {said}") from error
+
+
+def read_whole_tables(connection: Connection) -> None:
+    """Tells the planner that what is asked from here on is read to its end, of whole tables. Within a transaction.
+
+    Such questions join by ids alone, which are unique over all shards: told the shard too, the planner multiplies two likelihoods that are one,
+    expects a row where there are millions, and looks them up one by one (two million links: not done after nine minutes, instead of six seconds).
+    """
+    for setting in ("enable_nestloop = off", "cursor_tuple_fraction = 1", "work_mem = '64MB'"):
+        connection.execute(f"SET LOCAL {setting}")
+
+
+NUMBERS_AT_ONCE = 100_000  # rows of numbers turned into an array at once
+_HEAD_BYTES = 19  # of COPY's binary form: signature, flags, length of an extension that we never have
+
+
+def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequence[TupleRow]]:
+    """A question's rows, `most` at once. Within a transaction, and read to the end before the next question."""
+    cursor: Any = connection.cursor(name="blocks")
+    with cursor:
+        cursor.execute(find)
+        while rows := cursor.fetchmany(most):
+            yield rows
+
+
+def number_blocks(connection: Connection, find: str, width: int) -> Iterator[NDArray[np.int64]]:
+    """A question's rows of whole numbers, none missing, as int64[rows, width]. In COPY's binary form a row has always the same length, and an
+    array reads it without a Python object a number."""
+    values = ", ".join(f"c{place}::bigint" for place in range(width))
+    names = ", ".join(f"c{place}" for place in range(width))
+    row = np.dtype([("count", ">i2"), ("values", [("length", ">i4"), ("value", ">i8")], (width,))])
+    with connection.cursor() as cursor, cursor.copy(f"COPY (SELECT {values} FROM ({find}) t ({names})) TO STDOUT (FORMAT BINARY)".encode()) as copy:
+        messages = (bytes(message) for message in copy)
+        rest = next(messages)[_HEAD_BYTES:]
+        while block := rest + b"".join(islice(messages, NUMBERS_AT_ONCE)):
+            rest = b""
+            rows = np.frombuffer(block, row, len(block) // row.itemsize)["values"]
+            assert (rows["length"] == 8).all(), "a number is missing"
+            if len(rows):  # behind the last one stands a mark of the end
+                yield rows["value"].astype(np.int64)
+
+
+# All of a site lies in one shard.
+
+ROWS_AT_ONCE = 10_000
+_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
+_ANYWHERE = f"u.shard BETWEEN 0 AND {SHARDS - 1} AND u.id = %s"  # in whatever shard
+_LEADS = """
+SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id
+    WHERE u.reason = 'redirect' AND l.kind = 'redirect' ORDER BY l.source, l.last_seen DESC, l.target) r
+UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.shard = a.shard AND u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL
+"""
+
+
+def redirects(connection: Connection) -> LinkRows:
+    """Where each URL that redirects leads, as last seen, and which page each alias is an address of: one link a URL."""
+    return LinkRows(*_pairs(connection, _LEADS))
+
+
+def _pairs(connection: Connection, find: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two columns of whole numbers."""
+    found = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection, find, 2)])
+    return found[:, 0], found[:, 1]
+
+
+class DatabaseSite:
+    """Within `moment`. See `model.graph.SiteReader`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def runs(self) -> Sequence[RunRecord]:
+        return collection_runs.records(self._connection)
+
+    def is_being_crawled(self, now: float) -> bool:
+        """By the database's clock."""
+        return collection_runs.workers_at_work(self._connection) > 0
+
+    def redirects(self) -> LinkRows:
+        return redirects(self._connection)
+
+    def site_of(self, url_id: int) -> SiteKey | None:
+        find = (
+            "SELECT s.key FROM url u JOIN host h ON h.shard = u.shard AND h.id = u.host_id JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
+            f" WHERE {_ANYWHERE}"
+        )
+        found = self._connection.execute(find, (url_id,)).fetchone()
+        return SiteKey(found[0]) if found else None
+
+    def url_facts(self, url_id: int) -> UrlFacts | None:
+        found = self._connection.execute(f"SELECT u.text, u.reason, u.status, u.rule FROM url u WHERE {_ANYWHERE}", (url_id,)).fetchone()
+        return UrlFacts(Url(found[0]), Reason(found[1]), found[2] or 0, found[3]) if found else None
+
+    def urls(self, site: SiteKey) -> UrlRows:
+        ids: list[int] = []
+        texts: list[Url] = []
+        codes = bytearray()
+        layers: list[int] = []
+        for block in row_blocks(self._connection, f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1) FROM url u WHERE {self._of(site)}", ROWS_AT_ONCE):
+            for url_id, text, reason, layer in block:
+                ids.append(url_id)
+                texts.append(text)
+                codes.append(_CODE[reason])
+                layers.append(layer)
+        return UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32))
+
+    def links(self, site: SiteKey) -> LinkRows:
+        find = (
+            "SELECT l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
+            f" WHERE {self._of(site)} AND l.kind IN ({_FOLLOWED}) AND u.reason NOT IN ('redirect', 'alias', 'rule')"
+        )
+        return LinkRows(*_pairs(self._connection, find))
+
+    def pages(self, site: SiteKey) -> PageRows:
+        ids: list[int] = []
+        titles: list[str] = []
+        media_types: list[str] = []
+        sizes: list[int] = []
+        find = (
+            f"SELECT u.id, p.title, p.media_type, p.size FROM url u JOIN page p ON p.shard = u.shard AND p.url_id = u.id WHERE {self._of(site)} ORDER BY u.id"
+        )
+        for block in row_blocks(self._connection, find, ROWS_AT_ONCE):
+            for url_id, title, media_type, size in block:
+                ids.append(url_id)
+                titles.append(title)
+                media_types.append(sys.intern(media_type))  # a few names, a million times
+                sizes.append(size)
+        return PageRows(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
+
+    def statuses(self, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return _pairs(self._connection, f"SELECT u.id, u.status FROM url u WHERE {self._of(site)} AND u.status > 0")
+
+    def _of(self, site: SiteKey) -> str:
+        """The URLs u of a site, in SQL; by numbers, since COPY takes no parameters."""
+        shard = shard_of(site)
+        found = self._connection.execute("SELECT id FROM site WHERE shard = %s AND key = %s", (shard, site)).fetchone()
+        return f"u.shard = {shard} AND u.host_id IN (SELECT h.id FROM host h WHERE h.shard = {shard} AND h.site_id = {int(found[0]) if found else -1})"
+
+
+@contextlib.contextmanager
+def site_reader(address: Address) -> Iterator[DatabaseSite]:
+    """The collection as it stands now. Raises UsageError, NoCollection, StoreError."""
+    with moment(address) as connection:
+        yield DatabaseSite(connection)
+
 
 AT_ONCE = 2_000  # rows that are fetched from the server at once: the memory that a table of any length takes
 _READ = "u.reason IN ({})".format(", ".join(f"'{reason}'" for reason, state in STATE_OF.items() if state is State.INDEXED or reason == "noindex"))
@@ -67,3 +250,28 @@ def table_rows(address: Address, name: str) -> Iterator[Iterator[tuple[object, .
     with moment(address) as connection:
         read_whole_tables(connection)
         yield (row for block in row_blocks(connection, STATEMENTS[name], AT_ONCE) for row in block)
+
+
+BLOCK_ROWS = 10_000
+
+
+def place_of_segments(connection: Connection) -> str:
+    """Where the collection's segments are kept; empty: their bytes are in the database."""
+    found = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
+    return str(found[0]) if found else ""
+
+
+def claimed(connection: Connection) -> Iterator[Place]:
+    """Every place that a body names, each once, in the order of segments. Within a transaction; streamed."""
+    with connection.cursor(name="claimed") as cursor:
+        cursor.itersize = BLOCK_ROWS
+        cursor.execute('SELECT DISTINCT segment COLLATE "C", start, length FROM body WHERE segment IS NOT NULL ORDER BY 1, 2, 3')
+        for row in cursor:
+            yield Place(*row)
+
+
+def workers_at_work(connection: Connection) -> int:
+    """Workers whose lease has not run out, and whose process lives as far as one can see from here."""
+    fallen = hosts.fallen(connection, process_lives, None)
+    found = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(fallen),)).fetchone()
+    return int(found[0]) if found else 0

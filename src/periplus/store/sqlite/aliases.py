@@ -18,10 +18,9 @@ from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
 from periplus.settings import Keeping
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.history import History
-from periplus.store.sqlite.ledger import Ledger
+from periplus.store.sqlite.ledger import Ledger, PageWriter
 from periplus.store.sqlite.listing import names
-from periplus.store.sqlite.pages import PageWriter
+from periplus.store.sqlite.schema import History
 from periplus.store.standing import MERGED
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -200,7 +199,7 @@ class Reapplication:
 
 
 def merge_twins_in(folder: Path) -> int:
-    """See `model.crawl_home.RunStore.merge_twins`; nobody may be crawling the collection in folder."""
+    """See `model.ports.RunStore.merge_twins`; nobody may be crawling the collection in folder."""
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         mergers = twins_found(connection)
         ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))

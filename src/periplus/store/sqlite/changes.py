@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from periplus.model.freshness import READ
+from periplus.model.frontier import READ
 from periplus.model.web import UrlId
 
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))

@@ -1,4 +1,4 @@
-"""How do the rows of a collection leave its file, and enter another one, when the collection moves?"""
+"""Rows of a collection in a folder on their way in and out: copies, exchanges for archives, and completions that others fetched."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from periplus.model.archive import Exchange
-from periplus.model.web import SiteKey, Url
-from periplus.store.bodies import BodyCodec
-from periplus.store.heads import unpack_head
+from periplus.model.collection import Exchange
+from periplus.model.frontier import Candidate, Completion
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.settings import Keeping
+from periplus.store.bodies import BodyCodec, unpack_head
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
-from periplus.store.sqlite.contents import Contents
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.ledger import Ledger, PageWriter
+from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import rows as streamed
+from periplus.store.sqlite.schema import History
 from periplus.urls.scope import site_key
 
 BODIES_AT_ONCE = 100
@@ -135,7 +143,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
 
 
 def rules_in_force(connection: sqlite3.Connection) -> str:
-    """The rules for URLs that were applied, in one spelling; see `rule_file.rules_key`."""
+    """The rules for URLs that were applied, in one spelling; see `parameters.rules_key`."""
     found = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
     return str(found[0]) if found else ""
 
@@ -145,3 +153,135 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     with connection:  # commits, or rolls back what raised
         connection.execute("BEGIN IMMEDIATE")
         yield
+
+
+BLOCK_ROWS = 100  # rows with packed bodies, fetched at once: some 2 MB
+# A body is that of the last visit of its URL that brought one; of a page filed under another address, that of the visit of the alias.
+_EXCHANGES = """
+WITH holder AS MATERIALIZED (
+    SELECT max(id) AS id FROM visit
+    WHERE outcome = 'fetched' AND status BETWEEN 200 AND 299 AND purpose = 'page' AND url_id <> 0 GROUP BY url_id)
+SELECT v.id, v.run_id, coalesce(v.text, u.text), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.address, v.head,
+       b.data, b.dictionary_id, CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, coalesce(p.body_id, 0)
+FROM visit v
+LEFT JOIN url u ON u.id = v.url_id
+LEFT JOIN holder k ON k.id = v.id
+LEFT JOIN alias a ON k.id IS NOT NULL AND a.url_id = v.url_id AND a.moved <> ''
+LEFT JOIN page p ON k.id IS NOT NULL AND p.url_id = coalesce(a.page_id, v.url_id)
+LEFT JOIN body b ON b.id = p.body_id AND length(b.data) > 0
+WHERE v.outcome <> 'skipped' ORDER BY v.id
+"""
+
+
+def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
+    """Every visit that asked a server, the earliest first. Streamed."""
+    contents = Contents(connection)
+    cursor = connection.execute(_EXCHANGES)
+    while block := cursor.fetchmany(BLOCK_ROWS):
+        for row in block:
+            identity, run_id, url, purpose, started, took_s, outcome, status, detail, address, head, data, dictionary_id, cut, body_id = row
+            body = contents.restore(data, dictionary_id) if data else None
+            said = (started, took_s, outcome, status, detail, address)
+            yield Exchange(identity, run_id, Url(url), purpose, *said, unpack_head(head), body, cut, body_id)
+
+
+def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
+    """Bodies that several pages have."""
+    find = "SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1"
+    return frozenset(body_id for (body_id,) in connection.execute(find))
+
+
+# Completions enter one by one, in transactions of many.
+
+_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_TARGETS = (
+    f"SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target JOIN host h ON h.id = u.host_id"
+    f" WHERE l.source = ? AND l.kind IN ({_FOLLOWED}) AND NOT l.nofollow"
+)
+_BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
+
+
+class Filler:
+    """The only writer of a collection, within one run. Use as a context: what is complete by then is stored at its end."""
+
+    def __init__(self, folder: Path, run_id: int, keeping: Keeping) -> None:
+        self._connection = schema.connect(folder)
+        self._lock = schema.WriteLock(folder)
+        self._pages = PageWriter(self._connection, keeping, History(self._connection, run_id))
+        self._ledger = Ledger(self._connection, run_id, self._pages)
+        self._contents = Contents(self._connection)
+        self._at_once = keeping.commit_pages
+        self._stack = contextlib.ExitStack()
+        self._entered = 0
+
+    def __enter__(self) -> Filler:
+        self._open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._ledger.close()
+            self._stack.__exit__(kind, error, trace)
+        finally:
+            self._connection.close()
+            self._lock.close()
+
+    def _open(self) -> None:
+        self._stack.enter_context(self._lock.transaction(self._connection))
+        self._ledger.open()
+
+    def _commit(self, sites: Iterable[str]) -> None:
+        self._ledger.close()
+        self._stack.close()
+        learned = {site: self._pages.learn_dictionary(site) for site in sites}
+        self._open()
+        for site, data in learned.items():
+            if data:
+                self._pages.store_dictionary(site, data)
+
+    def known(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
+        """(host id, layer, when it was last visited: 0.0 never) of a URL; None: never seen."""
+        found = self._connection.execute("SELECT host_id, layer, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)).fetchone()
+        return (int(found[0]), found[1], float(found[2])) if found else None
+
+    def body(self, url_id: UrlId) -> bytes | None:
+        """The bytes of a page that entered before."""
+        return self._contents.body(url_id)
+
+    def offer(self, candidate: Candidate, now: float) -> None:
+        self._ledger.offer(candidate, now)
+
+    def enter(self, completion: Completion) -> None:
+        """One visit with all that it brought, as of the time at which it took place. Its URL must be known."""
+        self._ledger.complete(completion, self._pages.pack(completion), completion.visit.started)
+        self._entered += 1
+        if self._entered % self._at_once == 0:
+            self._commit([completion.lease.site])
+
+    def count_clicks(self, starts: Iterable[UrlId]) -> None:
+        """Layers anew, breadth first from the starts: archives need not be in any order. As a crawl counts them: along links
+        that are followed, redirects for free, not from one start's site to another's. O(pages + links)."""
+        run = self._connection.execute
+        run(f"UPDATE url SET layer = NULL WHERE layer IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}")
+        own = {start: self._site_of(start) for start in starts}
+        sites = set(own.values())
+        frontier = [(start, site) for start, site in own.items() if self._reach(start, 0)]
+        layer = 0
+        while frontier:
+            following: list[tuple[UrlId, int]] = []
+            for source, site in frontier:  # grows by what redirects lead to
+                for target, is_redirect, target_site in run(_TARGETS, (source,)).fetchall():
+                    clicks = layer if is_redirect else layer + 1
+                    if (target_site == site or target_site not in sites) and self._reach(target, clicks):
+                        (frontier if is_redirect else following).append((target, target_site))
+            frontier, layer = following, layer + 1
+
+    def _site_of(self, url_id: UrlId) -> int:
+        found = self._connection.execute("SELECT h.site_id FROM url u JOIN host h ON h.id = u.host_id WHERE u.id = ?", (url_id,)).fetchone()
+        return int(found[0]) if found else 0
+
+    def _reach(self, url_id: UrlId, layer: int) -> bool:
+        """True the first time."""
+        update = f"UPDATE url SET layer = ? WHERE id = ? AND layer IS NULL AND reason NOT IN {_BY_NOFOLLOW}"
+        return bool(self._connection.execute(update, (layer, url_id)).rowcount)

@@ -1,24 +1,25 @@
-"""What may be fetched next, and what was: `model.crawl_store.CrawlStore` on SQLite. Its promises stand there.
-
-One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A worker that died is told by its
-process id and loses its hosts at once; one that is merely silent loses them when its lease runs out.
-"""
+"""The frontier on SQLite, `model.ports.CrawlStore` and `CrawlHome`: what may be fetched next or again, and what was."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from periplus.model.freshness import READ
 from periplus.model.frontier import (
+    ASKED_AGAIN,
+    EARLY_SHARE,
+    FIRST_INTERVAL_S,
     LAYER_NONE,
+    READ,
     Batch,
     Candidate,
     Errand,
     FamilyRecord,
+    Finding,
     HostRow,
     Lease,
     ReadyHost,
@@ -29,16 +30,24 @@ from periplus.model.frontier import (
     TrapMemory,
     TrapTally,
 )
+from periplus.model.ports import RunRecord
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.settings import Budget, Keeping
+from periplus.settings import Budget, Keeping, Settings
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import aliases, clock_turned_back, pausing, reading, schema
-from periplus.store.sqlite.history import History
-from periplus.store.sqlite.ledger import Ledger
-from periplus.store.sqlite.pages import PageWriter
+from periplus.store.sqlite import aliases, reading, runs, schema
+from periplus.store.sqlite import runs as collection_runs
+from periplus.store.sqlite.ledger import Ledger, PageWriter
+from periplus.store.sqlite.listing import names
+from periplus.store.sqlite.schema import History
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
 from periplus.urls.canonical import url_id
+from periplus.urls.parameters import rules_key, rules_of
+
+# What may be fetched next, and what was: `model.ports.CrawlStore` on SQLite. Its promises stand there.
+#
+# One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A worker that died is told by its
+# process id and loses its hosts at once; one that is merely silent loses them when its lease runs out.
 
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 
@@ -99,7 +108,7 @@ class SqliteCrawlStore:
     # leases ----------------------------------------------------------------------------------------------------------
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        if now < self._latest - clock_turned_back.NOTICED_S:
+        if now < self._latest - runs.NOTICED_S:
             self._follow_the_clock(now)
         self._latest = max(now, self._latest)
         self._bury_fallen(now, now)  # here, for whoever waits for a dead worker's hosts never comes to lease
@@ -118,7 +127,7 @@ class SqliteCrawlStore:
         with self._transaction():
             renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
             if renewed is not None and renewed - self._keeping.lease_s - now > back_s / 2:
-                clock_turned_back.follow(self._connection, back_s, now)
+                runs.follow(self._connection, back_s, now)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
@@ -145,7 +154,7 @@ class SqliteCrawlStore:
         return max(1, -(-hosts // max(1, workers)))
 
     def is_paused(self) -> bool:
-        return pausing.is_paused(self._connection)
+        return runs.is_paused(self._connection)
 
     def idle(self, now: float) -> bool:
         return self._connection.execute("SELECT 1 FROM host WHERE pending > 0 LIMIT 1").fetchone() is None
@@ -363,3 +372,94 @@ class SqliteCrawlStore:
     def close(self) -> None:
         self._connection.close()
         self._lock.close()
+
+
+_DUE = "coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, :first) * :early <= :now OR u.id IN (SELECT url_id FROM start)"
+_ENQUEUE = (
+    "INSERT INTO queue (host_id, layer, seq, url_id, purpose)"
+    " SELECT u.host_id, coalesce(u.layer, :none), :seq + row_number() OVER (ORDER BY u.layer IS NULL, u.layer, u.text), u.id, 'recheck'"
+    f" FROM url u LEFT JOIN freshness f ON f.url_id = u.id WHERE u.reason IN ({names(sorted(ASKED_AGAIN))}) AND (:all OR {_DUE})"
+    " AND u.id NOT IN (SELECT url_id FROM queue WHERE purpose = 'recheck')"
+)
+
+
+def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
+    """Enters what is to be asked for again into the to-do lists; returns how many. robots.txt, and with it the sitemaps, are read anew.
+
+    due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there already.
+    """
+    with schema.writing(folder) as connection:
+        seq = int(connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
+        values = {"all": not due_only, "now": now, "first": FIRST_INTERVAL_S, "early": 1 - EARLY_SHARE, "none": LAYER_NONE, "seq": seq}
+        added = connection.execute(_ENQUEUE, values).rowcount
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
+        of_host = "SELECT host_id, count(*) AS many FROM queue WHERE purpose = 'recheck' AND seq > ? GROUP BY host_id"
+        connection.execute(f"UPDATE host SET pending = pending + n.many FROM ({of_host}) n WHERE n.host_id = host.id", (seq,))
+        connection.execute("DELETE FROM robots")
+    return added
+
+
+def findings(folder: Path, run_id: int) -> dict[Finding, int]:
+    """What a run found, by kind; every kind is named."""
+    with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
+        found = dict(connection.execute("SELECT name, value FROM run_count WHERE run_id = ?", (run_id,)))
+    return {finding: found.get(finding.value, 0) for finding in Finding}
+
+
+class FolderHome:
+    """One folder. See the protocol."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __str__(self) -> str:
+        return f"{self._folder}/"
+
+    def only_crawl(self) -> AbstractContextManager[None]:
+        schema.refuse_network_disk(self._folder)
+        return collection_runs.only_crawl(self._folder)
+
+    def prepare(self, rules: str, now: float) -> bool:
+        is_there = schema.exists(self._folder)
+        if is_there:
+            aliases.reapply(self._folder, rules_of(rules), rules_key(rules), now)
+        else:
+            schema.create(self._folder)
+        return is_there
+
+    def rules_text(self) -> str:
+        return ""
+
+    def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
+        return collection_runs.begin_run(self._folder, kind, starts, settings, now)
+
+    def store(self, run_id: int, settings: Settings) -> SqliteCrawlStore:
+        return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.keeping)
+
+    def ask_again(self, now: float, *, due_only: bool) -> int:
+        aliases.part_twins(self._folder, now)
+        return ask_again(self._folder, now, due_only=due_only)
+
+    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
+        collection_runs.add_starts(self._folder, starts, now)
+
+    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
+        collection_runs.end_run(self._folder, run_id, state, note, now)
+
+    def pause(self, now: float) -> bool:
+        with schema.writing(self._folder) as connection:
+            goes_on = reading.is_being_crawled(connection, now)
+            if goes_on:
+                collection_runs.pause(connection, now)
+            return goes_on
+
+    def resume(self, now: float) -> bool:
+        with schema.writing(self._folder) as connection:
+            return collection_runs.resume(connection) and reading.is_being_crawled(connection, now)
+
+    def runs(self) -> Sequence[RunRecord]:
+        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+            return collection_runs.run_records(connection)
+
+    def findings(self, run_id: int) -> Mapping[Finding, int]:
+        return findings(self._folder, run_id)

@@ -24,7 +24,7 @@ from periplus.model.graph import NAV, PART, REASONS, LinkBook
 from periplus.model.page import FOLLOWED_KINDS, Position
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url
-from periplus.store.sqlite.number_rows import number_blocks
+from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 
 FILE = "links.book"

@@ -1,4 +1,4 @@
-"""Which URLs and links does a collection know, row by row? Streamed: there may be millions."""
+"""Rows of URLs, links, latest visits and whole tables, streamed: there may be millions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from periplus.errors import UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
+from periplus.store.sqlite.views import View
 from periplus.urls.canonical import canonical, url_id
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -241,3 +245,87 @@ def status_range(text: str) -> tuple[int, int]:
     if len(text) != 3 or not (lowest.isascii() and lowest.isdigit()):
         raise UsageError(f"a status is written like 404 or 4xx, not {text!r}")
     return int(lowest), int(highest)
+
+
+def whole(connection: sqlite3.Connection, view: View) -> Iterator[tuple[object, ...]]:
+    """Every row of a view, in the order in which the table behind it lies on disk."""
+    return rows(connection.execute(f"SELECT * FROM {view.name}"))
+
+
+def redirect_hops(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
+    """(sources, targets, statuses) of all redirects as last seen, one a source."""
+    find = (
+        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS JOIN link l ON l.source = u.id"
+        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
+    )
+    found = connection.execute(find).fetchall()
+    sources, targets, statuses, _ = zip(*found, strict=True) if found else ((), (), (), ())
+    return np.array(sources, np.int64), np.array(targets, np.int64), np.array(statuses, np.int64).clip(0, 999).astype(np.int16)
+
+
+def text_of(connection: sqlite3.Connection, url_id: int) -> str | None:
+    found = connection.execute("SELECT text FROM url WHERE id = ?", (url_id,)).fetchone()
+    return str(found[0]) if found else None
+
+
+def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
+    """The last status of those of the URLs that answered."""
+    find = "SELECT status FROM url WHERE id = ? AND status > 0"
+    found = {url_id: connection.execute(find, (url_id,)).fetchone() for url_id in ids}
+    return {url_id: int(row[0]) for url_id, row in found.items() if row}
+
+
+_FETCHED = names(reasons_of(State.INDEXED))
+_ROWS = (
+    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.wire_bytes,"
+    " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
+)
+
+
+class VisitRow(NamedTuple):
+    """One request's end. media_type: of the page that is kept now, empty where none is."""
+
+    id: int
+    run_id: int
+    url: str
+    purpose: str
+    started: float
+    took_s: float
+    outcome: str
+    status: int
+    detail: str
+    wire_bytes: int
+    media_type: str
+    layer: int | None
+
+
+def before_run(connection: sqlite3.Connection, run_id: int) -> int:
+    """The last visit's number before a run began: numbers grow with runs, so halving finds it."""
+    low, high = 0, int(connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0])
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = connection.execute("SELECT run_id FROM visit WHERE id >= ? ORDER BY id LIMIT 1", (middle,)).fetchone()
+        if row[0] < run_id:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[VisitRow]:
+    """The next visits, of whatever run."""
+    return [VisitRow._make(row) for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))]
+
+
+def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[VisitRow]:
+    """A run's latest requests for pages, the last first."""
+    find = f"{_ROWS} WHERE v.run_id = ? AND v.purpose = 'page' AND v.outcome <> 'skipped' ORDER BY v.id DESC LIMIT ?"
+    return [VisitRow._make(row) for row in connection.execute(find, (run_id, most))]
+
+
+def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
+    """(URL, layer) of the pages that were fetched before a run began and not in it; None: there are more URLs than `most`."""
+    known = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
+    if known > most:
+        return None
+    return connection.execute(f"SELECT text, layer FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)).fetchall()

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
-from periplus.model.freshness import READ
-from periplus.model.portal import Decisions, EntryKey, Portal, Provenance, Verdict
+from periplus.model.frontier import READ
+from periplus.model.story import Decisions, EntryKey, Portal, Provenance, Verdict
 from periplus.model.web import SiteKey, Url, UrlId
 
 TABLES = """

@@ -1,8 +1,4 @@
-"""How is a collection read: bounded in time, at one moment? And what does it hold in all?
-
-Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and `snapshot`
-gives several statements the same one.
-"""
+"""Reads a collection bounded in time and at one moment: its sums, questions in SQL, and values that we never write."""
 
 from __future__ import annotations
 
@@ -11,15 +7,21 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
 from periplus.model.frontier import HostRow, TrapTally
+from periplus.model.page import LinkKind, Position
 from periplus.model.results import StateTally
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import STATE_OF, Purpose, Reason, State
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.sqlite import schema
+from periplus.store.sqlite.views import VIEWS
+
+# Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and `snapshot`
+# gives several statements the same one.
 
 Connection = sqlite3.Connection  # by this name for those who may not speak SQL
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})  # of SQLite's primary codes; others say nothing of the file
@@ -145,3 +147,129 @@ def hosts_at_work(connection: sqlite3.Connection, most: int, now: float) -> list
     find = "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0 ORDER BY pending DESC, key LIMIT ?"
     found = connection.execute(find, (now, most)).fetchall()
     return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased)) for key, pending, fetched, wait, why, leased in found]
+
+
+# SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every reader; so a command that
+# fails looks afterwards, by one pass over each table.
+
+LOOK_S = 60.0  # a collection of some million pages is looked through
+_TYPES = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
+_WORDS: dict[tuple[str, str], Iterable[str]] = {
+    ("url", "reason"): Reason,
+    ("link", "kind"): LinkKind,
+    ("link", "position"): Position,
+    ("bad_link", "kind"): LinkKind,
+    ("bad_link", "position"): Position,
+    ("queue", "purpose"): Purpose,
+    ("visit", "purpose"): Purpose,
+}
+_JSON = {("run", "starts"), ("run", "settings"), ("family", "record")}
+
+
+def wrong_value(folder: Path) -> str:
+    """The first column with a value of the wrong kind, and what is wrong with it, in words; empty: there is none. Raises NoCollection, StoreError."""
+    with contextlib.closing(connect(folder)) as connection, limited(connection, LOOK_S), snapshot(connection):
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table, columns in _columns().items():
+            tests = {f"{table}.{column} {said}": test for column, kind in columns for said, test in _tests(table, column, kind)}
+            if table in there and tests:
+                found = connection.execute(f"SELECT {', '.join(f'max({test})' for test in tests.values())} FROM {table}").fetchone()
+                if wrong := [said for said, is_wrong in zip(tests, found, strict=True) if is_wrong]:
+                    return wrong[0]
+    return ""
+
+
+def _columns() -> dict[str, list[tuple[str, str]]]:
+    """Of each table of ours the columns, with their types as we declare them."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.build(connection)
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+        return {table: [(row[1], row[2]) for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables}
+
+
+def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
+    """(what is wrong, the SQL that finds it), for one column. Where nothing is known is no wrong value."""
+    if types := _TYPES.get(kind):  # without one a column holds anything
+        yield f"holds a value that is no {kind.lower()}", f"typeof({column}) NOT IN ({', '.join(map(repr, types))}, 'null')"
+    if words := _WORDS.get((table, column)):
+        yield "holds a word that is none of ours", f"{column} NOT IN ({', '.join(repr(str(word)) for word in words)})"
+    if (table, column) in _JSON:
+        yield "holds what is no JSON", f"NOT json_valid({column})"
+
+
+LONGEST_VALUE_BYTES = 64_000_000  # a longer text or blob is refused, such as zeroblob(1e9): nothing stops one step of SQLite
+_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_PRAGMA})
+_PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"})
+_FUNCTIONS_DENIED = frozenset({"load_extension", "matches"})  # matches: a regular expression may run for ever, and no limit stops it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """columns: their names; rows: values a row, streamed, bytes as hexadecimal text."""
+
+    columns: Sequence[str]
+    rows: Iterator[tuple[object, ...]]
+
+
+def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int = -1) -> Answer:
+    """The answer to one statement that only reads. most: rows, -1: all. limit_s: for the statement and for reading its rows; 0: none.
+
+    Raises UsageError for what SQLite does not understand or what would do more than read; StoreError when the time is over,
+    also while the rows are read.
+    """
+    connection.set_authorizer(_authorised)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
+    found = _streamed(connection, question, limit_s, most)
+    columns = next(found)
+    return Answer([str(name) for name in columns], found)
+
+
+def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:
+    """First the names of the columns, then the rows."""
+    with limited(connection, limit_s):
+        with _understood():
+            cursor = connection.execute(question)
+        if cursor.description is None:
+            raise UsageError("the statement has no result: `periplus sql` answers questions, as in SELECT count(*) FROM urls")
+        yield tuple(column[0] for column in cursor.description)
+        with _understood():
+            for number, row in enumerate(rows(cursor)):
+                if number == most:
+                    return
+                yield tuple(value.hex() if isinstance(value, bytes) else value for value in row)
+
+
+def _authorised(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+    if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
+        return sqlite3.SQLITE_OK  # how SQLite asks for pragma_table_info(...) and json_each(...); a true one it refuses itself
+    if action not in _ALLOWED:
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_PRAGMA and (first not in _PRAGMAS):
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS_DENIED:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Says what is wrong with a statement, and what there is to be asked."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise UsageError(f"this cannot be asked: {error}") from None
+    except sqlite3.Warning as error:  # until Python 3.12, several statements
+        raise UsageError(f"this cannot be asked: {error}") from None
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.DataError):
+            raise UsageError(f"a value of the answer, or the statement, is larger than {LONGEST_VALUE_BYTES // 1_000_000} MB: ask for less") from None
+        if "authorization denied" in str(error) or "not authorized" in str(error) or "prohibited" in str(error):
+            raise UsageError("`periplus sql` only reads: SELECT, and PRAGMA table_info(NAME)") from None
+        if isinstance(error, sqlite3.OperationalError) and str(error) != "interrupted" and _is_mistake(error):
+            raise UsageError(f"SQLite does not understand this: {error}. There are the views {', '.join(VIEWS)}; docs/sql.md lists their columns.") from None
+        raise
+
+
+def _is_mistake(error: sqlite3.OperationalError) -> bool:
+    """Whether the fault is the statement's and not the disk's: SQLITE_ERROR, with its extended codes."""
+    return (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_ERROR

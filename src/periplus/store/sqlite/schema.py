@@ -1,4 +1,4 @@
-"""How does a collection look on disk? The tables, and how the file is opened, locked and upgraded."""
+"""The tables of a collection on disk: how the file is opened, locked and upgraded, and the history beside the present tables."""
 
 from __future__ import annotations
 
@@ -6,15 +6,138 @@ import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.model.frontier import FIRST_INTERVAL_S, Finding, next_interval_s
+from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import changes, checks, respelled, survey_marks
-from periplus.store.sqlite.history import HISTORY
+from periplus.store.sqlite import changes, checks
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
+from periplus.store.standing import COLUMNS, FIELDS, is_another, new_ids
+
+# Ids of URLs that an older schema named by their spelling: see `store.standing`.
+
+
+def rename(connection: sqlite3.Connection) -> None:
+    """Enters the new ids, in the transaction of the caller."""
+    urls = connection.execute("SELECT id, text FROM url WHERE instr(text, '%') OR instr(text, './') OR instr(text, '.:')")
+    connection.execute("CREATE TEMP TABLE renamed (old INTEGER PRIMARY KEY, new INTEGER NOT NULL)")
+    connection.executemany("INSERT INTO renamed VALUES (?, ?)", new_ids(urls))
+    connection.execute("DELETE FROM renamed WHERE new IN (SELECT id FROM url)")
+    if connection.execute("SELECT 1 FROM renamed").fetchone():
+        for table, column in COLUMNS:
+            new = f"(SELECT new FROM renamed WHERE old = {column})"
+            connection.execute(f"UPDATE {table} SET {column} = {new} WHERE {column} IN (SELECT old FROM renamed)")
+    connection.execute("DROP TABLE renamed")
+
+
+# How the tables beside the present ones are filled: docs/decisions/0003.
+#
+# url_history is written by a trigger: the row as it stood before the first change that a run made to it. Of URLs first seen in the same
+# run there is nothing to keep. Between two runs (rules applied anew) a change counts to the run that follows.
+
+HISTORY = f"""
+CREATE TABLE url_history (
+    url_id INTEGER NOT NULL, run_id INTEGER NOT NULL, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER, layer INTEGER,
+    PRIMARY KEY (url_id, run_id)) WITHOUT ROWID;
+CREATE TABLE page_history (url_id INTEGER NOT NULL, run_id INTEGER NOT NULL, {", ".join(FIELDS)}, PRIMARY KEY (url_id, run_id));
+CREATE TABLE link_history (
+    source INTEGER NOT NULL, target INTEGER NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, nofollow INTEGER NOT NULL,
+    run_id INTEGER NOT NULL, anchor TEXT NOT NULL, times INTEGER NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL,
+    PRIMARY KEY (source, target, kind, position, nofollow, run_id)) WITHOUT ROWID;
+CREATE TABLE freshness (url_id INTEGER PRIMARY KEY, checked REAL NOT NULL, interval_s REAL NOT NULL, gone_since REAL);
+CREATE TABLE run_count (run_id INTEGER NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL, PRIMARY KEY (run_id, name)) WITHOUT ROWID;
+CREATE TRIGGER url_keeps_history AFTER UPDATE OF reason, rule, status ON url
+WHEN (OLD.reason <> NEW.reason OR OLD.rule <> NEW.rule OR OLD.status IS NOT NEW.status)
+    AND OLD.first_seen < (SELECT CASE state WHEN 'running' THEN started ELSE 1e99 END FROM run ORDER BY id DESC LIMIT 1)
+BEGIN
+    INSERT OR IGNORE INTO url_history SELECT OLD.id, id + (state <> 'running'), OLD.reason, OLD.rule, OLD.status, OLD.layer
+    FROM run ORDER BY id DESC LIMIT 1;
+END;
+"""
+
+
+class History:
+    """Writes within a transaction of its owner, for one run."""
+
+    def __init__(self, connection: sqlite3.Connection, run_id: int) -> None:
+        self._run, self._many, self._run_id = connection.execute, connection.executemany, run_id
+        self._found: Counter[Finding] = Counter()
+
+    def open(self) -> None:
+        self._found.clear()
+
+    def close(self) -> None:
+        upsert = "INSERT INTO run_count VALUES (?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE SET value = value + excluded.value"
+        self._many(upsert, [(self._run_id, finding.value, count) for finding, count in self._found.items() if count])
+
+    def page(self, url_id: int) -> tuple[object, ...] | None:
+        """The page as it stands, for `replaced`; None: there is none."""
+        found: tuple[object, ...] | None = self._run(f"SELECT {', '.join(FIELDS)} FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        return found
+
+    def replaced(self, url_id: int, before: tuple[object, ...]) -> bool:
+        """Whether the page is another one now; then what it was is kept."""
+        after = self.page(url_id)
+        changed = is_another(before, after)
+        if changed:
+            marks = ", ".join("?" * (len(FIELDS) + 2))
+            self._run(f"INSERT OR IGNORE INTO page_history VALUES ({marks})", (url_id, self._run_id, *before))
+        return changed
+
+    def close_links(self, source: int, now: float, *, only: str = "") -> int:
+        """Ends the page's links that were not seen at `now`; returns how many. only: of this kind."""
+        where = "source = ? AND last_seen < ?" + (" AND kind = ?" if only else "")
+        values = (source, now, only) if only else (source, now)
+        seen = "max(last_seen, coalesce((SELECT checked FROM freshness WHERE url_id = source), 0))"
+        keep = f"SELECT source, target, kind, position, nofollow, ?, anchor, times, first_seen, {seen} FROM link WHERE {where}"
+        self._run(f"INSERT OR IGNORE INTO link_history {keep}", (self._run_id, *values))
+        return self._run(f"DELETE FROM link WHERE {where}", values).rowcount
+
+    def opened_links(self, source: int, now: float) -> int:
+        """How many links of the page were first seen at `now`."""
+        return int(self._run("SELECT count(*) FROM link WHERE source = ? AND first_seen = ?", (source, now)).fetchone()[0])
+
+    def unreached(self, count: int) -> None:
+        self._found[Finding.UNREACHED] += count
+
+    def note(self, url_id: int, finding: Finding, now: float) -> None:
+        """Counts what was found, and books when the URL should be asked for again."""
+        self._found[finding] += 1
+        if finding is Finding.NEW:
+            return
+        row = self._run("SELECT interval_s, gone_since FROM freshness WHERE url_id = ?", (url_id,)).fetchone()
+        interval_s, gone = row or (FIRST_INTERVAL_S, None)
+        if finding is Finding.GONE:
+            gone = now
+        elif finding is Finding.BACK:
+            gone = None
+        self._run("INSERT OR REPLACE INTO freshness VALUES (?, ?, ?, ?)", (url_id, now, next_interval_s(interval_s, finding), gone))
+
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
+    """What was noted, by prefix."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'survey_mark'").fetchone():  # made before there were marks
+        return {}
+    found = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
+    return {prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ()) for prefix, status, tags in found}
+
+
+def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: float) -> None:
+    """Each in place of what was noted on the site before. Within a transaction."""
+    connection.execute(TABLES)
+    values = ((mark.prefix, mark.status.value, "\n".join(mark.tags), now) for mark in noted)
+    connection.executemany("INSERT OR REPLACE INTO survey_mark VALUES (?, ?, ?, ?)", values)
+
 
 DATABASE = "collection.db"
 SCHEMA_VERSION = 4  # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow; 3: other lessons on traps
@@ -30,7 +153,7 @@ CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, dou
 CREATE INDEX doubtful_host ON doubtful (host_id);
 CREATE TABLE shown (host_id INTEGER NOT NULL, first INTEGER NOT NULL, keys BLOB NOT NULL, PRIMARY KEY (host_id, first)) WITHOUT ROWID;
 """
-TABLES = """
+SCHEMA_TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, starts TEXT NOT NULL, settings TEXT NOT NULL, seed INTEGER NOT NULL,
@@ -201,7 +324,7 @@ def _reveal(draft: Path, path: Path) -> None:
 def build(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript("BEGIN;" + TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + survey_marks.TABLES + CREATE_VIEWS)
+    connection.executescript("BEGIN;" + SCHEMA_TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + TABLES + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
     connection.execute(f"INSERT INTO reason VALUES {_REASONS}")
     connection.execute("COMMIT")
@@ -268,7 +391,7 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
             return
         for statement in _statements(_UPGRADES[_version(connection)] + DROP_VIEWS + CREATE_VIEWS):
             connection.execute(statement)
-        respelled.rename(connection)
+        rename(connection)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
 
 

@@ -1,15 +1,43 @@
-"""How do a dataset's tables become Spark's frames, and frames a result's tables?"""
+"""The stages as Spark frames: redirects, links, maps, ranks and equal pages of a dataset's tables."""
 
 from __future__ import annotations
 
+import math
 import shutil
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql.functions import abs as magnitude
+from pyspark.sql.functions import coalesce, col, count, count_distinct, expr, lag, lit, max_by, regexp_replace, row_number, struct, unix_millis, when
+from pyspark.sql.functions import max as most
+from pyspark.sql.functions import min as least
+from pyspark.sql.functions import sum as total
 
-from periplus.analyse.engines.stages import Task
-from periplus.analyse.engines.tables import part_paths
-from periplus.errors import StoreError
+from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, band_bins
+from periplus.analyse.engines.alike import (
+    ASKED,
+    DEPTH_MOST,
+    FETCHED_REASONS,
+    FOLDER,
+    FOLLOWED,
+    HOUR_MS,
+    INVALID_REASONS,
+    LEADERS_MOST,
+    LENGTH_BITS,
+    LENGTH_MOST,
+    NAMES,
+    NUMBER_BITS,
+    PAGE_REASONS,
+    TEXT_ROWS,
+    sketch_rows,
+)
+from periplus.analyse.engines.stages import Task, part_paths
+from periplus.analyse.linkgraph import TIE
+from periplus.errors import NotConverged, StoreError
 
 SQL_TYPES = {"int64": "bigint", "double": "double", "string": "string", "binary": "binary", "bool": "boolean"}
 
@@ -49,3 +77,346 @@ def settled(found: DataFrame, task: Task, name: str) -> DataFrame:
 def forget(task: Task, name: str) -> None:
     """Deletes what `settled` wrote."""
     shutil.rmtree(task.scratch / name, ignore_errors=True)
+
+
+def ends(session: SparkSession, task: Task) -> None:
+    """Each round follows redirects twice as far as the one before; what goes on after more rounds than any chain needs is a circle."""
+    hops = frame(session, task.dataset, "redirects").select("source", col("target").alias("end"))
+    rounds = hops.count().bit_length()
+    known = settled(hops, task, "hops-0")
+    for number in range(1, rounds + 1):
+        following = known.select(col("source").alias("end"), col("end").alias("further"))
+        known = settled(
+            known.join(following, "end", "left").select("source", coalesce("further", "end").alias("end")),
+            task,
+            f"hops-{number}",
+        )
+        forget(task, f"hops-{number - 1}")
+    goes_on = known.select(col("source").alias("end"), lit(True).alias("circle"))
+    found = known.join(goes_on, "end", "left").selectExpr("source", "IF(circle, -1, end) AS end")
+    write(found.orderBy("source"), task, "ends")
+
+
+def _urls(session: SparkSession, task: Task) -> DataFrame:
+    reason = col("reason")
+    return frame(session, task.dataset, "urls").select(
+        "url",
+        "site",
+        "is_start",
+        reason.isin(PAGE_REASONS).alias("page"),
+        reason.isin(FETCHED_REASONS).alias("fetched"),
+        reason.isin(INVALID_REASONS).alias("invalid"),
+    )
+
+
+def _led(session: SparkSession, task: Task, kinds: list[str]) -> DataFrame:
+    """Links of these kinds with `led`: where redirects lead from their target."""
+    links = frame(session, task.dataset, "links").where(col("kind").isin(kinds)).select("source", "target", "kind", "position")
+    moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("target"), "end")
+    return links.join(moved, "target", "left").withColumn("led", coalesce("end", "target")).where("led >= 0").drop("end")
+
+
+def _known(links: DataFrame, urls: DataFrame) -> DataFrame:
+    """Links out of fetched pages, with `site` of the source and `led_site`, `led_page`, `led_invalid`."""
+    sources = urls.where("fetched").select(col("url").alias("source"), "site")
+    targets = urls.select(col("url").alias("led"), col("site").alias("led_site"), col("page").alias("led_page"), col("invalid").alias("led_invalid"))
+    return links.join(sources, "source").join(targets, "led")
+
+
+def graph(session: SparkSession, task: Task) -> None:
+    urls = _urls(session, task)
+    moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("url"), "end")
+    starts = urls.where("is_start").select("url").join(moved, "url", "left").select(coalesce("end", "url").alias("url"))
+    homes = starts.join(urls.where("fetched").select("url", "site"), "url").groupBy("site").agg(least("url").alias("url"))
+    is_home = homes.select("url", lit(True).alias("home"))
+    nodes = urls.where("page").join(is_home, "url", "left").select("url", "site", col("fetched").alias("indexed"), coalesce("home", lit(False)).alias("home"))
+    write(nodes.orderBy("url"), task, "nodes")
+    links = _known(_led(session, task, FOLLOWED), urls).where("led_page AND source != led")
+    edges = links.selectExpr("source", "led AS target", "site = led_site AS inside").distinct()
+    write(edges.orderBy("source", "target"), task, "edges")
+
+
+def broken(session: SparkSession, task: Task) -> None:
+    found = _known(_led(session, task, ASKED), _urls(session, task)).where("led_invalid")
+    write(found.withColumnRenamed("led", "end").orderBy("source", "target"), task, "broken")
+
+
+def external(session: SparkSession, task: Task) -> None:
+    found = _known(_led(session, task, FOLLOWED), _urls(session, task)).where("NOT led_invalid AND site != led_site")
+    tallies = [count("*").alias("links"), count_distinct("source").alias("pages"), count_distinct("led").alias("targets")]
+    write(found.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), task, "sites")
+
+
+def interlinking(session: SparkSession, task: Task) -> None:
+    folder = regexp_replace("text", FOLDER, "$1")
+    texts = frame(session, task.dataset, "urls").select("url", folder.alias("folder"))
+    nodes = frame(session, task.folders["graph"], "nodes").select("url", "site").join(texts, "url")
+    sources = nodes.selectExpr("url AS source", "site AS source_site", "folder AS source_folder")
+    targets = nodes.selectExpr("url AS target", "site AS target_site", "folder AS target_folder")
+    edges = frame(session, task.folders["graph"], "edges").select("source", "target").join(sources, "source").join(targets, "target")
+    sites = [col("source_site").alias("source"), col("target_site").alias("target")]
+    pages = edges.groupBy(*sites).agg(count("*").alias("count"))
+    folders = edges.where("source_folder != target_folder").select("source_site", "target_site", "source_folder", "target_folder").distinct()
+    of_folders = folders.groupBy(*sites).agg(count("*").alias("count"))
+    found = pages.withColumn("model", lit("page")).unionByName(of_folders.withColumn("model", lit("directory")))
+    found = found.unionByName(pages.withColumn("count", lit(1)).withColumn("model", lit("site")))
+    write(found.orderBy("model", "source", "target"), task, "links")
+
+
+def site_map(session: SparkSession, task: Task) -> None:
+    """Layer by layer: the pages that the last layer links to and that stand nowhere yet, each below the first by precedence that links to it."""
+    nodes = frame(session, task.folders["graph"], "nodes")
+    turns = settled(_turns(nodes, frame(session, task.folders["ranks"], "ranks")), task, "turns")
+    edges = frame(session, task.folders["graph"], "edges").where("inside").select("source", "target")
+    layers = _layers(nodes.where("home").select("url"), edges, turns, task)
+    placed = _placed(_with_below(layers, task), turns, task)
+    write(placed.orderBy("url"), task, "map")
+
+
+def _turns(nodes: DataFrame, ranks: DataFrame) -> DataFrame:
+    """(url, turn): pages of a site by rank, then by URL, from 0. Ranks that steps smaller than TIE link are equal, as in analyse.linkgraph."""
+    falling = Window.partitionBy("site").orderBy(col("rank").desc(), "url")
+    above = lag("rank").over(falling)
+    stepped = nodes.select("url", "site").join(ranks, "url").withColumn("step", (above - col("rank") > lit(TIE) * magnitude(above)).cast("int"))
+    alike = stepped.withColumn("class", total(coalesce("step", lit(0))).over(falling.rowsBetween(Window.unboundedPreceding, 0)))
+    return alike.select("url", (row_number().over(Window.partitionBy("site").orderBy("class", "url")) - 1).alias("turn"))
+
+
+def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: Task) -> list[DataFrame]:
+    """(url, turn, parent) of each layer."""
+    last = settled(homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "layer-0")
+    layers, reached = [last], last.select("url")
+    while True:
+        met = edges.join(last.select(col("url").alias("source"), "turn"), "source").join(reached.withColumnRenamed("url", "target"), "target", "left_anti")
+        best = met.groupBy(col("target").alias("url")).agg(least(struct("turn", "source")).alias("best"))
+        last = settled(best.join(turns, "url").select("url", turns["turn"], col("best.source").alias("parent")), task, f"layer-{len(layers)}")
+        if last.isEmpty():
+            return layers
+        layers.append(last)
+        reached = reached.unionByName(last.select("url"))
+
+
+def _with_below(layers: list[DataFrame], task: Task) -> list[DataFrame]:
+    """The layers with `below`: from the last to the first, each page's children are summed when its turn comes."""
+    found: list[DataFrame] = []
+    under: DataFrame | None = None
+    for number in range(len(layers) - 1, -1, -1):
+        layer = layers[number]
+        if under is None:
+            counted = layer.withColumn("below", lit(0).cast("bigint"))
+        else:
+            counted = layer.join(under, "url", "left").withColumn("below", coalesce("below", lit(0)).cast("bigint"))
+        counted = settled(counted, task, f"below-{number}")
+        under = counted.groupBy(col("parent").alias("url")).agg(total(col("below") + 1).alias("below"))
+        found.append(counted)
+    return found[::-1]
+
+
+def _placed(layers: list[DataFrame], turns: DataFrame, task: Task) -> DataFrame:
+    """All pages with `place`: behind the parent and the branches of the siblings before."""
+    before = Window.partitionBy("parent").orderBy("turn").rowsBetween(Window.unboundedPreceding, -1)
+    last = layers[0].select("url", lit(0).alias("layer"), "parent", "below", lit(0).cast("bigint").alias("place"))
+    found = last = settled(last, task, "place-0")
+    for number, layer in enumerate(layers[1:], 1):
+        above = last.select(col("url").alias("parent"), col("place").alias("above"))
+        ahead = coalesce(total(col("below") + 1).over(before), lit(0))
+        placed = layer.withColumn("ahead", ahead).join(above, "parent").withColumn("place", col("above") + 1 + col("ahead"))
+        last = settled(placed.select("url", lit(number).alias("layer"), "parent", "below", "place"), task, f"place-{number}")
+        found = found.unionByName(last)
+    return found
+
+
+def ranks(session: SparkSession, task: Task) -> None:
+    _ranks(session, task, by_site=True)
+
+
+def web_ranks(session: SparkSession, task: Task) -> None:
+    _ranks(session, task, by_site=False)
+
+
+def _ranks(session: SparkSession, task: Task, *, by_site: bool) -> None:
+    """As analyse.pagerank. A round costs one exchange: of what flows along the links, summed on each side first."""
+    edges = frame(session, task.folders["graph"], "edges")
+    edges = edges.where("inside") if by_site else edges
+    nodes = frame(session, task.folders["graph"], "nodes").select("url", (col("site") if by_site else lit(0)).alias("grp"))
+    out = edges.groupBy(col("source").alias("url")).agg(count("*").alias("out"))
+    state = nodes.join(out, "url", "left").select("url", "grp", coalesce("out", lit(0)).alias("out"), lit(1.0).alias("x"), lit(1.0).alias("before"))
+    sizes = nodes.groupBy("grp").agg(count("*").alias("size")).persist(StorageLevel.MEMORY_AND_DISK)
+    edges = edges.select("source", "target").repartition("source").persist(StorageLevel.MEMORY_AND_DISK)
+    state = _iterated(state, edges, sizes, task)
+    sums = state.groupBy("grp").agg(total("x").alias("sum"))
+    write(state.join(sums, "grp").select("url", (col("x") / col("sum")).alias("rank")).orderBy("url"), task, "ranks")
+    session.catalog.clearCache()
+
+
+def _iterated(state: DataFrame, edges: DataFrame, sizes: DataFrame, task: Task) -> DataFrame:
+    """Each round is written down: a lost executor costs one round, and the plan of the next one is short. Nested cached frames instead, ten rounds
+    long, filled a heap of 2 GB with the text of their plans."""
+    order = task.order
+    state = settled(state, task, "round-0")
+    residual = 0.0
+    for done in range(1, order.max_rounds + 1):
+        state = settled(_round(state, edges, sizes, order.damping), task, f"round-{done}")
+        forget(task, f"round-{done - 1}")
+        residual = _residual(state, sizes)
+        if residual <= order.tolerance:
+            return state
+    raise NotConverged("PageRank", order.max_rounds, residual)
+
+
+def _round(state: DataFrame, edges: DataFrame, sizes: DataFrame, damping: float) -> DataFrame:
+    flow = state.where("out > 0").select(col("url").alias("source"), (col("x") * damping / col("out")).alias("flow"))
+    into = edges.join(flow, "source").groupBy(col("target").alias("url")).agg(total("flow").alias("into"))
+    lost = state.where("out = 0").groupBy("grp").agg(total("x").alias("lost"))
+    base = sizes.join(lost, "grp", "left").select("grp", (lit(1 - damping) + coalesce("lost", lit(0.0)) * damping / col("size")).alias("base"))
+    x = (coalesce("into", lit(0.0)) + col("base")).alias("x")
+    return state.join(into, "url", "left").join(base, "grp").select("url", "grp", "out", x, col("x").alias("before"))
+
+
+def _residual(state: DataFrame, sizes: DataFrame) -> float:
+    """The greatest of all groups' changes, each as a share of its pages."""
+    change = state.groupBy("grp").agg(total(magnitude(col("x") - col("before"))).alias("change")).join(sizes, "grp")
+    found = change.agg(most(col("change") / col("size"))).first()[0]
+    return float(found or 0.0)
+
+
+WORD = 8  # bytes of a MinHash value
+
+
+def _merits(session: SparkSession, task: Task) -> DataFrame:
+    """(url, merit) of every URL, as selection.merits."""
+    depth = f"IF(depth IS NULL OR depth < 0, {DEPTH_MOST + 1}L, least(depth, {DEPTH_MOST}L))"
+    length = f"least(CAST(octet_length(text) AS bigint), {LENGTH_MOST}L)"
+    merit = f"shiftleft({depth}, {LENGTH_BITS + NUMBER_BITS}) | shiftleft({length}, {NUMBER_BITS}) | url"
+    return frame(session, task.dataset, "urls").selectExpr("url", f"{merit} AS merit")
+
+
+def duplicates(session: SparkSession, task: Task) -> None:
+    read = frame(session, task.dataset, "urls").where(col("reason").isin(FETCHED_REASONS)).select("url")
+    pages = frame(session, task.dataset, "pages").select("url", "folded_digest", "text_digest", "body_digest")
+    pages = pages.join(read, "url").join(_merits(session, task), "url")
+    head = least(struct("merit", col("url").alias("group"), col("text_digest").alias("text"), col("body_digest").alias("body"))).alias("head")
+    groups = pages.groupBy("folded_digest").agg(head, count("*").alias("size")).where("size > 1").select("folded_digest", "head.*")
+    like = when(col("body_digest") == col("body"), "bytes").when(col("text_digest") == col("text"), "words").otherwise("folded")
+    found = pages.drop("merit").join(groups, "folded_digest").select("url", "group", like.alias("like"))
+    write(found.orderBy("url"), task, "duplicates")
+
+
+def _sketched(of: str, session: SparkSession, task: Task) -> None:
+    """By the same code as on one machine, which the executors' Python must have."""
+    texts = frame(session, task.dataset, "texts").select("url", "text", "content")
+    rows = texts.rdd.mapPartitions(partial(_sketch_rows, of))
+    write(session.createDataFrame(rows, "url bigint, shingles bigint, bins binary").orderBy("url"), task, "sketches")
+
+
+sketches = partial(_sketched, "sketches")
+outlines = partial(_sketched, "outlines")
+
+
+def _sketch_rows(of: str, rows: Iterable[Any]) -> Iterator[tuple[int, int, bytearray]]:
+    from itertools import islice
+
+    import numpy as np
+
+    rest = iter(rows)
+    while some := list(islice(rest, TEXT_ROWS)):
+        urls, texts, contents = (list(values) for values in zip(*some, strict=True))
+        found, counts, bins = sketch_rows(NAMES[of], np.array(urls, np.int64), texts, contents)
+        yield from zip(found.tolist(), counts.tolist(), map(bytearray, bins), strict=True)
+
+
+def near(session: SparkSession, task: Task) -> None:
+    others = frame(session, task.folders["duplicates"], "duplicates").where("url != group").select("url")
+    known = frame(session, task.folders["sketches"], "sketches").join(others, "url", "left_anti")
+    _alike(_alike_known(session, task, known), task, "near", task.order.near)
+
+
+def templates(session: SparkSession, task: Task) -> None:
+    known = frame(session, task.folders["outlines"], "sketches")
+    _alike(_alike_known(session, task, known), task, "templates", task.order.template)
+
+
+def _alike_known(session: SparkSession, task: Task, sketches: DataFrame) -> DataFrame:
+    found = sketches.where(col("shingles") >= SHINGLES_LEAST).join(_merits(session, task), "url").select("url", "merit", "bins")
+    return settled(found, task, "known")
+
+
+def _alike(known: DataFrame, task: Task, table: str, threshold: float) -> None:
+    """Rounds of `alike.leaders`: a page that comes first, among those not decided, in each of its buckets stands for a group; what is near to one
+    that stands for a group does not. The order of decisions does not matter, since nothing that comes later could change them.
+    """
+    buckets = settled(_buckets(known, band_bins(threshold)), task, "buckets")
+    needed = math.ceil(threshold * BINS - 1e-9)
+    open_pages = settled(buckets.select("url", "merit").distinct(), task, "open-0")
+    held: DataFrame | None = None
+    matches: DataFrame | None = None
+    number = 0
+    while not open_pages.isEmpty():
+        number += 1
+        room = buckets if held is None else buckets.join(_full(held), "bucket", "left_anti")
+        chosen = settled(_chosen(open_pages, room), task, f"chosen-{number}")
+        new_held = settled(room.join(chosen, "url").select("bucket", col("url").alias("leader"), col("merit").alias("leader_merit")), task, f"held-{number}")
+        held = new_held if held is None else held.unionByName(new_held)
+        near_pages = settled(_matches(new_held, buckets, known, needed), task, f"near-{number}")
+        matches = near_pages if matches is None else matches.unionByName(near_pages)
+        left = open_pages.join(chosen, "url", "left_anti").join(near_pages.select("url"), "url", "left_anti")
+        open_pages = settled(left, task, f"open-{number}")
+        forget(task, f"open-{number - 1}")
+    write(_groups(matches, open_pages.sparkSession), task, table)
+
+
+def _buckets(known: DataFrame, width: int) -> DataFrame:
+    """(url, merit, bucket) where a bucket has two pages at least: equal values in one band."""
+    bands = [f"xxhash64({band}, substring(bins, {band * width * WORD + 1}, {width * WORD}))" for band in range(BINS // width)]
+    rows = known.selectExpr("url", "merit", f"explode(array({', '.join(bands)})) AS bucket")
+    shared = rows.groupBy("bucket").agg(count("*").alias("size")).where("size > 1").select("bucket")
+    return rows.join(shared, "bucket").select("url", "merit", "bucket")
+
+
+def _full(held: DataFrame) -> DataFrame:
+    return held.groupBy("bucket").agg(count("*").alias("size")).where(col("size") >= LEADERS_MOST).select("bucket")
+
+
+def _chosen(open_pages: DataFrame, room: DataFrame) -> DataFrame:
+    """(url) of those that no open page comes before, in any bucket that has room; so is one whose buckets are all full."""
+    rows = room.join(open_pages.select("url"), "url")
+    first = rows.groupBy("bucket").agg(least("merit").alias("first"))
+    waits = rows.join(first, "bucket").where("merit > first").select("url")
+    return open_pages.select("url").join(waits, "url", "left_anti")
+
+
+def _matches(held: DataFrame, buckets: DataFrame, known: DataFrame, needed: int) -> DataFrame:
+    """(url, leader, leader_merit, equal): pages near to these leaders, that come after them and share a bucket with them."""
+    pairs = buckets.join(held, "bucket").where("merit > leader_merit").select("url", "leader", "leader_merit").distinct()
+    one = known.select("url", "bins")
+    other = known.select(col("url").alias("leader"), col("bins").alias("leader_bins"))
+    piece = f"substring({{}}, i * {WORD} + 1, {WORD})"
+    same = f"IF({piece.format('bins')} = {piece.format('leader_bins')}, 1, 0)"
+    equal = expr(f"aggregate(sequence(0, {BINS - 1}), 0, (n, i) -> n + {same})")
+    return pairs.join(one, "url").join(other, "leader").select("url", "leader", "leader_merit", equal.alias("equal")).where(col("equal") >= needed)
+
+
+def _groups(matches: DataFrame | None, session: SparkSession) -> DataFrame:
+    """Each page with the leader that is most like it, of equal ones the first by merit; and each such leader with itself."""
+    if matches is None:
+        return session.createDataFrame([], "url bigint, group bigint, similarity double")
+    best = matches.groupBy("url").agg(max_by("leader", struct("equal", -col("leader_merit"))).alias("group"), max_by("equal", "equal").alias("equal"))
+    members = best.select("url", "group", (col("equal") / BINS).alias("similarity"))
+    leaders = best.select(col("group").alias("url"), "group", lit(1.0).alias("similarity")).distinct()
+    return members.unionByName(leaders).orderBy("url")
+
+
+def cascades(session: SparkSession, task: Task) -> None:
+    same = frame(session, task.folders["duplicates"], "duplicates").select("url", col("group").alias("head"))
+    alike = frame(session, task.folders["near"], "near").select(col("url").alias("head"), col("group").alias("story"))
+    urls = frame(session, task.dataset, "urls").select("url", "site", "first_seen")
+    pages = frame(session, task.dataset, "pages").select("url", "last_modified").join(urls, "url").join(same, "url", "left")
+    told = pages.withColumn("is_twin", col("head").isNotNull()).withColumn("head", coalesce("head", "url")).join(alike, "head", "left")
+    told = told.where("story IS NOT NULL OR is_twin").withColumn("story", coalesce("story", "head"))
+    dated = told.select("story", "site", unix_millis(coalesce("last_modified", "first_seen")).alias("when"))
+    firsts = dated.groupBy("story", "site").agg(least("when").alias("when"))
+    several = firsts.groupBy("story").agg(count("*").alias("sites"), least("when").alias("begun")).where("sites > 1")
+    place = row_number().over(Window.partitionBy("story").orderBy("when", "site")) - 1
+    delay = (col("when") - col("begun")) / HOUR_MS
+    found = firsts.join(several, "story").select("story", "site", place.alias("place"), "when", delay.alias("delay_h"))
+    write(found.orderBy("story", "place"), task, "cascades")

@@ -1,0 +1,509 @@
+"""Webometrics of a fragment of the web: its model, units' indicators, links between units, and companion sites."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted, resolved
+from periplus.analyse.units import UnitsOfUrls
+from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, Unit
+from periplus.model.visit import FETCHED, Reason
+from periplus.model.web import Url
+from periplus.model.webometrics import (
+    CoLink,
+    CompanionSite,
+    Connectivity,
+    FragmentModel,
+    Gain,
+    ImpactFactor,
+    Ints,
+    Mask,
+    Numbers,
+    SetRelation,
+    SiteSet,
+    SuffixTally,
+    UnitFigures,
+    UnitLinks,
+    WebFragment,
+)
+from periplus.urls.hosts import is_ip, is_within, registry_suffix
+
+_WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
+_IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
+_IS_WAITING = np.array([reason in _WAITING for reason in REASONS])
+
+
+def web_fragment(urls: UrlRows, links: LinkRows, redirects: LinkRows, contents: tuple[Ints, Ints], assigned: UnitsOfUrls, chosen: int) -> WebFragment:
+    """The documents of all units and the distinct links between them.
+
+    urls: ascending by id. links: hyperlinks; redirects: one for each URL that redirects, or that is an alias. contents: (ids, digests) of
+    fetched pages. assigned: of urls, chosen targets first. Links of what was not fetched, to unknown URLs, in circles of redirects and
+    from a document to itself fall away. O(urls log urls + links log links).
+    """
+    fetched = _IS_FETCHED[urls.reasons] if len(urls.reasons) else np.zeros(0, np.bool_)
+    names = list(map(_bare, urls.texts))
+    place = _places_of_pages(urls, names, redirects, fetched)
+    twin = _twins(urls, assigned.numbers, contents, fetched)
+    place = np.where(place >= 0, twin[place], -1) if len(place) else place
+    sources, ends = _placed(urls.ids, links, place, fetched)
+    kept = fetched | (_IS_WAITING[urls.reasons] if len(urls.reasons) else fetched)
+    kept &= place == np.arange(len(place))
+    kept[ends] = True
+    number = np.cumsum(kept) - 1
+    rows = np.flatnonzero(kept)
+    count = max(len(rows), 1)
+    pairs = distinct_sorted(number[sources] * count + number[ends])
+    directory, host = _folders(map(names.__getitem__, rows.tolist()), assigned.numbers[rows])
+    return WebFragment(
+        units=assigned.units,
+        chosen=chosen,
+        ids=urls.ids[rows],
+        unit=assigned.numbers[rows],
+        directory=directory,
+        host=host,
+        fetched=fetched[rows],
+        waiting=_IS_WAITING[urls.reasons[rows]],
+        sources=pairs // count,
+        ends=pairs % count,
+        merged=int((fetched & (twin != np.arange(len(twin)))).sum()),
+    )
+
+
+def _bare(url: Url) -> str:
+    """The URL without what http and https, `www.` and its lack differ in."""
+    return (url[8:] if url[4] == "s" else url[7:]).removeprefix("www.")
+
+
+def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, fetched: Mask) -> Ints:
+    """For each URL, the place of the URL that stands for its page: where redirects end, and of URLs of one name (`_bare`) the one
+    that was fetched, else the first. -1: nowhere."""
+    ids, known = resolved(urls.ids, redirects)
+    place = places_in_sorted(urls.ids, ids)
+    place[~known] = -1
+    read = np.flatnonzero(fetched)[::-1].tolist()
+    standing = dict(zip(map(names.__getitem__, read), read, strict=True))  # of several the first, which is written last
+    first = np.fromiter(map(standing.setdefault, names, range(len(names))), np.int64, len(names))
+    return np.where(place >= 0, _kept_if_fetched(first, place, fetched), -1) if len(place) else place
+
+
+def _kept_if_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
+    """A page that was fetched stands for itself: http and https may have answered differently, and equal contents are merged later."""
+    return np.where(fetched[place], place, first[place])
+
+
+def _twins(urls: UrlRows, units: Numbers, contents: tuple[Ints, Ints], fetched: Mask) -> Ints:
+    """For each URL, the place of the first by text among the fetched pages of its unit with its content; its own where there is none."""
+    twin = np.arange(len(urls.ids))
+    place = places_in_sorted(urls.ids, contents[0])
+    known = place >= 0
+    place, digest = place[known], contents[1][known]
+    read = fetched[place]
+    place, digest = place[read], digest[read]
+    order = np.lexsort((digest, units[place]))
+    place, digest = place[order], digest[order]
+    same = np.zeros(len(place) + 1, np.bool_)  # as the one before it
+    same[1:-1] = (digest[1:] == digest[:-1]) & (units[place[1:]] == units[place[:-1]])
+    begins = np.flatnonzero(~same[:-1] & same[1:])
+    ends = np.flatnonzero(same[:-1] & ~same[1:])
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        group = place[begin : end + 1]
+        twin[group] = min(group.tolist(), key=lambda row: urls.texts[row])
+    return twin
+
+
+def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Ints, Ints]:
+    """The links that count, by places."""
+    none = np.zeros(0, np.int64)
+    if not len(ids):
+        return none, none
+    source, end = places_in_sorted(ids, links.sources), places_in_sorted(ids, links.targets)
+    known = (source >= 0) & (end >= 0)
+    source, end = source[known], end[known]
+    read = fetched[source]
+    source, end = place[source[read]], place[end[read]]
+    counts = (source >= 0) & (end >= 0) & (source != end)
+    return source[counts], end[counts]
+
+
+def _folders(names: Iterable[str], units: Numbers) -> tuple[Numbers, Numbers]:
+    """(a number for each URL's directory, one for its host), each of one unit. names: of the URLs, by `_bare`."""
+    numbers: dict[str, int] = {}
+    folders = ((name.partition("?")[0] if "?" in name else name).rpartition("/")[0] for name in names)
+    folder = np.array([numbers.setdefault(name, len(numbers)) for name in folders], np.int64)
+    hosts: dict[str, int] = {}
+    host = np.array([hosts.setdefault(name.partition("/")[0], len(hosts)) for name in numbers], np.int64)
+    return _numbered(folder, units), _numbered(host[folder], units)
+
+
+def _numbered(values: Ints, units: Numbers) -> Numbers:
+    """A number for each distinct pair of a value and a unit, from 0."""
+    span = int(values.max()) + 1 if len(values) else 1
+    keys = units.astype(np.int64) * span + values
+    return np.searchsorted(distinct_sorted(keys), keys).astype(np.int32)
+
+
+BLOCK_ROWS = 500  # of co-links counted at once: with 10,000 sites at most 5 M pairs, 60 MB
+
+
+def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
+    """Every linked pair of units with its count of distinct document pairs; self-links are pairs of a unit with itself. O(links log links)."""
+    units = max(len(fragment.units), 1)
+    source, end = fragment.sources, fragment.ends
+    if model in (DocumentModel.DIRECTORY, DocumentModel.HOST):
+        number = (fragment.directory if model is DocumentModel.DIRECTORY else fragment.host).astype(np.int64)
+        source, end = _distinct_documents(fragment, number)
+    pairs = fragment.unit[source].astype(np.int64) * units + fragment.unit[end]
+    distinct, counts = counted(pairs)
+    counts = np.ones_like(counts) if model is DocumentModel.SITE else counts
+    return UnitLinks(model, (distinct // units).astype(np.int32), (distinct % units).astype(np.int32), counts)
+
+
+def counted(values: Ints) -> tuple[Ints, Ints]:
+    """(each value once, ascending; how often it stands there)."""
+    ascending = np.sort(values)
+    first = np.ones(len(ascending), np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    begins = np.flatnonzero(first)
+    return ascending[begins], np.diff(np.append(begins, len(ascending))).astype(np.int64)
+
+
+def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints]:
+    """One link of each pair of directories or hosts, without those from one to itself."""
+    count = int(number.max()) + 1 if len(number) else 1
+    source, end = number[fragment.sources], number[fragment.ends]
+    other = source != end
+    keys = distinct_sorted(source[other] * count + end[other])
+    some = np.zeros(count, np.int64)  # a document of each number stands for it
+    some[number] = np.arange(len(number))
+    return some[keys // count], some[keys % count]
+
+
+def between(links: UnitLinks, kept: Mask) -> UnitLinks:
+    """The links between the units that are kept, self-links left out; kept: one value a unit."""
+    chosen = kept[links.sources] & kept[links.ends] & (links.sources != links.ends)
+    return UnitLinks(links.model, links.sources[chosen], links.ends[chosen], links.counts[chosen])
+
+
+def matrix(links: UnitLinks, size: int) -> Ints:
+    """int64[size, size] of the first units, row = source, self-links on the diagonal."""
+    table = np.zeros((size, size), np.int64)
+    inside = (links.sources < size) & (links.ends < size)
+    table[links.sources[inside], links.ends[inside]] = links.counts[inside]
+    return table
+
+
+def co_inlinks(links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites link to both; the first `most` pairs of most sites. left_out: sites that do not count."""
+    return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
+
+
+def couplings(links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites both link to; otherwise the same."""
+    return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
+
+
+def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None) -> tuple[CoLink, ...]:
+    """Pairs of members that share an `around`. limits: members are less than the first; so many pairs at most.
+
+    A product of the matrix with itself, BLOCK_ROWS of it at a time, so that a thousand sites which all link to all need no list of pairs.
+    """
+    from scipy.sparse import csr_array
+
+    chosen, most = limits
+    kept = (members < chosen) & (around != members)
+    if left_out is not None:
+        kept &= ~left_out[around]
+    around, members = around[kept], members[kept]
+    width = int(around.max()) + 1 if len(around) else 1
+    links = csr_array((np.ones(len(members), np.int32), (members, around)), shape=(chosen, width))
+    back = links.T.tocsr()
+    found: list[CoLink] = []
+    for start in range(0, chosen, BLOCK_ROWS):
+        part = (links[start : start + BLOCK_ROWS] @ back).tocoo()
+        first, second = part.coords[0] + start, part.coords[1]
+        later = first < second
+        first, second, counts = first[later], second[later], part.data[later]
+        order = np.lexsort((second, first, -counts))[:most]
+        found += map(CoLink, first[order].tolist(), second[order].tolist(), counts[order].tolist())
+    return tuple(sorted(found, key=lambda pair: (-pair.sites, pair.first, pair.second))[:most])
+
+
+Way = Literal["strong", "weak"]
+WAYS: tuple[Way, Way] = ("strong", "weak")
+COUNTRY_LETTERS = 2  # ISO 3166 codes are the top level domains of two letters; in punycode countries' names are xn--
+_GENERIC_ENCODED = frozenset({"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"})  # Cyrillic, no country
+
+
+def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, ...]:
+    """Figures of each target unit, in order. links: of this fragment, under any model; impact factors count documents whatever the model."""
+    size, chosen = len(fragment.units), fragment.chosen
+    own = links.sources == links.ends
+    source_in, end_in = links.sources < chosen, links.ends < chosen
+    inside, coming, leaving = ~own & source_in & end_in, ~source_in & end_in, source_in & ~end_in
+
+    def summed(units: Numbers, which: Mask, weigh: bool = True) -> list[int]:
+        weights = links.counts[which] if weigh else None
+        sums: list[int] = np.bincount(units[which], weights, minlength=size).astype(np.int64).tolist()
+        return sums
+
+    fetched = np.bincount(fragment.unit[fragment.fetched], minlength=size).tolist()
+    columns = (
+        fetched,
+        np.bincount(fragment.unit[fragment.waiting], minlength=size).tolist(),
+        summed(links.ends, inside),
+        summed(links.ends, inside, False),
+        summed(links.ends, coming),
+        summed(links.sources, inside),
+        summed(links.sources, inside, False),
+        summed(links.sources, leaving),
+        summed(links.sources, leaving, False),
+        summed(links.sources, own),
+    )
+    others, selves = _linking(fragment)
+    found = []
+    for unit in range(chosen):
+        whole, external, own_part = (ImpactFactor(count, fetched[unit]) for count in (others[unit] + selves[unit], others[unit], selves[unit]))
+        found.append(UnitFigures._make((unit, *[column[unit] for column in columns], whole, external, own_part)))
+    return tuple(found)
+
+
+def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
+    """For each unit: documents of others, and of its own, that link into it, each counted once."""
+    size = max(len(fragment.units), 1)
+    keys = distinct_sorted(fragment.sources * size + fragment.unit[fragment.ends])
+    source, unit = keys // size, keys % size
+    own = fragment.unit[source] == unit
+    return np.bincount(unit[~own], minlength=size).tolist(), np.bincount(unit[own], minlength=size).tolist()
+
+
+def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[Connectivity, ...]:
+    """The target set's, on three vertex sets: all its units, the official ones, and bundles (all units of one organisation as one)."""
+    every = np.arange(len(units)) < chosen
+    official = every & np.array([unit.official for unit in units], np.bool_)
+    bundles: dict[str, int] = {}
+    bundle = np.array([bundles.setdefault(unit.bundle or f"\0{place}", len(bundles)) for place, unit in enumerate(units[:chosen])], np.int64)
+    whole = between(links, every)
+    return (
+        _connected("all", whole.sources, whole.ends, np.flatnonzero(every)),
+        _connected("official", *_ends(between(links, official)), np.flatnonzero(official)),
+        _connected("bundles", bundle[whole.sources], bundle[whole.ends], np.arange(len(bundles))),
+    )
+
+
+def connectivity_with(links: UnitLinks, chosen: int, added: Sequence[int], count: int) -> Connectivity:
+    """The target set's with some other sites as vertices. count: units in all."""
+    kept = np.arange(count) < chosen
+    kept[list(added)] = True
+    return _connected("with communicators", *_ends(between(links, kept)), np.flatnonzero(kept))
+
+
+def _ends(links: UnitLinks) -> tuple[Numbers, Numbers]:
+    return links.sources, links.ends
+
+
+def _connected(name: str, sources: Numbers | Ints, ends: Numbers | Ints, vertices: Ints) -> Connectivity:
+    """vertices: ascending, every end among them. Parallel arcs and loops do not count."""
+    size = max(len(vertices), 1)
+    first, second = np.searchsorted(vertices, sources), np.searchsorted(vertices, ends)
+    other = first != second
+    keys = distinct_sorted(first[other].astype(np.int64) * size + second[other])
+    back = (keys % size) * size + keys // size
+    place = np.searchsorted(keys, back).clip(max=max(len(keys) - 1, 0))
+    mutual = int((keys[place] == back).sum()) if len(keys) else 0
+    strong, weak = (_sizes(component_numbers(keys // size, keys % size, len(vertices), way)) for way in WAYS)
+    return Connectivity(name, len(vertices), len(keys), mutual, strong, weak)
+
+
+def component_numbers(sources: Ints, ends: Ints, size: int, way: Way) -> Ints:
+    """The component of each of size vertices, strong or weak."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not size:
+        return np.zeros(0, np.int64)
+    arcs = coo_array((np.ones(len(sources), np.int8), (sources, ends)), shape=(size, size)).tocsr()
+    _, numbers = connected_components(arcs, directed=True, connection=way)
+    return np.asarray(numbers, np.int64)
+
+
+def _sizes(numbers: Ints) -> tuple[int, ...]:
+    return tuple(np.sort(np.bincount(numbers))[::-1].tolist()) if len(numbers) else ()
+
+
+def suffix_tallies(links: UnitLinks, units: Sequence[Unit], chosen: int, *, inward: bool) -> tuple[SuffixTally, ...]:
+    """Sites outside the target set that it links to (inward: that link to it), by public suffix; most sites first."""
+    near, far = (links.ends, links.sources) if inward else (links.sources, links.ends)
+    across = (near < chosen) & (far >= chosen)
+    sites, group = np.unique(far[across], return_inverse=True)
+    weights = np.bincount(group, links.counts[across], minlength=len(sites))
+    found: dict[str, tuple[int, int]] = {}
+    for site, weight in zip(sites.tolist(), weights.tolist(), strict=True):
+        suffix = public_suffix(units[site].prefixes[0])
+        count, total = found.get(suffix, (0, 0))
+        found[suffix] = (count + 1, total + int(weight))
+    return tuple(sorted((_tally(suffix, *counts) for suffix, counts in found.items()), key=lambda tally: (-tally.sites, -tally.links, tally.suffix)))
+
+
+def _tally(suffix: str, sites: int, links: int) -> SuffixTally:
+    domain = suffix.rpartition(".")[2]
+    country = (len(domain) == COUNTRY_LETTERS and domain.isalpha()) or (domain.startswith("xn--") and domain not in _GENERIC_ENCODED)
+    return SuffixTally(suffix, domain, country, sites, links)
+
+
+def public_suffix(prefix: str) -> str:
+    """Under what the name of a unit's host is registered: `ac.uk`; empty for an address or a single name."""
+    host = prefix.partition("/")[0].removeprefix("*.")
+    return registry_suffix(host if is_ip(host) else host.partition(":")[0])
+
+
+GAINS_AT_MOST = 200  # communicators whose gain is measured, those of most units first: each costs two searches for components
+NO_MARKS: Mapping[str, SiteMark] = {}
+
+
+def strong_from(rules: CompanionRules, chosen: int) -> int:
+    """How many different target units must link to a site to make it strong."""
+    return max(rules.strong_least, math.ceil(rules.strong_share * chosen))
+
+
+def class_of(units: int, back: int | None, is_global: bool, rules: CompanionRules, chosen: int) -> CompanionClass:
+    """units: different target units that link to the site; back: to which it links; None: not known."""
+    if is_global:
+        return CompanionClass.GLOBAL
+    if units >= strong_from(rules, chosen):
+        return CompanionClass.COMMUNICATOR if back is not None and back >= rules.back_least else CompanionClass.STRONG
+    return CompanionClass.PRIVATE if units == 1 else CompanionClass.WEAK
+
+
+def companion_set(fragment: WebFragment, links: UnitLinks, rules: CompanionRules, marks: Mapping[str, SiteMark] = NO_MARKS) -> tuple[CompanionSite, ...]:
+    """Every site that a target unit links to and that is not of the target set, those of most different units first.
+
+    links: of the fragment, under the page model. What the user marked as out is left out. Nothing is crawled: other rules, other
+    classes. O(links log links + gains).
+    """
+    chosen, size = fragment.chosen, len(fragment.units)
+    outward = (links.sources < chosen) & (links.ends >= chosen)
+    units = np.bincount(links.ends[outward], minlength=size)
+    counts = np.bincount(links.ends[outward], links.counts[outward], minlength=size).astype(np.int64)
+    back = np.bincount(links.sources[(links.sources >= chosen) & (links.ends < chosen)], minlength=size)
+    documents = np.bincount(fragment.unit, minlength=size)
+    probed = np.bincount(fragment.unit[fragment.fetched], minlength=size)
+    pages = _citing_pages(fragment)
+    suffixes = tuple(rules.global_sites)
+    found = []
+    for unit in np.flatnonzero(units).tolist():
+        name = fragment.units[unit].name
+        mark = marks.get(fragment.units[unit].prefixes[0], SiteMark(name))
+        if mark.status is SiteStatus.OUT:
+            continue
+        returned = int(back[unit]) if probed[unit] else None
+        found.append(
+            CompanionSite(
+                unit=unit,
+                name=name,
+                kind=class_of(int(units[unit]), returned, _is_global(fragment.units[unit], suffixes), rules, chosen),
+                units=int(units[unit]),
+                pages=int(pages[unit]),
+                links=int(counts[unit]),
+                back=returned,
+                documents=int(documents[unit]),
+                fetched=int(probed[unit]),
+                gain=None,
+                status=mark.status,
+                tags=mark.tags,
+            )
+        )
+    found.sort(key=lambda site: (-site.units, -site.links, site.name))
+    return _with_gains(found, links, chosen, size)
+
+
+def _citing_pages(fragment: WebFragment) -> Ints:
+    """For each unit outside the target set, the target documents that link to it."""
+    size = max(len(fragment.units), 1)
+    end = fragment.unit[fragment.ends]
+    kept = fragment.is_target[fragment.sources] & (end >= fragment.chosen)
+    keys = distinct_sorted(fragment.sources[kept] * size + end[kept])
+    return np.bincount(keys % size, minlength=size)
+
+
+def _is_global(unit: Unit, domains: Sequence[str]) -> bool:
+    host = unit.prefixes[0].partition("/")[0].partition(":")[0].removeprefix("*.")
+    return any(is_within(host, domain) for domain in domains if host.endswith(domain))  # the second sieves: it is quicker
+
+
+def _with_gains(sites: Sequence[CompanionSite], links: UnitLinks, chosen: int, size: int) -> tuple[CompanionSite, ...]:
+    import dataclasses
+
+    measured = [site.unit for site in sites if site.kind is CompanionClass.COMMUNICATOR][:GAINS_AT_MOST]
+    gains = gains_of(links, measured, chosen, size)
+    return tuple(dataclasses.replace(site, gain=gains[site.unit]) if site.unit in gains else site for site in sites)
+
+
+def gains_of(links: UnitLinks, added: Sequence[int], chosen: int, size: int) -> dict[int, Gain]:
+    """What each site, taken alone, adds to the target set's connectivity."""
+    targets = np.arange(size) < chosen
+    inner = between(links, targets)
+    before = {way: component_numbers(inner.sources.astype(np.int64), inner.ends.astype(np.int64), chosen, way) for way in WAYS} if added else {}
+    found = {}
+    for site in added:
+        kept = targets.copy()
+        kept[site] = True
+        part = between(links, kept)
+        ends = [np.where(side == site, chosen, side).astype(np.int64) for side in (part.sources, part.ends)]
+        after = {way: component_numbers(ends[0], ends[1], chosen + 1, way)[:chosen] for way in WAYS}
+        found[site] = Gain(
+            largest_strong=_largest(after["strong"]),
+            strong_before=_largest(before["strong"]),
+            largest_weak=_largest(after["weak"]),
+            weak_before=_largest(before["weak"]),
+            pairs=_pairs(after["strong"]),
+            pairs_before=_pairs(before["strong"]),
+        )
+    return found
+
+
+def _largest(numbers: Ints) -> int:
+    return int(np.bincount(numbers).max()) if len(numbers) else 0
+
+
+def _pairs(numbers: Ints) -> int:
+    """Ordered pairs within one component."""
+    counts = np.bincount(numbers) if len(numbers) else np.zeros(0, np.int64)
+    return int((counts * (counts - 1)).sum())
+
+
+def fragment_model(fragment: WebFragment, links: UnitLinks, companions: Sequence[CompanionSite]) -> FragmentModel:
+    """The target set, the classes of the companion set, and the relations between them. links: of the fragment, under any model."""
+    names = ["target", *(kind.value for kind in CompanionClass)]
+    outside = len(names)
+    part = np.full(max(len(fragment.units), 1), outside, np.int64)
+    part[: fragment.chosen] = 0
+    for site in companions:
+        part[site.unit] = names.index(site.kind.value)
+    sizes = np.bincount(part[: len(fragment.units)], minlength=outside + 1)
+    documents = np.bincount(part[fragment.unit], minlength=outside + 1)
+    fetched = np.bincount(part[fragment.unit[fragment.fetched]], minlength=outside + 1)
+    read = np.bincount(fragment.unit[fragment.fetched], minlength=len(part)) > 0
+    probed = Counter(part[np.flatnonzero(read)].tolist())
+    sets = tuple(
+        SiteSet(name, tuple(np.flatnonzero(part[: len(fragment.units)] == place).tolist()), probed[place], int(documents[place]), int(fetched[place]))
+        for place, name in enumerate(names)
+    )
+    other = links.sources != links.ends
+    source, end = part[links.sources[other]], part[links.ends[other]]
+    keys = source * (outside + 1) + end
+    pairs = np.bincount(keys, minlength=(outside + 1) ** 2)
+    counts = np.bincount(keys, links.counts[other], minlength=(outside + 1) ** 2)
+    relations = []
+    for a in range(outside):
+        for b in range(outside):
+            key = a * (outside + 1) + b
+            possible = int(sizes[a]) * int(sizes[b] - (a == b))
+            if pairs[key]:
+                relations.append(SetRelation(names[a], names[b], int(counts[key]), int(pairs[key]), float(pairs[key]) / possible))
+    return FragmentModel(sets, tuple(relations))

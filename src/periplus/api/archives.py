@@ -1,0 +1,333 @@
+"""Collections as web archives: written as WARC, and made from archives that somebody else wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from periplus.acquire.clock import SystemClock
+from periplus.acquire.discovery import Harvester
+from periplus.acquire.fetch import completion_of, visit_of
+from periplus.acquire.transport import user_agent
+from periplus.document.formats.table import may_be_read
+from periplus.document.headers import media_type
+from periplus.document.understand import canonical_xml
+from periplus.errors import InvalidUrl, PeriplusError, StoreError, UsageError
+from periplus.model.collection import ArchiveRecord, Exchange, RunNote
+from periplus.model.frontier import Candidate, Lease, Task
+from periplus.model.ports import Response
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Visit
+from periplus.model.web import Url
+from periplus.settings import VERSION, Manners, Settings, settings_from
+from periplus.store.sqlite import aliases, reading, runs, schema
+from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
+from periplus.store.sqlite.page_rows import Contents
+from periplus.store.warc import CHANGED, CRAWLER, FILE_BYTES, PURPOSE, Archive, Reader, Written, http_answer, original, write_archive
+from periplus.urls.canonical import canonical, url_id
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import SiteScope, site_scope
+
+
+def export_warc(folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False) -> Written:
+    """Writes everything that was fetched as WARC 1.1, in the order of fetching. index: a CDXJ file. Raises NoCollection, StoreError.
+
+    with_xml: beside each page that is read a conversion record with its canonical XML.
+    """
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+        notes = {record.id: _note(record) for record in runs.run_records(connection)}
+        archive = Archive(path, notes, VERSION, shared_bodies(connection), file_bytes, _xml_of(connection) if with_xml else None)
+        try:
+            return write_archive(archive, exchanges(connection), index)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?") from error
+
+
+def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes, str] | None]:
+    """A page as XML: as it was kept, else made of its bytes."""
+    contents = Contents(connection)
+
+    def xml_of(exchange: Exchange) -> tuple[bytes, str] | None:
+        if (kept := contents.xml(url_id(exchange.url))) is not None or exchange.body is None:
+            return kept
+        return canonical_xml(exchange.url, Fetched(exchange.status, exchange.headers, exchange.body))
+
+    return xml_of
+
+
+def _note(record: runs.RunRecord) -> RunNote:
+    """A run as its archive describes it; what its settings say of passwords was never stored."""
+    settings = settings_of_run(record.settings)
+    robots = not (settings.manners.mine and settings.manners.ignore_robots)
+    return RunNote(record.id, record.started, user_agent(settings.identity), record.starts, json.dumps(record.settings), robots)
+
+
+def settings_of_run(values: dict[str, object]) -> Settings:
+    """The settings of a stored run, as far as this version knows them; passwords and files of another machine left out."""
+    from periplus.settings import rows
+
+    known = {row.name for row in rows()} - {"auth", "cookie_file", "ca_file", "proxy", "resolve"}
+    return settings_from({name: value for name, value in values.items() if name in known})
+
+
+# Each answer in an archive goes the way of a fetched page, and nothing is fetched.
+#
+# States and reasons are those of a crawl. What pages link to and the archive does not hold is registered as not-in-archive: no crawl
+# asks for it on its own, but `periplus crawl` with a start on its site does.
+
+BLOCK_MARGIN_BYTES = 65_536  # of an HTTP header before the body
+LOOK_RECORDS = 200  # records between two looks at whether to stop
+BELIEVED = ("scope", "max_depth")  # of the settings in an archive: others (limits, patterns) could be written to harm who imports it
+_CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
+_ONCE = Manners(retries=0)  # an archive is not asked twice
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrder:
+    """What to make a collection of. starts: empty: as the archive says, else its first page; settings None: likewise, else the defaults."""
+
+    folder: Path
+    archives: tuple[Path, ...]
+    starts: tuple[Url, ...] = ()
+    settings: Settings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import brought. state: done, stopped or failed; damages: of each file that did not end well, where."""
+
+    run_id: int
+    state: str
+    note: str
+    starts: tuple[Url, ...]
+    records: int
+    answers: int
+    failures: int  # visits without an answer
+    left_out: int  # answers that could not be used: no HTTP, no URL, no date, or a repetition of what is not there
+    damages: tuple[str, ...]
+
+
+def import_archives(order: ImportOrder, watch: Callable[[int], bool] = lambda records: False) -> Imported:
+    """Makes a new collection of archives. watch: called with the number of records read; True stops.
+
+    Raises UsageError for what is no archive or holds no page, StoreError where a collection is already.
+    """
+    order = whole(order)
+    schema.create(order.folder)
+    with runs.only_crawl(order.folder):
+        return _Import(order).run(watch)
+
+
+def whole(order: ImportOrder) -> ImportOrder:
+    """The order with starts and settings, from the archive where none are given."""
+    starts, settings = order.starts, order.settings
+    for path in order.archives:
+        if starts and settings:
+            break
+        with Reader(path, BLOCK_MARGIN_BYTES) as reader:
+            for record in reader:
+                said = _warc_fields(record.block) if record.kind == "warcinfo" else {}
+                settings = settings or _settings(said.get("periplus-settings", ""))
+                starts = starts or tuple(canonical(text) for text in said.get("periplus-starts", "").split())
+                starts = starts or ((_target(record),) if _is_page(record) else ())
+                if starts:
+                    break
+    if not starts:
+        raise UsageError(f"{', '.join(map(str, order.archives))}: no page that answered 200 is in it, so there is nothing to begin with")
+    return replace(order, starts=starts, settings=settings or Settings())
+
+
+def _settings(text: str) -> Settings | None:
+    """What may be believed of the settings of the run that an archive of ours was made of; None where there are none."""
+    try:
+        said = json.loads(text) if text else None
+        return settings_of_run({name: said[name] for name in BELIEVED if name in said}) if isinstance(said, dict) else None
+    except (ValueError, PeriplusError):
+        return None
+
+
+def _is_page(record: ArchiveRecord) -> bool:
+    answer = http_answer(record.block) if record.kind == "response" and not _is_aside(record) else None
+    try:
+        return bool(answer and answer[0] == 200 and media_type(answer[1])[0] in ("text/html", "application/xhtml+xml") and _target(record))
+    except InvalidUrl:
+        return False
+
+
+class _Import:
+    """One import under way."""
+
+    def __init__(self, order: ImportOrder) -> None:
+        assert order.settings is not None
+        self._order, self._settings = order, order.settings
+        self._clock = SystemClock()
+        self._scope: SiteScope = site_scope(order.starts, self._settings.scope)
+        self._harvester = Harvester(self._scope, self._settings)
+        self._records = self._answers = self._failures = self._left_out = self._pages = 0
+        self._damages: list[str] = []
+
+    def run(self, watch: Callable[[int], bool]) -> Imported:
+        order = self._order
+        run_id = runs.begin_run(order.folder, "import", order.starts, self._settings, self._clock.now())
+        runs.add_starts(order.folder, [url_id(start) for start in order.starts], self._clock.now())
+        state, note = "stopped", "it did not come to its end"
+        try:
+            with Filler(order.folder, run_id, self._settings.keeping) as filler:
+                stopped = self._fill(filler, watch)
+                filler.count_clicks([url_id(start) for start in order.starts])
+            aliases.merge_twins_in(order.folder)
+            state, note = self._judged(stopped)
+        finally:
+            runs.end_run(order.folder, run_id, state, note, self._clock.now())
+        counts = (self._records, self._answers, self._failures, self._left_out)
+        return Imported(run_id, state, note, order.starts, *counts, tuple(self._damages))
+
+    def _fill(self, filler: Filler, watch: Callable[[int], bool]) -> bool:
+        """True: it was told to stop."""
+        for record in self._read():
+            self._records += 1
+            self._take(filler, record)
+            if self._records % LOOK_RECORDS == 0 and watch(self._records):
+                return True
+        now = self._clock.now()
+        for start in self._order.starts:
+            filler.offer(self._offered(start, 0), now)
+        return False
+
+    def _read(self) -> Iterator[ArchiveRecord]:
+        for path in self._order.archives:
+            with Reader(path, self._settings.limits.body_bytes + BLOCK_MARGIN_BYTES) as reader:
+                yield from reader
+                if reader.damage:
+                    self._damages.append(reader.damage)
+
+    def _judged(self, stopped: bool) -> tuple[str, str]:
+        note = f"{self._answers} answers from {', '.join(path.name for path in self._order.archives)}"
+        note = "; ".join([note, *self._damages])
+        if not self._pages:
+            return "failed", f"no page was read; {note}"
+        return ("stopped", f"stopped by the user; {note}") if stopped else ("done", note)
+
+    def _take(self, filler: Filler, record: ArchiveRecord) -> None:
+        if record.kind not in ("response", "revisit", "metadata") or _is_aside(record):
+            return
+        try:
+            url, started = _target(record), _started(record)
+        except (InvalidUrl, ValueError):
+            self._left_out += record.kind != "metadata"
+            return
+        known = filler.known(url_id(url))
+        request = Request(url, layer=known[1] if known else 0 if url in self._order.starts else None)
+        visit = _failed(record, request, started) if record.kind == "metadata" else self._answered(filler, record, request, started)
+        if visit is None:
+            self._left_out += record.kind != "metadata"
+            return
+        self._failures += isinstance(visit.outcome, Failed)
+        self._answers += not isinstance(visit.outcome, Failed)
+        if known is not None and known[2] > started:
+            return  # a later state of it is known
+        self._enter(filler, visit)
+
+    def _answered(self, filler: Filler, record: ArchiveRecord, request: Request, started: float) -> Visit | None:
+        answer = http_answer(record.block)
+        if answer is None:
+            return None
+        status, headers, body = answer
+        if record.kind == "revisit":
+            found = _repeated(filler, record)
+            if found is None:
+                return None
+            body, headers = found, Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line)
+        cut = Cut.BODY_LIMIT if record.is_cut else _CUTS.get(record.fields.get("warc-truncated", ""), Cut.NONE)
+        kind = media_type(headers)[0]
+        if not 200 <= status < 300:
+            cut = Cut.NONE
+        elif not may_be_read(kind, body):
+            body, cut = b"", Cut.NOT_WANTED
+        address = record.fields.get("warc-ip-address", "")
+        response = Response(request, started, 0.0, status, headers, body[: self._settings.limits.body_bytes], cut, None, "", address)
+        return _as_sent(visit_of(response, self._settings.limits), headers)
+
+    def _enter(self, filler: Filler, visit: Visit) -> None:
+        url, layer, now = visit.request.url, visit.request.layer, visit.started
+        filler.offer(self._offered(url, layer), now)
+        known = filler.known(url_id(url))
+        assert known is not None
+        task = Task(known[0], 0, -1, url_id(url), visit.request)
+        lease = Lease(known[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
+        harvest = self._harvester.of(visit.request, visit)
+        candidates = tuple(_archived(candidate) for candidate in harvest.candidates)
+        completion = completion_of(lease, task, visit, _ONCE, harvest.document, candidates)
+        self._pages += completion.document is not None
+        filler.enter(completion)
+
+    def _offered(self, url: Url, layer: int | None) -> Candidate:
+        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), Reason.NOT_ARCHIVED, layer)
+
+
+def _archived(candidate: Candidate) -> Candidate:
+    """What a crawl would have fetched now: it is in the archive further on, or not at all."""
+    return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
+
+
+def _target(record: ArchiveRecord) -> Url:
+    """Raises InvalidUrl. Some programs put the URL between < and >, as the grammar of WARC 1.0 has it."""
+    url = canonical(record.fields.get("warc-target-uri", "").strip("<>"))
+    if not url.startswith(("http://", "https://")):
+        raise InvalidUrl(f"{url} is not fetched by HTTP")
+    return url
+
+
+def _started(record: ArchiveRecord) -> float:
+    """WARC-Date in seconds since the epoch. Raises ValueError."""
+    text = record.fields.get("warc-date", "").rstrip("Zz")
+    whole, _, part = text.partition(".")
+    return datetime.fromisoformat(f"{whole}.{part[:6].ljust(6, '0')}+00:00").timestamp()
+
+
+def _is_aside(record: ArchiveRecord) -> bool:
+    """What was fetched and is no page: robots.txt, and what the record itself says."""
+    if PURPOSE.lower() in record.fields:
+        return True
+    path = record.fields.get("warc-target-uri", "").strip("<>").partition("?")[0]
+    return path.count("/") == 3 and path.endswith("/robots.txt")
+
+
+def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | None:
+    """The visit without an answer that a metadata record of ours tells of."""
+    said = _warc_fields(record.block)
+    if said.get("outcome") != "failed":
+        return None
+    cause, _, detail = said.get("detail", "").partition(": ")
+    known = Cause(cause) if cause in set(Cause) else Cause.CONNECT
+    took = said.get("fetchtimems", "")
+    return Visit(request, started, int(took[:18]) / 1000 if took.isascii() and took.isdigit() else 0.0, Failed(known, detail))
+
+
+def _repeated(filler: Filler, record: ArchiveRecord) -> bytes | None:
+    """The bytes that a revisit record refers to; None where they did not come before."""
+    if "identical-payload-digest" not in record.fields.get("warc-profile", ""):
+        return None
+    try:
+        return filler.body(url_id(canonical(record.fields.get("warc-refers-to-target-uri", "").strip("<>"))))
+    except InvalidUrl:
+        return None
+
+
+def _as_sent(visit: Visit, headers: Headers) -> Visit:
+    """The visit with the fields that the server had sent, and the length that it had said, where the archive tells them apart."""
+    outcome, sent = visit.outcome, original(headers)
+    if sent is headers or isinstance(outcome, Failed):
+        return visit
+    said = headers.get(CRAWLER + "content-length")
+    wire_bytes = int(said[:18]) if said.isascii() and said.isdigit() else visit.wire_bytes
+    return replace(visit, outcome=replace(outcome, headers=sent) if isinstance(outcome, Fetched) else outcome, wire_bytes=wire_bytes)
+
+
+def _warc_fields(block: bytes) -> dict[str, str]:
+    """The lines of an application/warc-fields block, names in lower case."""
+    lines = (line.partition(":") for line in block.decode("utf-8", "replace").splitlines())
+    return {name.strip().lower(): value.strip() for name, colon, value in lines if colon}

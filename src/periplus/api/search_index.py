@@ -1,0 +1,369 @@
+"""The search index of a collection: follows it while it is crawled and afterwards, and answers queries."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from periplus.analyse.duplicates import repeated
+from periplus.analyse.linkgraph import link_graph
+from periplus.analyse.pagerank import link_score, pagerank
+from periplus.api.indexing import END
+from periplus.api.templates import Marks
+from periplus.document.words import forms
+from periplus.errors import StoreError
+from periplus.model.page import Part
+from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.search.asking import Highlighter, Searcher, Wish, snippet
+from periplus.search.index import NOTHING, IndexBusy, IndexWriter, Ranks, read_state, said_digest, write_ranks
+from periplus.search.query import parse
+from periplus.settings import Searching
+from periplus.store.sqlite import changes, reading, runs, schema, site_rows, text_rows
+from periplus.store.sqlite.changes import Place
+from periplus.store.sqlite.text_rows import PageBlocks
+from periplus.urls.canonical import url_id
+
+# A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one does the last batch
+# again: pages are put in place of their earlier selves, so nothing is there twice. While a crawl runs it is a process of its own, told by a
+# line on its standard input that the crawl is over; when that input ends without the line, whoever started it is dead, and it ends too.
+
+FOLLOWER = "search"
+BATCH_PAGES = 200  # read at once
+PAGES_OF_A_PASS = 200_000  # whose anchors are gathered at once: some 300 MB at worst, and one pass through all links
+LOOK_S = 2.0  # between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
+NICENESS = 5  # the crawl comes first where cores are few
+GARBAGE_LOOK = 50_000  # objects made between two looks for circles: a batch has 90,000 blocks and none; by Python's own 700 it is 4 % of the time
+BUSY_WAIT_S = 0.5  # until another process may have ended its writing
+_THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
+
+Watch = Callable[[int, int], bool]  # (pages done, pages waiting) -> stop
+
+
+def position_of(place: Place) -> tuple[int, int]:
+    """A place as the index keeps it: first how far the first round came, then the last change."""
+    return (_THROUGH if place.scanned is None else place.scanned, place.seq)
+
+
+class Follower:
+    """Brings one collection's index up to date. Raises IndexBusy while another does, StoreError, NoCollection."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with contextlib.ExitStack() as held:
+            self._connection = held.enter_context(contextlib.closing(schema.connect(folder)))
+            self._lock = held.enter_context(contextlib.closing(schema.WriteLock(folder)))
+            first = runs.run_records(self._connection)[:1]
+            self._writer = held.enter_context(contextlib.closing(IndexWriter(folder, str(first[0].started) if first else "")))
+            self._place = self._begin()
+            self._held = held.pop_all()
+        self._marks = Marks(self._connection)
+        self._sites: dict[int, SiteKey] = {}
+        self._anchors: Mapping[UrlId, Sequence[str]] = {}  # known only once all links are: see `settle`
+        self._listened = False
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._held.close()
+
+    def _begin(self) -> Place:
+        """The place to go on from: the index's own, where it is the later one; the beginning, where the index is missing something."""
+        with self._lock.transaction(self._connection):
+            place = changes.place_of(self._connection, FOLLOWER)
+            if place is None or self._writer.position < position_of(place):
+                changes.unfollow(self._connection, FOLLOWER)
+                if self._writer.position != NOTHING:
+                    self._writer.clear()
+            return changes.follow(self._connection, FOLLOWER)
+
+    def begin_anew(self) -> None:
+        """Forgets what is indexed."""
+        with self._lock.transaction(self._connection):
+            changes.unfollow(self._connection, FOLLOWER)
+        self._place = self._begin()
+
+    def waiting(self) -> int:
+        """Pages and changes not looked at yet."""
+        return changes.waiting(self._connection, self._place)
+
+    def listen(self) -> None:
+        """Gathers what others call the pages that are next, so that they need not be indexed twice: for when nobody crawls."""
+        ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
+        self._anchors = self._telling(ids) if ids else {}
+        self._listened = True
+
+    def step(self) -> int:
+        """Takes in what changed, for LOOK_S at most, and makes it searchable; says how many pages it looked at. 0: nothing is left."""
+        started, taken, place = time.monotonic(), 0, self._place
+        marked: list[tuple[PageBlocks, Sequence[Part]]] = []
+        while time.monotonic() - started < LOOK_S:
+            ids, place = changes.after(self._connection, place, BATCH_PAGES)
+            if not ids:
+                break
+            pages = list(text_rows.pages_of(self._connection, ids))
+            some = list(zip(pages, self._marks.of(pages), strict=True))
+            self._writer.put(map(self._to_index, some), heard=self._listened)
+            self._writer.remove(set(ids) - {page.url_id for page in pages})
+            marked += [(page._replace(blocks=()), parts) for page, parts in some]
+            taken += len(ids)
+        if place != self._place:
+            self._writer.commit(position_of(place))
+            with self._lock.transaction(self._connection):
+                self._marks.store(marked)
+                changes.passed(self._connection, FOLLOWER, place)
+            self._place = place
+        return taken
+
+    def settle(self, stop: Callable[[], bool]) -> None:
+        """What needs the collection as a whole: ranks, and the words of links to pages. Pages of which others speak otherwise than when they
+        were indexed are indexed again."""
+        if self._writer.settled:
+            return
+        self._mark_again()
+        self._write_ranks()
+        said = sorted(Searcher(self._folder, Searching()).said().items())
+        for start in range(0, len(said), PAGES_OF_A_PASS):
+            some = dict(said[start : start + PAGES_OF_A_PASS])
+            self._anchors = self._telling(some)
+            stale = [page for page, digest in some.items() if said_digest(self._anchors.get(page, ())) != digest]
+            for first in range(0, len(stale), BATCH_PAGES):
+                if stop():
+                    return
+                unread = [page for page in stale[first : first + BATCH_PAGES] if not self._writer.say(page, self._anchors.get(page, ()))]
+                pages = text_rows.pages_of(self._connection, unread)
+                self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
+        self._anchors = {}
+        self._writer.commit(self._writer.position, settled=True)
+
+    def _mark_again(self) -> None:
+        """Pages that were marked while little was known of their sites."""
+        for site_id in site_rows.site_names(self._connection):
+            marked = list(self._marks.again(site_id))
+            self._writer.put(map(self._to_index, marked), heard=False)
+            if self._marks.changed:
+                self._writer.commit(self._writer.position)  # before the marks are stored: killed in between, it is done again
+                with self._lock.transaction(self._connection):
+                    self._marks.store(marked)
+
+    def _telling(self, pages: Collection[UrlId]) -> dict[UrlId, tuple[str, ...]]:
+        """By page, what others call it that its own title does not say."""
+        found = text_rows.anchors_to(self._connection, pages)
+        telling = {}
+        for page, anchors in found.items():
+            title = set(forms(site_rows.title_of(self._connection, page)))
+            texts = {anchor.text for anchor in anchors if not title.issuperset(forms(anchor.text))}
+            if texts:
+                telling[page] = tuple(sorted(texts))
+        return telling
+
+    def _write_ranks(self) -> None:
+        """Each page's rank within its site, on the scale of `link_score`."""
+        ranks: dict[int, float] = {}
+        redirects = site_rows.redirects(self._connection)
+        for site in site_rows.sites_read(self._connection):
+            urls = site_rows.site_urls(self._connection, site)
+            graph = link_graph(urls, site_rows.page_links(self._connection, site), redirects)
+            scores = link_score(pagerank(graph).scores).tolist()
+            ranks |= {url_id(url): score / 100 for url, score, fetched in zip(graph.pages, scores, graph.indexed.tolist(), strict=True) if fetched}
+        ids = sorted(ranks)
+        write_ranks(self._folder, ids, [ranks[page] for page in ids])
+
+    def _to_index(self, marked: tuple[PageBlocks, Sequence[Part]]) -> PageToIndex:
+        page, parts = marked
+        return PageToIndex(
+            url_id=page.url_id,
+            url=page.url,
+            site=self._site(page.site_id),
+            media_type=page.media_type,
+            language=page.language_found or page.language,
+            title=page.title,
+            blocks=page.blocks,
+            parts=parts,
+            anchors=self._anchors.get(page.url_id, ()),
+            when=page.last_modified or page.fetched,
+            folded=page.folded_md5,
+            noindex=page.reason == Reason.NOINDEX,
+        )
+
+    def _site(self, site_id: int) -> SiteKey:
+        if site_id not in self._sites:
+            self._sites = site_rows.site_names(self._connection)
+        return self._sites[site_id]
+
+
+def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
+    """Brings the index up to date with a collection that nobody crawls. False: watch stopped it; what was done by then stays.
+    Raises IndexBusy where another process is at it, StoreError."""
+    with Follower(folder) as follower:
+        done, waiting = 0, follower.waiting()
+        follower.listen()
+        while taken := follower.step():
+            done += taken
+            if watch(done, max(waiting - done, 0)):
+                return False
+        follower.settle(lambda: watch(done, 0))
+    return True
+
+
+def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
+    """Brings the index up to date, or makes it anew; says in a sentence how it stands. Raises StoreError while another process is at it."""
+    try:
+        if anew:
+            with Follower(folder) as follower:
+                follower.begin_anew()
+        waiting, _ = standing(folder)
+        whole = catch_up(folder, watch)
+    except IndexBusy:
+        raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
+    return f"{waiting} pages and changes were indexed" if whole and waiting else "the index is up to date" if whole else "indexing was stopped"
+
+
+def standing(folder: Path) -> tuple[int, bool]:
+    """(pages and changes that the index does not hold yet, whether it is settled); changes nothing."""
+    state = read_state(folder)
+    with contextlib.closing(reading.connect(folder)) as connection:
+        place = changes.place_of(connection, FOLLOWER)
+        if place is None or state is None or state.position < position_of(place):
+            place = Place(0, -_THROUGH - 1)
+        return changes.waiting(connection, place), state is not None and state.settled
+
+
+def serve(told: BinaryIO) -> None:
+    """The life of that process. told: the collection's folder, then END, each a line."""
+    folder = Path(os.fsdecode(told.readline().rstrip(b"\n")))
+    heard: list[bytes] = []
+    over = threading.Event()
+
+    def listen() -> None:
+        heard.append(told.readline())
+        over.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    with contextlib.suppress(OSError, AttributeError):  # not every system has it, and it is a courtesy
+        os.nice(NICENESS)
+    gc.freeze()
+    gc.set_threshold(GARBAGE_LOOK)
+    while not over.is_set() or heard == [END]:
+        with contextlib.suppress(IndexBusy), Follower(folder) as follower:
+            _follow(follower, over)
+            if heard == [END]:
+                follower.listen()
+                while follower.step():
+                    pass
+                follower.settle(lambda: False)
+            return
+        over.wait(BUSY_WAIT_S) if not over.is_set() else time.sleep(BUSY_WAIT_S)
+
+
+def _follow(follower: Follower, over: threading.Event) -> None:
+    while not over.is_set():
+        if not follower.step():
+            over.wait(LOOK_S)
+
+
+Caught = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
+
+NEAR = 0.8  # of two hits' content that is word by word the same, from which they are one hit
+EMPTY = "nothing is searchable yet: the index is being made"
+SHUT = "the index cannot be opened on a disk that is read-only: copy the collection to another one"
+
+
+class Search:
+    """Searches of one collection, one after another. A crawl may go on meanwhile."""
+
+    def __init__(self, folder: Path, connection: reading.Connection, weights: Searching) -> None:
+        self._folder, self._connection, self._weights = folder, connection, weights
+        self._searcher: Searcher | None = None
+        self._ranks = Ranks(folder)
+
+    def catch_up(self, now: float, watch: Caught) -> str:
+        """Brings the index up to date where no crawl does so; returns what to say of pages that it lacks."""
+        waiting, settled = standing(self._folder)
+        if not waiting and settled:
+            return ""
+        if not reading.is_being_crawled(self._connection, now):
+            try:
+                catch_up(self._folder, watch)
+            except IndexBusy:  # a crawl that ends, or another search
+                pass
+            except StoreError as error:
+                return f"{error} What is shown may be out of date."
+            waiting, _ = standing(self._folder)
+        return f"{waiting} {'change is' if waiting == 1 else 'changes are'} not searchable yet" if waiting else ""
+
+    def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
+        """Answers one query from what is searchable now. page: of the hits, from 1; behind: what to say of pages that the index lacks."""
+        started = time.perf_counter()
+        searcher = self._opened()
+        if searcher is None:
+            return SearchResult(query, 0, (), (), (EMPTY if os.access(self._folder, os.W_OK) else SHUT,), "", time.perf_counter() - started)
+        matches = searcher.search(query, Wish(limit, (page - 1) * limit, facets), self._ranks.of)
+        hits = tuple(self._hits(query, matches, searcher.languages))
+        notes = (*matches.notes, behind) if behind else matches.notes
+        return SearchResult(query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started)
+
+    def _opened(self) -> Searcher | None:
+        """The index as it stands now."""
+        try:
+            if self._searcher is None:
+                self._searcher = Searcher(self._folder, self._weights)
+                self._ranks = Ranks(self._folder)
+            else:
+                self._searcher.refresh()
+        except (LookupError, ValueError):  # none yet, or made anew at this moment
+            self._searcher = None
+        return self._searcher
+
+    def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
+        highlighter = Highlighter(parse(query).root, languages)
+        names = site_rows.site_names(self._connection)
+        pages = {page.url_id: page for page in text_rows.pages_of(self._connection, [match.url_id for match in matches.matches])}
+        found = [match for match in matches.matches if match.url_id in pages]  # others are no pages any longer, and the index will learn of it
+        stands_for = repeated([_content(pages[match.url_id]) for match in found], NEAR)
+        for place, match in enumerate(found):
+            if stands_for[place] == place:
+                page = pages[match.url_id]
+                near = [url_id for other, head in zip(found, stands_for, strict=True) if head == place for url_id in (other.url_id, *other.twins)]
+                others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
+                yield replace(_hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id]), near=others)
+
+    def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
+        facts = [site_rows.url_facts(self._connection, url_id) for url_id in ids]
+        return tuple(fact.url for fact in facts if fact is not None)
+
+
+def _content(page: PageBlocks) -> list[str]:
+    """Its content, block by block. Not marked yet: nothing."""
+    return [block.text for block, part in zip(page.blocks, page.parts or (), strict=False) if part is Part.CONTENT]
+
+
+def _hit(page: PageBlocks, score: float, twins: tuple[Url, ...], highlighter: Highlighter, site: SiteKey) -> Hit:
+    language = page.language_found or page.language
+    return Hit(
+        url=page.url,
+        title=page.title,
+        title_marks=highlighter.marks(page.title, language),
+        snippet=snippet(page.blocks, page.parts or (), highlighter, language),
+        score=score,
+        site=site,
+        media_type=page.media_type,
+        language=language,
+        when=page.last_modified or page.fetched,
+        twins=twins,
+    )
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer)

@@ -1,0 +1,425 @@
+"""`periplus duplicates`, `template`, `analyse`, `keywords`, `stories` and `influence`: what the pages of a collection say, and where else."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
+from periplus.cli.runner_link import Watch
+from periplus.errors import UsageError
+from periplus.model.duplicates import PUBLISHED, TemplateRules
+from periplus.present.wording import count_of, number, visible
+
+if TYPE_CHECKING:
+    from periplus.api.templates import Templates
+    from periplus.model.story import Cascades
+    from periplus.model.topic import KeywordList
+
+
+# `periplus duplicates`: which pages say the same as others.
+
+FORMATS = ("text", "json", "csv")
+
+
+@click.command()
+@click.argument("site", default="", metavar="[SITE]")
+@collection_option
+@click.option("--near", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="Runs of five words that near pages share; 1: none.")
+@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--json", "format", flag_value="json", help="The same as -f json.")
+@click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
+@click.option("--most", type=click.IntRange(-1), default=10, show_default=True, help="Pages of a group, and ten times as many groups, in text; -1: all.")
+@output_option
+def duplicates(site: str, collection: Path | None, near: float, format: str, most: int, output: Path | None) -> None:
+    """List pages that say the same, or nearly the same.
+
+    In groups, each with the page that stands for it and why: of the same text the version with diacritics, then the one that pages name as
+    canonical, the nearest to the start, the one with the shortest URL. Encoding and markup do not count. SITE: of this site only.
+
+    \b
+    periplus duplicates                          groups, the largest first
+    periplus duplicates --near 1                 only pages of the very same text
+    periplus duplicates example.org --near 0.6   less alike, too
+    periplus duplicates --csv -o same.csv        a row a page, for a spreadsheet
+    """
+    from periplus.api.collection import open_collection
+    from periplus.present.tables import write_table
+    from periplus.present.text import COLUMNS, duplicate_lines, duplicate_rows, write_duplicate_json
+
+    with open_collection(found_collection(collection)) as kept:
+        found = kept.duplicates(site, near=near, watch=Watch())
+    with opened(output, exact=format != "text") as out:
+        if format == "json":
+            write_duplicate_json(found, out)
+        elif format == "csv":
+            write_table(COLUMNS, duplicate_rows(found), "csv", out)
+        else:
+            out.writelines(line + "\n" for line in duplicate_lines(found, width=columns_of(out), most=most))
+
+
+# `periplus template`: which pages of a site one template made, and what of them is navigation.
+
+METHODS = ("site", "shorkin")  # of `api.templates`
+SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not looked at
+
+
+@click.command()
+@click.argument("site", default="", metavar="[SITE]")
+@collection_option
+@click.option("--method", type=click.Choice(METHODS), help="The marks stored with the pages (the default where there are any), or Shorkin's rules.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FOLDER", help="Write pages with their parts coloured, to judge by eye.")
+@click.option("--pages", type=click.IntRange(-1), default=SAMPLE_PAGES, show_default=True, help="Pages of each template in --html; -1: all.")
+@click.option("--text", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the text of every page without its navigation.")
+@click.option("--remove", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the source of every page without its navigation (by Shorkin's rules).")
+@click.option("--min-fragmenters-chain", type=click.IntRange(1), default=PUBLISHED.min_fragmenters_chain, show_default=True, help="Tags and texts of a chain.")
+@click.option("--duplicates", type=click.IntRange(1, 100), default=PUBLISHED.duplicates, show_default=True, help="Pages that share more (%) begin no template.")
+@click.option("--min-nav-length", type=click.IntRange(1, 100), default=PUBLISHED.min_nav_length, show_default=True, help="What a page shares to join (%).")
+@click.option("--least-nav-length", type=click.IntRange(1, 100), default=PUBLISHED.least_nav_length, show_default=True, help="The last value it falls to.")
+@click.option("--nav-length-step", type=click.IntRange(1, 100), default=PUBLISHED.nav_length_step, show_default=True, help="In such steps.")
+@click.option("--cluster-pages", type=click.IntRange(2), default=PUBLISHED.cluster_pages, show_default=True, help="Pages of the smallest template.")
+@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True, help="JSON names every page.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@click.option("--most", type=click.IntRange(-1), default=20, show_default=True, help="Pages without a template that are named; -1: all.")
+@output_option
+def template(site: str, collection: Path | None, method: str | None, output: Path | None, **flags: Any) -> None:
+    """Tell navigation from content, by what a site's pages share.
+
+    Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. SITE is needed where the
+    collection holds several.
+
+    \b
+    periplus template                            the templates, with sizes and a page of each
+    periplus template --html look                the pages, navigation coloured: open look/index.html
+    periplus template --text plain               what remains of each page, as text
+    periplus template --remove bare              the pages' own source without navigation; their scripts are theirs
+    """
+    from periplus.api.collection import open_collection
+    from periplus.present.template import template_lines, write_template_json
+
+    if flags["remove"] and method == "site":
+        raise UsageError("marks are of a page's text, not of its source: --remove goes with --method shorkin")
+    method = method or ("shorkin" if flags["remove"] else "")
+    rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__slots__})
+    if rules.least_nav_length > rules.min_nav_length:
+        raise UsageError(
+            f"--least-nav-length {rules.least_nav_length} is above --min-nav-length {rules.min_nav_length}: it is the value that the other falls to"
+        )
+    folders = [folder for folder in (flags["html"], flags["text"], flags["remove"]) if folder is not None]
+    for folder in folders:
+        _refuse_filled(folder)
+    if len(set(folders)) < len(folders):
+        raise UsageError("--html, --text and --remove need a folder each")
+    with open_collection(found_collection(collection)) as kept:
+        templates = kept.templates(site, method=method, rules=rules, watch=Watch())
+        with opened(output, exact=flags["as_json"] or flags["format"] == "json") as out:
+            if flags["as_json"] or flags["format"] == "json":
+                write_template_json(templates.found, out)
+            else:
+                out.writelines(line + "\n" for line in template_lines(templates.found, width=columns_of(out), most=flags["most"]))
+        _write_folders(templates, flags)
+
+
+def _refuse_filled(folder: Path) -> None:
+    """Before anything is computed: nothing is written over."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: name a folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty: name a new folder, or empty it first")
+
+
+def _write_folders(templates: Templates, flags: dict[str, Any]) -> None:
+    from periplus.present.template import INDEX
+
+    writers: dict[str, Callable[[Path], None]] = {
+        "html": lambda folder: _write_marked(templates, folder, flags["pages"]),
+        "text": lambda folder: _write_plain(((page.url, left) for page, left in templates.texts()), folder, ".txt"),
+        "remove": lambda folder: _write_plain(((page.url, left) for page, left in templates.sources()), folder, ".html"),
+    }
+    for name, write in writers.items():
+        if (folder := flags[name]) is None:
+            continue
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write(folder)
+        except OSError as error:
+            raise UsageError(f"{error.filename} cannot be written: {error.strerror}") from None
+        click.echo(f"Written to {folder / INDEX if name == 'html' else folder}", err=True)
+
+
+def _write_marked(templates: Templates, folder: Path, most: int) -> None:
+    from periplus.present.template import INDEX, Shown, file_name, marked_page, template_index
+
+    chosen = templates.chosen(most)
+    names = [file_name(at, page.url, ".html") for at, (page, _) in enumerate(chosen, 1)]
+    for at, marked in enumerate(templates.marked(most)):
+        before, after = names[at - 1] if at else "", names[at + 1] if at + 1 < len(names) else ""
+        (folder / names[at]).write_text(marked_page(marked, before, after), "utf-8", errors="replace")
+    shown = [Shown(page, template, name) for (page, template), name in zip(chosen, names, strict=True)]
+    (folder / INDEX).write_text(template_index(templates.found, shown), "utf-8", errors="replace")
+
+
+def _write_plain(pages: Iterable[tuple[str, str]], folder: Path, suffix: str) -> None:
+    """A file a page, and `pages.tsv`: which file is which URL."""
+    from periplus.present.template import file_name
+
+    with (folder / "pages.tsv").open("w", encoding="utf-8") as listed:
+        listed.write("file\turl\n")
+        for at, (url, content) in enumerate(pages, 1):
+            name = file_name(at, url, suffix)
+            (folder / name).write_text(content + "\n", "utf-8", errors="replace")
+            listed.write(f"{name}\t{url}\n")
+
+
+# `periplus analyse`: a dataset's analyses by the engine that it fits.
+
+_NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
+_ENGINES = ("auto", "numpy", "stream", "spark")
+
+
+@click.command()
+@click.argument("dataset", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("analyses", nargs=-1, metavar="[ANALYSIS]...")
+@click.option("-r", "--results", type=click.Path(path_type=Path, file_okay=False), default=None, help="Folder for results; by default DATASET.results.")
+@click.option("--engine", type=click.Choice(_ENGINES), default="auto", show_default=True, help="auto: the first of these that the dataset fits.")
+@click.option("--on", default="", metavar="MASTER", help="Spark's master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.")
+@click.option("--memory", type=click.FloatRange(0), default=0.0, metavar="GB", help="Memory that may be used; 0: half of what is free.")
+@click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True)
+@click.option("--tolerance", type=click.FloatRange(0, min_open=True), default=1e-10, show_default=True, help="Ranks: change of the last round.")
+@click.option("--near", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="Share of MinHash values of pages that say nearly the same.")
+@click.option("--template", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="The same of what pages of one template share.")
+@click.option("--json", "as_json", is_flag=True, help="What was computed, and where it is, as JSON.")
+@output_option
+def analyse(dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **wishes: Any) -> None:
+    """Compute analyses of a dataset, which `periplus export parquet` makes: in memory, from disk, or on a cluster.
+
+    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for which there are tables. Results
+    are Parquet tables, each in a folder of its own with a manifest, which is written last. What is finished is not computed again,
+    whatever engine computed it: after a crash the same command goes on with the stage that it was in.
+
+    \b
+    periplus analyse site.dataset                      everything, by the engine that fits
+    periplus analyse site.dataset ranks map --json     two analyses, and where their tables are
+    periplus analyse web.dataset --on spark://host:7077 --engine spark
+    """
+    from periplus.api.engines import EngineWish, Order, analysed
+    from periplus.cli.runner_link import Watch
+    from periplus.present.text import computed_json, computed_lines
+
+    wish = EngineWish(wishes["engine"], wishes["on"], int(wishes["memory"] * 1e9))
+    order = Order(wishes["damping"], wishes["tolerance"], near=wishes["near"], template=wishes["template"])
+    found = analysed(dataset, analyses, results, order=order, wish=wish, watch=Watch())
+    rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in found.stages]
+    with opened(output, exact=as_json) as out:
+        if as_json:
+            out.write(computed_json(found.choice.engine, found.choice.why, rows))
+        else:
+            out.writelines(line + "\n" for line in computed_lines(found.choice.engine, found.choice.why, rows))
+
+
+# `periplus keywords`: what pages, sites and answers are about, at a glance.
+
+KEYWORD_METHODS = ("learnt", "tfidf", "kpminer", "textrank", "singlerank", "positionrank", "topicrank", "multipartiterank")
+SAY_EVERY_S = 2.0
+
+
+@click.command()
+@click.argument("target", nargs=-1, metavar="[URL... | SITE]")
+@click.option("--query", metavar="WORDS", help="The pages that `periplus search WORDS` finds, against all others.")
+@click.option("-n", "--most", type=click.IntRange(1, 200), default=10, show_default=True, help="How many keywords.")
+@click.option("--method", type=click.Choice(KEYWORD_METHODS), default="learnt", show_default=True, help="docs/keywords.md says what each does and how well.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: scores, how often, on how many pages.")
+@collection_option
+@output_option
+def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, output: Path | None, **wish: Any) -> None:
+    """Say what a page, several pages, a site or the answers to a query are about.
+
+    Words and phrases in the text's own spelling, each stem once. Without a target: the collection's only site, or all of it.
+
+    \b
+    periplus keywords https://example.org/news/storm      of one page
+    periplus keywords URL URL URL                         of several as one: a story
+    periplus keywords example.org                         of a site; beside other sites, what tells it from them
+    periplus keywords --query 'harbour lights' -n 20      what goes with these words
+    periplus keywords --method singlerank --json URL      as published, for programs
+    """
+    from periplus.api.collection import open_collection
+
+    if target and wish["query"] is not None:
+        raise UsageError("give either pages or a site, or --query")
+    with open_collection(found_collection(collection)) as kept:
+        found = kept.keywords(*target, watch=_reporter(), **wish)
+    with opened(output, exact=as_json) as out:
+        if as_json:
+            values = asdict(found) | {"keywords": [keyword._asdict() for keyword in found.keywords]}
+            out.write(json.dumps(values, ensure_ascii=False, indent=1) + "\n")
+        else:
+            for line in lines(found):
+                click.echo(line, file=out)
+
+
+def lines(found: KeywordList) -> list[str]:
+    """One keyword a line, best first."""
+    said = [visible(found.subject), count_of(found.pages, "page"), f"beside {count_of(found.compared_with, 'page')} of the collection"]
+    heading = click.style(", ".join(said), dim=True)
+    several = found.pages > 1
+    width = max((len(keyword.text) for keyword in found.keywords), default=0)
+    rows = [
+        f"{click.style(visible(keyword.text).ljust(width), bold=True)}  {number(keyword.times)}x"
+        + (f" on {count_of(keyword.pages, 'page')}" if several else "")
+        for keyword in found.keywords
+    ]
+    return [heading, *(rows or ["No keyword: there is too little text."])]
+
+
+def _reporter() -> Callable[[int], None]:
+    """Says on stderr how far reading came, now and then."""
+    said = time.monotonic()
+
+    def report(pages: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= SAY_EVERY_S:
+            said = time.monotonic()
+            click.echo(f"keywords: {number(pages)} pages read", err=True)
+
+    return report
+
+
+# `periplus stories`: what was told on several sites, by whom first, and how it spread.
+
+
+@click.command()
+@collection_option
+@click.option("-n", "--most", type=click.IntRange(-1), default=20, show_default=True, help="Stories that are listed; -1: all.")
+@click.option("--story", type=click.IntRange(1), default=None, metavar="NUMBER", help="Show this one of the list, page by page.")
+@click.option("--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story.")
+@click.option("-f", "--format", type=click.Choice(("text", "json", "svg")), default="text", show_default=True, help="svg draws one story's cascade.")
+@click.option("--keep", is_flag=True, help="Keep them in the collection: `periplus serve` shows them.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@output_option
+def stories(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+    """Find what several sites tell, and how it spread.
+
+    Pages that share text (reprints, cut and edited) are one story, and so are pages that link to it from other sites; menus, blogrolls and
+    weekly digests do not glue stories together. A story's pages stand in order: by their dates, then by the direction of links, then by when
+    they were first seen.
+
+    \b
+    periplus stories                       the weightiest, most sites first
+    periplus stories --story 3             one of them: who had it when, and from whom
+    periplus stories --story 3 -f svg -o cascade.svg
+    periplus stories --json -o stories.json
+    """
+    from periplus.api.results import keep_stories
+    from periplus.api.stories import stories_of
+    from periplus.present.stories import cascade_lines, stories_lines, write_cascade_svg, write_stories_json
+
+    format, story = "json" if flags["as_json"] else format, flags["story"]
+    if format == "svg" and story is None:
+        raise UsageError("svg draws one story: say which, as in --story 1")
+    if format == "json" and story is not None:
+        raise UsageError("JSON holds all stories: leave --story out")
+    folder = found_collection(collection)
+    found = stories_of(folder, least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
+    if flags["keep"]:
+        keep_stories(folder, found)
+    if story is not None and story > len(found.stories):
+        raise UsageError(f"there is no story {story}: {len(found.stories)} were found")
+    with opened(output, exact=format != "text") as out:
+        if format == "json":
+            write_stories_json(found, out)
+        elif story is not None and format == "svg":
+            write_cascade_svg(found.stories[story - 1], out)
+        elif story is not None:
+            out.writelines(line + "\n" for line in cascade_lines(found.stories[story - 1], columns_of(out)))
+        else:
+            out.writelines(line + "\n" for line in stories_lines(found, columns_of(out), flags["most"]))
+
+
+# `periplus influence`: the few sites that one would read to see most of the news.
+
+INFLUENCE_FORMATS = ("text", "json", "csv", "svg", "html")
+SAID_ENTRIES = 20_000  # from which on the choice is not there at once
+POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget is said
+
+
+@click.command()
+@collection_option
+@click.option("-k", "--sites", type=click.IntRange(1), default=20, show_default=True, help="How many sites to read.")
+@click.option("--objective", type=click.Choice(("dl", "dt", "pa")), default="dl", show_default=True, help="See stories at all; early; before most sites.")
+@click.option("--cost", type=click.Choice(("unit", "posts")), default="unit", show_default=True, help="What reading a site costs: one, or its posts.")
+@click.option("--budget", type=click.FloatRange(0, min_open=True), help="With --cost posts: posts to read, or their share below 1 (0.1).")
+@click.option("--future", is_flag=True, help="Choose for the stories to come: newer ones count more, and the past is not fitted to the last.")
+@click.option("--holdout", is_flag=True, help="Also choose by the earlier half of the stories and score on the later half.")
+@click.option("--cascades", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="A file of cascades instead of a collection; see above.")
+@click.option("--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story.")
+@click.option("-f", "--format", type=click.Choice(INFLUENCE_FORMATS), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@output_option
+def influence(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+    """Choose the few sites that see most of the stories.
+
+    A site detects a story when one of the story's pages is on it. The choice says what each site adds, how much any other choice could have
+    at most, and which stories are missed. A file of cascades has a story a line: `site,hours site,hours ...` (plain or gzipped).
+
+    \b
+    periplus influence                          20 sites that detect the most
+    periplus influence -k 40 --objective dt     40 that detect early
+    periplus influence --cost posts --budget 0.1    as many sites as a tenth of all posts allows
+    periplus influence --holdout -f html -o influence.html
+    periplus influence --cascades cascades.txt.gz -k 100 --json
+    """
+    from periplus.api import stories as work
+    from periplus.model.story import Objective
+    from periplus.present.influence import influence_lines, influence_page, write_coverage_svg, write_influence_csv, write_influence_json
+
+    if flags["budget"] is not None and flags["cost"] == "unit":
+        raise UsageError("--budget counts posts: it goes with --cost posts; -k says how many sites")
+    if collection is not None and flags["cascades"] is not None:
+        raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
+    format = "json" if flags["as_json"] else format
+    objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
+    wish = work.ReadingWish(objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"])
+    given = _cascades(collection, flags)
+    if len(given.members) >= SAID_ENTRIES:
+        click.echo(f"choosing among {len(given.sites):,} sites; exchanges and bounds take some seconds", err=True)
+    found = work.influence(given, wish)
+    ahead = work.holdout(given, wish) if flags["holdout"] else None
+    with opened(output, exact=format != "text") as out:
+        if format == "json":
+            write_influence_json(given, found, objective, ahead, out)
+        elif format == "csv":
+            write_influence_csv(given, found, out)
+        elif format == "svg":
+            write_coverage_svg(given, found, objective, ahead, out)
+        elif format == "html":
+            out.write(influence_page(given, found, objective, ahead))
+        else:
+            plain = not draws_boxes(out)
+            for line in influence_lines(given, found, objective, ahead, columns_of(out)):
+                out.write((line.translate(_PLAIN) if plain else line) + "\n")
+
+
+_PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#", "…": "..."})
+
+
+def _cascades(collection: Path | None, flags: dict[str, Any]) -> Cascades:
+    """Of the file, or of the stories in the collection. Raises UsageError where there is none."""
+    from periplus.api.stories import cascades_from, cascades_in
+
+    if flags["cascades"] is not None:
+        given = cascades_from(flags["cascades"])
+        where = f"{flags['cascades']} holds no cascade: a story a line, as in example.org,338200.5 other.example,338214"
+    else:
+        given = cascades_in(found_collection(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
+        where = "the collection holds no story that two sites tell, so there is nothing to choose by: crawl more sites of one subject"
+    if len(given.offsets) < 2:
+        raise UsageError(where)
+    return given

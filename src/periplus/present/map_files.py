@@ -1,0 +1,304 @@
+"""A map in lines for a terminal, as JSON and as a sitemap, and its values as they are written into files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TextIO
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from periplus.document.sitemaps import MAX_ENTRIES, MAX_INFLATED_BYTES
+from periplus.errors import UsageError
+from periplus.model.page import MediaClass
+from periplus.model.results import OTHERS, About, MapNode, PageColumns, PageFacts, SiteMap
+from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.present.markup import characters, escaped
+from periplus.present.wording import REASON_WORDS, cells, count_of, fit, iso, labels, number
+from periplus.settings import PRODUCT_TOKEN, VERSION
+
+LINKED = "linked"  # no single value, but bytes by class: a page's `linked_values`
+_FIELDS = {
+    "title": "title",
+    "state": "state",
+    "reason": "reason",
+    "status": "status",
+    "type": "media_type",
+    "size": "size_bytes",
+    "layer": "layer",
+    "rank": "rank",
+    "score": "score",
+    "in": "links_in",
+    "out": "links_out",
+    LINKED: "linked",
+}
+VALUES = tuple(_FIELDS)
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
+
+
+def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
+    """(name in the file, field of PageFacts) of the values, in the order of VALUES. Raises UsageError for an unknown one."""
+    wanted = set(values)
+    unknown = wanted - set(VALUES)
+    if unknown:
+        raise UsageError(f"a map has no value {', '.join(sorted(unknown))}: choose among {', '.join(VALUES)}")
+    return [(name, field) for name, field in _FIELDS.items() if name in wanted]
+
+
+def page_values(page: PageFacts, wanted: list[tuple[str, str]]) -> Iterator[tuple[str, str | int | float]]:
+    """url, then the wanted values that say something: no empty text, no status where no answer came."""
+    yield "url", characters(page.url)
+    for name, attribute in wanted:
+        if name == LINKED:
+            continue
+        value = getattr(page, attribute)
+        if isinstance(value, str):
+            if value:
+                yield name, characters(value)
+        elif name == "rank":
+            yield name, float(f"{value:.6g}")  # the scores of a million pages are known to about so many digits
+        elif value or name != "status":
+            yield name, value
+
+
+def linked_values(page: PageFacts, wanted: list[tuple[str, str]]) -> list[tuple[str, int]]:
+    """Bytes behind the page's links by class, and `unsized`, the links to what has no known size; nothing if not wanted."""
+    if (LINKED, "linked") not in wanted or not page.linked:
+        return []
+    found = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
+    return [(str(name), value) for name, value in found if value]
+
+
+def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | float]]]:
+    """The results that enrich a map: name, one value a page. Raises UsageError for a name that XML does not take."""
+    for name, _ in facts.further:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"a result cannot be called {name!r} in a map: take a letter, then letters, digits, - or _")
+    return list(facts.further)
+
+
+def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float]:
+    """What stands at the head of a map. Without a run there is no time either: what is left tells only of the site."""
+    known: dict[str, str | int | float] = {
+        "program": f"{PRODUCT_TOKEN} {VERSION}",
+        "run": characters(about.run),
+        "start": characters(about.start),
+        "created": iso(about.created),
+        "damping": about.damping,
+        "rounds": about.rounds,
+        "ties": about.ties,
+        "pages": len(site_map.order),
+        "layers": site_map.depth + 1,
+        "unreached": int(np.count_nonzero(site_map.layer < 0)),
+    }
+    return {name: value for name, value in known.items() if about.run or name not in ("run", "created")}
+
+
+def parameters(about: About) -> list[tuple[str, str]]:
+    """The run's settings, fit for a file."""
+    return [(characters(name), characters(value)) for name, value in about.parameters]
+
+
+def write_map_json(site_map: SiteMap, facts: PageColumns, about: About, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int = -1) -> None:
+    """{"map": {run, start, ...}, "home": {url, ..., "children": [...]}}; streamed, a page a line, without recursion.
+
+    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last layer written, -1: all;
+    a page whose branch is cut there says how many pages are missing ("omitted"). out: UTF-8.
+    Raises UsageError for an unknown value. Many readers refuse JSON nested deeper than some 1,000 layers: set max_depth.
+    """
+    wanted = chosen(values)
+    further = further_values(facts)
+    head = {**about_values(about, site_map), "parameters": dict(parameters(about))}
+    out.write(f'{{"map": {json.dumps(head, ensure_ascii=False)},\n"home":\n')
+    previous = -1
+    for page, layer, below in site_map.walk(max_depth):
+        if layer <= previous:  # the page before had no children written: close lists up to its and our common parent
+            out.write("]}" * (previous - layer) + ",\n")
+        previous = layer
+        values_of = facts.page(page)
+        shown: dict[str, object] = dict(page_values(values_of, wanted))
+        if behind := linked_values(values_of, wanted):
+            shown[LINKED] = dict(behind)
+        if results := {name: _plain(column[page]) for name, column in further if column[page] != ""}:
+            shown["results"] = results
+        if below and layer == max_depth:
+            shown["omitted"] = below
+        text = json.dumps(shown, ensure_ascii=False)
+        out.write(text[:-1] + ', "children": [\n' if below and layer != max_depth else text)
+    out.write("]}" * previous + "}\n")
+
+
+def _plain(value: str | int | float) -> str | int | float:
+    return characters(value) if isinstance(value, str) else value
+
+
+READ_MEDIA = ("", "text/html", "application/xhtml+xml")  # what goes without saying
+BAR_CELLS = 6
+LEAST_LABEL = 24  # columns: deeper branches lose their outer lines before a name gets less
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What the tree is drawn with."""
+
+    child: str
+    last: str
+    through: str
+    parts: str  # of a bar's last cell, from nothing to full
+    more: str
+
+
+_BOXES = _Signs("├─ ", "└─ ", "│  ", " ▏▎▍▌▋▊▉█", "…")
+_ASCII = _Signs("|- ", "`- ", "|  ", " #", "~")
+
+
+def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only: bool = False) -> Iterator[str]:
+    """The map's lines, without colours or line ends: name and what is odd about the page, link score, pages in the branch.
+
+    tree: folded by analyse.linkgraph.map_tree. width: columns of the terminal; under 60 the bars are left out.
+    ascii_only: for outputs that cannot carry box-drawing signs; names are then written with `?` for other signs.
+    """
+    signs = _ASCII if ascii_only else _BOXES
+    bar_cells = BAR_CELLS if width >= 60 else 0
+    score_cells = bar_cells + 5
+    count_cells = max(5, len(number(tree.pages)))
+    left = max(width - score_cells - count_cells - 4, LEAST_LABEL)
+    yield f"{fit(urlsplit(facts.url[tree.page]).netloc, left, more=signs.more)}  {'score':>{score_cells}}  {'pages':>{count_cells}}"
+    stack = [(tree, labels([facts.url[tree.page]], [facts.title[tree.page]])[0], "", "")]
+    while stack:
+        node, name, lead, lead_below = stack.pop()
+        if node.page == OTHERS:
+            line = _left(lead, f"{signs.more} {count_of(node.pages, 'more page')}", _unread(node), left, signs)
+        else:
+            page = facts.page(node.page)
+            count = number(node.pages) if node.pages > 1 else ""
+            line = f"{_left(lead, name, _remark(page), left, signs)}  {_bar(page.score, bar_cells, signs)}{page.score:>5}  {count:>{count_cells}}"
+            stack.extend(_rows_below(node, facts, lead_below, signs))
+        yield (line.encode("ascii", "replace").decode("ascii") if ascii_only else line).rstrip()
+
+
+def _rows_below(node: MapNode, facts: PageColumns, below: str, signs: _Signs) -> list[tuple[MapNode, str, str, str]]:
+    """(node, name, lead of its line, lead of what is under it) of the children, the last first."""
+    named = [child.page for child in node.children if child.page != OTHERS]
+    names = labels([facts.url[page] for page in named], [facts.title[page] for page in named], facts.title[node.page])
+    rows = []
+    for place, child in enumerate(node.children):
+        last = place == len(node.children) - 1
+        name = names[place] if place < len(names) else ""
+        rows.append((child, name, below + (signs.last if last else signs.child), below + ("   " if last else signs.through)))
+    return rows[::-1]
+
+
+def _left(lead: str, name: str, remark: str, width: int, signs: _Signs) -> str:
+    """A line's left side in exactly width columns. What does not fit is cut from the lead's outer end, then from the name."""
+    spare = width - LEAST_LABEL
+    if len(lead) > spare:
+        lead = f"{signs.more} {lead[len(lead) - max(spare - 2, 3) :]}"
+    free = width - len(lead)
+    if cells(name) + len(remark) > free and len(remark) < free - 8:
+        name = fit(name, free - len(remark), more=signs.more)
+    return lead + fit(name + remark, free, more=signs.more)
+
+
+def _remark(page: PageFacts) -> str:
+    """What sets the page apart from one that was simply fetched and read."""
+    if page.reason is not Reason.OK:
+        return f"  [{REASON_WORDS[page.reason]}]"
+    if page.media_type not in READ_MEDIA:
+        return f"  [{page.media_type.rpartition('/')[2]}]"
+    return ""
+
+
+def _unread(node: MapNode) -> str:
+    missing = node.pages - node.indexed
+    return f", {number(missing)} not fetched" if missing else ""
+
+
+def _bar(score: int, width: int, signs: _Signs) -> str:
+    """score of 100 as a bar; nothing where there is no room."""
+    if not width:
+        return ""
+    steps = len(signs.parts) - 1
+    filled = round(score / 100 * width * steps)
+    whole, part = divmod(filled, steps)
+    return (signs.parts[-1] * whole + (signs.parts[part] if part else "")).ljust(width)
+
+
+NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+MAX_BYTES = MAX_INFLATED_BYTES  # the protocol has 52,428,800; less is what our own reader takes, and it costs nothing
+URL_CHARACTERS = 2047  # the protocol: less than 2,048
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapFile:
+    """One file, to be put at `origin` + `/` + `name`: only there may it speak of the origin's pages."""
+
+    origin: str  # scheme://host, as the URLs write it
+    name: str  # sitemap.xml, or sitemap-1.xml and so on below the index sitemap.xml; with .gz where asked
+    entries: int
+    left_out: int  # addresses too long for the protocol, said in the last file of an origin
+    body: bytes
+
+
+@dataclass(slots=True)
+class _Part:
+    """A file in the making."""
+
+    lines: list[str] = field(default_factory=list)
+    bytes_so_far: int = 0
+    newest: float = 0.0
+
+    def has_room(self, line: str, max_urls: int) -> bool:
+        return len(self.lines) < max_urls and self.bytes_so_far + len(line.encode("utf-8")) <= MAX_BYTES - 500  # 500: head and end
+
+    def add(self, line: str, lastmod: float) -> None:
+        self.lines.append(line)
+        self.bytes_so_far += len(line.encode("utf-8"))
+        self.newest = max(self.newest, lastmod)
+
+
+def sitemap_files(pages: Iterable[tuple[Url, float]], *, compressed: bool = False, max_urls: int = MAX_ENTRIES) -> Iterator[SitemapFile]:
+    """The sitemaps of the pages, origin by origin, each index after its parts. Holds two files in memory at most.
+
+    pages: (URL, when its content last changed, in seconds since the epoch, or 0.0 where that is not known), each once and an
+    origin's pages together, as in the order of URLs. Which pages are worth naming the caller decides: fetched, not noindex, not
+    a duplicate. Neither priority nor changefreq is written: nobody observed them. compressed: gzip, with `.gz` to the names.
+    Source: sitemaps.org protocol 0.9: UTF-8, one host a file, 50,000 URLs and 50 MB a file, an index above.
+    """
+    ending = ".xml.gz" if compressed else ".xml"
+    for origin, group in groupby(pages, lambda page: page[0][: page[0].index("/", 8)]):
+        listed: list[tuple[str, float]] = []
+        part, left_out = _Part(), 0
+        for url, lastmod in group:
+            if len(url) > URL_CHARACTERS:
+                left_out += 1
+                continue
+            line = _entry("url", url, lastmod)
+            if not part.has_room(line, max_urls):
+                listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
+                yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines, compressed))
+                part = _Part()
+            part.add(line, lastmod)
+        if not listed:
+            yield SitemapFile(origin, "sitemap" + ending, len(part.lines), left_out, _body("urlset", part.lines, compressed))
+            continue
+        listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
+        yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines, compressed))
+        index = [_entry("sitemap", f"{origin}/{name}", newest) for name, newest in listed]
+        yield SitemapFile(origin, "sitemap" + ending, len(index), left_out, _body("sitemapindex", index, compressed))
+
+
+def _entry(element: str, url: str, lastmod: float) -> str:
+    when = f"<lastmod>{iso(lastmod)}</lastmod>" if lastmod > 0 else ""
+    return f"<{element}><loc>{escaped(url)}</loc>{when}</{element}>\n"
+
+
+def _body(root: str, lines: list[str], compressed: bool) -> bytes:
+    text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{NAMESPACE}">\n{"".join(lines)}</{root}>\n'.encode()
+    return gzip.compress(text, mtime=0) if compressed else text  # mtime: the same pages give the same bytes

@@ -1,0 +1,548 @@
+"""Chooses which of many sites is read next, by rules that learn what each page brought: printed, published and our own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.frontier import ReadyHost
+from periplus.model.page import Document, LinkKind
+from periplus.model.web import SiteKey, Url
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import host_name, registered_domain
+
+# All arrays have the shape worlds x sites: a campaign is one world; a measurement plays hundreds at once with the same code.
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+WINDOWS = 2 ** np.arange(9)  # pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
+MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: a fading sum keeps 1 - 1 / memory of itself with each page
+SINGLES_MEMORY = 100.0  # pages; the window with which Good-UCB did best on real manuals
+
+_BY_SITE = ("pages", "links", "squares", "windows", "faded", "faded_pages", "singles", "ring")
+
+
+@dataclass(slots=True)
+class Yields:
+    """Counts of sites. Only `book` changes it.
+
+    A reward is the number of new external links on one page. Sums may be of rewards in other units (links a second).
+    """
+
+    pages: Integers
+    links: Floats  # sum of the rewards
+    squares: Floats  # sum of their squares
+    windows: Floats  # worlds x sites x WINDOWS: sum of the rewards of the last so many pages
+    faded: Floats  # worlds x sites x MEMORIES: sum in which a page of an age counts (1 - 1 / memory) ** age
+    faded_pages: Floats  # the same of ones
+    singles: Floats  # links met on exactly one page of their site, each faded with its age
+    largest: Floats  # per world: the greatest reward of one page
+    asked: Integers  # per world: pages in all
+    gained: Floats  # per world: sum of all rewards
+    squared: Floats  # per world: sum of the squares of all rewards
+    ring: Floats = field(repr=False)  # the last 256 rewards of each site
+
+    @classmethod
+    def none(cls, worlds: int, sites: int) -> Yields:
+        shape = (worlds, sites)
+        return cls(
+            pages=np.zeros(shape, np.int64),
+            links=np.zeros(shape),
+            squares=np.zeros(shape),
+            windows=np.zeros((*shape, len(WINDOWS))),
+            faded=np.zeros((*shape, len(MEMORIES))),
+            faded_pages=np.zeros((*shape, len(MEMORIES))),
+            singles=np.zeros(shape),
+            largest=np.zeros(worlds),
+            asked=np.zeros(worlds, np.int64),
+            gained=np.zeros(worlds),
+            squared=np.zeros(worlds),
+            ring=np.zeros((*shape, WINDOWS[-1])),
+        )
+
+    def book(self, worlds: Integers, sites: Integers, rewards: Floats, met_again: Floats | None = None) -> None:
+        """One page of sites[i] in worlds[i], each world at most once.
+
+        met_again: of the links that were on one page only and are on this one too, each faded with the age of its first meeting.
+        """
+        at = (worlds, sites)
+        number = self.pages[at]
+        leaving = self.ring[worlds[:, None], sites[:, None], (number[:, None] - WINDOWS) % WINDOWS[-1]]  # zero before it was filled
+        self.windows[at] += rewards[:, None] - leaving
+        self.ring[worlds, sites, number % WINDOWS[-1]] = rewards
+        keep = 1 - 1 / MEMORIES
+        self.faded[at] = self.faded[at] * keep + rewards[:, None]
+        self.faded_pages[at] = self.faded_pages[at] * keep + 1
+        lost = 0.0 if met_again is None else met_again
+        self.singles[at] = np.maximum(self.singles[at] * (1 - 1 / SINGLES_MEMORY) - lost, 0) + rewards
+        self.pages[at] += 1
+        self.links[at] += rewards
+        self.squares[at] += rewards * rewards
+        self.largest[worlds] = np.maximum(self.largest[worlds], rewards)
+        self.asked[worlds] += 1
+        self.gained[worlds] += rewards
+        self.squared[worlds] += rewards * rewards
+
+    def grown(self, sites: int) -> Yields:
+        """The same with room for so many sites; of the further ones nothing is known."""
+        more = Yields.none(len(self.pages), sites - self.pages.shape[1])
+        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)], axis=1) for name in _BY_SITE}
+        return dataclasses.replace(self, **joined)
+
+    def part(self, sites: Integers) -> Yields:
+        """Some of the sites, to score them alone. What is known of all pages stays; the ring, which no score reads, too."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE if name != "ring"})
+
+    @property
+    def means(self) -> Floats:
+        """Of each site; 0 for one that was not asked."""
+        return self.links / np.maximum(self.pages, 1)
+
+    @property
+    def mean(self) -> Floats:
+        """Of all pages of a world, worlds x 1."""
+        return (self.gained / np.maximum(self.asked, 1))[:, None]
+
+
+Unit = Literal["page", "host", "domain"]
+CLICKED = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
+
+
+class Reward(NamedTuple):
+    """new: targets that no page of the site linked to before. met_again: see `Yields.book`."""
+
+    new: int
+    met_again: float
+
+
+@dataclass(slots=True)
+class Novelty:
+    """Which external targets each site has shown so far. New means new on that site: what two sites cite counts for both."""
+
+    unit: Unit
+    site_of: Callable[[Url], SiteKey]
+    _met: dict[SiteKey, dict[int | str, int]] = field(default_factory=dict, repr=False)  # target: the page that showed it first; -1: several did
+    _pages: dict[SiteKey, int] = field(default_factory=dict, repr=False)
+
+    def of(self, site: SiteKey, document: Document | None) -> Reward:
+        """Of the site's next page. Every call counts as a page, one without a document too."""
+        clicked = () if document is None else (link.target for link in document.links if link.kind in CLICKED)
+        return self.count(site, self.targets(site, clicked))
+
+    def targets(self, site: SiteKey, ends: Iterable[Url]) -> set[int | str]:
+        """What these ends of links on a page of the site count as: those on the site itself are left out."""
+        return {self._target(end) for end in ends if self.site_of(end) != site}
+
+    def count(self, site: SiteKey, targets: Set[int | str]) -> Reward:
+        """Books the site's next page with what it links to."""
+        page = self._pages.get(site, 0)
+        self._pages[site] = page + 1
+        met = self._met.setdefault(site, {})
+        new, again = 0, 0.0
+        for target in targets:
+            first = met.setdefault(target, page)
+            if first == page:
+                new += 1
+            elif first >= 0:
+                again += (1 - 1 / SINGLES_MEMORY) ** (page - first)
+                met[target] = -1
+        return Reward(new, again)
+
+    def _target(self, url: Url) -> int | str:
+        match self.unit:
+            case "page":
+                return int(url_id(url))
+            case "host":
+                return host_name(url)
+            case "domain":
+                return registered_domain(host_name(url))
+
+
+Score = Callable[[Yields, np.random.Generator], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """First some pages of each site; then a block of pages of the site with the greatest score, and so on.
+
+    A site that cannot be asked (exhausted, not available, not ready) is passed over in all of this; whoever calls sees to it that no more is
+    asked for than the budget holds. Ties go to the first site.
+    """
+
+    name: str
+    score: Score
+    first: int = 1  # pages of each site before sites are compared
+    block: int = 1  # pages of the chosen site until they are compared again
+    drifts: bool = False  # the score of a site changes while others are asked
+
+
+@dataclass(slots=True)
+class Turns:
+    """Whose block is under way in each world."""
+
+    site: Integers
+    left: Integers  # pages of its block
+    scores: Floats | None = field(default=None, repr=False)
+
+    @classmethod
+    def none(cls, worlds: int) -> Turns:
+        return cls(np.zeros(worlds, np.int64), np.zeros(worlds, np.int64))
+
+
+def choose(rule: Rule, yields: Yields, ready: Flags, turns: Turns, rng: np.random.Generator) -> Integers:
+    """One site in each world. ready: worlds x sites, in each world at least one. Advances `turns`."""
+    worlds = np.arange(len(ready))
+    fresh = ready & (yields.pages < rule.first)
+    begins = fresh.any(axis=1)
+    stays = ~begins & (turns.left > 0) & ready[worlds, turns.site]
+    compares = ~begins & ~stays
+    chosen = np.where(begins, fresh.argmax(axis=1), turns.site)
+    if compares.any():
+        best = np.where(ready, rule.score(yields, rng), -np.inf).argmax(axis=1)
+        chosen = np.where(compares, best, chosen)
+        turns.site = np.where(compares, best, turns.site)
+        turns.left = np.where(compares, rule.block, turns.left)
+    turns.left = np.where(begins, turns.left, turns.left - 1)
+    return chosen
+
+
+# The Gittins index: what a site is worth for ever, the chance to leave it at any time included.
+#
+# Rewards are taken as exponential with an unknown mean, whose conjugate prior makes the index of a site with n pages (the prior's included) and
+# sum s equal s times a number that depends on n alone (Gittins, Glazebrook, Weber 2011, 8.6). Those numbers are computed here, by backward
+# induction over n for all rewards of a standard arm at once.
+
+DISCOUNT = 0.99  # a page in a hundred pages counts a third
+PRIOR_PAGES = 2  # fewer have no mean
+LONGEST = 600  # pages from which on a site is taken as known: its index then is 1 % above its mean
+QUANTILES = 64
+STEPS = 400  # of the standard arm's reward, in logarithms
+
+
+def gittins() -> Rule:
+    return Rule("gittins", _gittins, drifts=True)
+
+
+def _gittins(yields: Yields, _: np.random.Generator) -> Floats:
+    """The prior is worth two pages: a sum of one page at the mean of all."""
+    pages = np.minimum(yields.pages + PRIOR_PAGES, LONGEST)
+    sums = (yields.links + yields.mean) * (pages - 1) / (yields.pages + PRIOR_PAGES - 1)  # beyond LONGEST: of the same mean
+    found: Floats = sums * index_table()[pages]
+    return found
+
+
+@functools.cache
+def index_table(discount: float = DISCOUNT, longest: int = LONGEST) -> Floats:
+    """index / sum by the number of pages; entries below PRIOR_PAGES are not used.
+
+    State: n pages with sum 1, against a standard arm of reward r per page; sums scale out: V(n, s, r) = s V(n, 1, r / s). The next
+    reward x has P(x > y) = (1 + y) ** -n. V is kept on a grid of ln r relative to the mean 1 / (n - 1).
+    """
+    grid = 4 * np.sinh(np.linspace(-5, 5, STEPS)) / np.sinh(5)  # dense around the mean, where the indices of long histories are
+    above = 1 - np.arange(QUANTILES + 1) / QUANTILES
+    table = np.zeros(longest + 1)
+    table[longest] = 1 / (longest - 1)
+    value = np.maximum(np.exp(grid), 1.0) / (longest - 1) / (1 - discount)  # known mean: the better arm for ever
+    for pages in range(longest - 1, PRIOR_PAGES - 1, -1):
+        mean = 1 / (pages - 1)
+        rest = above ** (1 - 1 / pages)
+        rewards = (rest[:-1] - rest[1:]) * QUANTILES / (1 - 1 / pages) - 1  # the mean within each of the equally likely parts
+        standard = mean * np.exp(grid)
+        relative = grid[:, None] + np.log(mean * pages) - np.log1p(rewards)  # ln of r / sum, over the next state's mean 1 / pages
+        later = _read(grid, value, relative, discount, pages) * (1 + rewards)
+        going_on = mean + discount * later.mean(axis=1)
+        leaving = standard / (1 - discount)
+        crossing = int(np.argmax(leaving >= going_on))
+        before = leaving[crossing - 1] - going_on[crossing - 1]
+        share = -before / (leaving[crossing] - going_on[crossing] - before)
+        table[pages] = standard[crossing - 1] + share * (standard[crossing] - standard[crossing - 1])
+        value = np.maximum(going_on, leaving)
+    return table
+
+
+def _read(grid: Floats, value: Floats, at: Floats, discount: float, pages: int) -> Floats:
+    """The next state's value; above the grid the standard arm is taken for ever, below it the value does not change."""
+    inside = np.interp(at, grid, value)
+    return np.where(at > grid[-1], np.exp(at) / pages / (1 - discount), inside)
+
+
+# The rules of Pechnikov and Chernobrovkin (2012) as printed, with their budget kept.
+#
+# R1 spends its remainder, N - K [N/K], on the site with the greatest sum; as printed ("N - [N/K]") it would ask for 3,800 pages of 2,000. What
+# they call a Gittins index is the mean so far. None of them says what becomes of an exhausted site: it leaves.
+
+
+def r1(budget: int, sites: int) -> Rule:
+    """[N/K] pages of each site, to the nearest integer; what is left on the site that brought most until then."""
+    share = max(1, (2 * budget + sites) // (2 * sites))
+    return Rule("r1", lambda yields, _: yields.links, first=share, block=budget)
+
+
+def r2(n: int = 20) -> Rule:
+    """n pages of each site; then n more of the site with the greatest mean so far."""
+    return Rule("r2", lambda yields, _: yields.means, first=n, block=n)
+
+
+def r3(m: int = 1) -> Rule:
+    """UCB1: m pages of each site; then one page at a time by mean / greatest yield + sqrt(2 ln n / t)."""
+    return Rule("r3", ucb1, first=m, drifts=True)
+
+
+def quantum(n: int = 50) -> Rule:
+    """Each site in turn gets n pages."""
+    return Rule("quantum", lambda yields, _: -(yields.pages // n).astype(np.float64), first=n, block=n)
+
+
+def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
+    greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]  # while nothing was found, the means are 0 as well
+    times = np.maximum(yields.pages, 1)
+    return yields.means / greatest + np.sqrt(2 * np.log(np.maximum(yields.asked, 1))[:, None] / times)
+
+
+# Better rules than the printed ones, as their authors give them, for rewards that are counts without a known bound.
+#
+# Where a rule wants rewards in [0, 1] they are divided by the greatest seen, as R3 does; where it wants a noise level, that of all pages is taken.
+
+RAW_WIDTH = 0.3  # of the confidence bounds, in standard deviations: .3 and .5 were best on sites that dry up, 1 explores too much
+GOOD_WIDTH = 0.3  # the same of Good-UCB
+NEWTON_ROUNDS = 6  # the bound of KL-UCB is then exact to eight digits from its normal approximation on
+PUBLISHED_PRIOR_PAGES = 1.0  # weight of the pooled mean where a rule needs a prior
+
+
+def ucb1_tuned() -> Rule:
+    """Auer, Cesa-Bianchi, Fischer 2002, section 4."""
+    return Rule("ucb1-tuned", _ucb1_tuned, drifts=True)
+
+
+def kl_ucb() -> Rule:
+    """Garivier, Cappe 2011, with the divergence of Poisson distributions and c = 0."""
+    return Rule("kl-ucb", _kl_ucb, drifts=True)
+
+
+def thompson() -> Rule:
+    """A draw from each site's posterior, Gamma for Poisson counts; the prior is worth one page at the mean of all."""
+    return Rule("thompson", _thompson, drifts=True)
+
+
+def raw_ucb() -> Rule:
+    """Seznec and others 2020: the least optimistic of all windows. Windows grow by doubling, as in their efficient form."""
+    return Rule("raw-ucb", _raw_ucb, drifts=True)
+
+
+def good_ucb() -> Rule:
+    """Bubeck, Ernst, Garivier 2013: the chance of something new is the share of what was met once; with a fading window."""
+    return Rule("good-ucb", _good_ucb, drifts=True)
+
+
+def _log_asked(yields: Yields) -> Floats:
+    found: Floats = np.log(np.maximum(yields.asked, 2))[:, None]
+    return found
+
+
+def _spread(yields: Yields) -> Floats:
+    """Standard deviation of all pages, worlds x 1."""
+    asked = np.maximum(yields.asked, 1)
+    variance = yields.squared / asked - (yields.gained / asked) ** 2
+    found: Floats = np.sqrt(np.maximum(variance, 0))[:, None]
+    return found
+
+
+def _ucb1_tuned(yields: Yields, _: np.random.Generator) -> Floats:
+    greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]
+    times = np.maximum(yields.pages, 1)
+    means = yields.means / greatest
+    rate = _log_asked(yields) / times
+    variances = yields.squares / times / greatest**2 - means**2 + np.sqrt(2 * rate)
+    found: Floats = means + np.sqrt(rate * np.minimum(0.25, np.maximum(variances, 0)))
+    return found
+
+
+def _kl_ucb(yields: Yields, _: np.random.Generator) -> Floats:
+    """The greatest q with t * (q - m - m ln(q / m)) <= ln n, by Newton's method from above, where it only falls."""
+    means = yields.means
+    room = _log_asked(yields) / np.maximum(yields.pages, 1)
+    bound = means + np.sqrt(2 * means * room) + room
+    safe = np.maximum(means, 1e-300)
+    for _round in range(NEWTON_ROUNDS):
+        excess = bound - means - means * np.log(bound / safe) - room
+        bound = bound - excess / np.maximum(1 - means / bound, 1e-9)
+    return bound
+
+
+def _thompson(yields: Yields, rng: np.random.Generator) -> Floats:
+    shape = yields.links + PUBLISHED_PRIOR_PAGES * yields.mean
+    return rng.standard_gamma(np.maximum(shape, 1e-9)) / (yields.pages + PUBLISHED_PRIOR_PAGES)
+
+
+def _raw_ucb(yields: Yields, _: np.random.Generator) -> Floats:
+    width = RAW_WIDTH * _spread(yields) * np.sqrt(2 * _log_asked(yields))
+    times = np.maximum(yields.pages, 1)
+    bounds = yields.means + width / np.sqrt(times)
+    for place, window in enumerate(WINDOWS):
+        within = yields.windows[:, :, place] / window + width / np.sqrt(window)
+        bounds = np.where(yields.pages >= window, np.minimum(bounds, within), bounds)
+    return bounds
+
+
+def _good_ucb(yields: Yields, _: np.random.Generator) -> Floats:
+    seen = np.maximum(SINGLES_MEMORY * (1 - (1 - 1 / SINGLES_MEMORY) ** yields.pages), 1)
+    width = GOOD_WIDTH * np.sqrt(np.maximum(yields.mean, 1e-9)) * (1 + np.sqrt(2))
+    found: Floats = yields.singles / seen + width * np.sqrt(np.log(4 * np.maximum(yields.asked, 1))[:, None] / np.maximum(yields.pages, 1))
+    return found
+
+
+# Our own rule: one setting for all kinds of sites, which tells from the pages read so far of what kind they are.
+#
+# A site's promise is a power mean of its fading means over 4 to 256 pages and all, each drawn towards the mean of all sites' pages (empirical
+# Bayes), plus a premium for sites that are little known, which fades as the budget is spent. How long the memory is, how strong the prior, how
+# great the premium depends on the *unevenness* of all pages together, variance over mean: near 3 where many pages bring a few links and sections
+# dry up, so that it pays to move on and look everywhere; tens to hundreds where a few pages bring nearly everything, so that it pays to stay
+# with sites that have shown any. All in it is relative to the mean, so links, hosts and links per second are treated alike.
+
+PAGES_PER_SITE = 200  # budget where none is given: that of the published runs
+EPSILON_LINKS = 0.1  # found before the first page, so that the first means are not 0
+
+# Fitted by an evolution strategy on 96 worlds and other manuals than those that are reported (docs/rules-of-choice.md).
+TURN, STEEPNESS = 2.04, 1.61  # ln unevenness where the two settings weigh alike, and ln of how sharply they part
+# Each: ln of the prior's pages, ln premium, power, ln of the premium's pages, ln of how it fades, ln weights of the memories and of all pages.
+EVEN = np.array([5.32, 0.83, 0.55, 2.16, -0.59, 5.48, 0.27, 0.7, -0.59, 0.51])
+UNEVEN = np.array([0.97, -2.87, -1.23, 1.67, -3.49, 1.76, 0.25, 2.35, 0.86, -0.11])
+
+
+def scout(budget: int = 0) -> Rule:
+    """budget: pages in all; 0: not known."""
+    return Rule("scout", lambda yields, _: _promise(yields, budget or PAGES_PER_SITE * yields.pages.shape[1]), drifts=True)
+
+
+def _promise(yields: Yields, budget: int) -> Floats:
+    asked = yields.asked + 1.0
+    mean = ((yields.gained + EPSILON_LINKS) / asked)[:, None]
+    setting = _setting(np.maximum(yields.squared / asked - mean[:, 0] ** 2, 0) / mean[:, 0])
+    prior, premium, width, fading = (np.exp(setting[:, [column]]) for column in (0, 1, 3, 4))
+    power = setting[:, 2, None, None]
+    weights = np.exp(setting[:, None, 5:] - setting[:, None, 5:].max(axis=2, keepdims=True))
+    sums = np.concatenate([yields.faded, yields.links[:, :, None]], axis=2)
+    pages = np.concatenate([yields.faded_pages, yields.pages[:, :, None]], axis=2)
+    means = power * np.log((sums + (prior * mean)[:, :, None]) / (pages + prior[:, :, None]))
+    top = means.max(axis=2, keepdims=True)
+    joined = (np.exp(means - top) * weights).sum(axis=2) / weights.sum(axis=2)
+    expected = np.exp((np.log(joined) + top[:, :, 0]) / power[:, :, 0])
+    left = np.maximum(1 - yields.asked / budget, 0)[:, None]
+    promise: Floats = expected + premium * left**fading * mean * np.sqrt(width / (yields.pages + width))
+    return promise
+
+
+def _setting(unevenness: Floats) -> Floats:
+    """worlds x 10, within bounds that keep exponentials sane."""
+    share = 1 / (1 + np.exp(-np.exp(STEEPNESS) * (np.log(unevenness + 0.5) - TURN)))[:, None]
+    mixed: Floats = EVEN * (1 - share) + UNEVEN * share
+    mixed[:, 2] = np.where(np.abs(mixed[:, 2]) < 0.05, 0.05, mixed[:, 2])
+    mixed[:, [0, 1, 3, 4]] = np.clip(mixed[:, [0, 1, 3, 4]], (-2, -6, -1, -4), (7, 3, 7, 3))
+    return mixed
+
+
+ALL_AT_ONCE = 256  # sites whose scores are reckoned anew for each choice; of more, those that changed
+STALE = 1 / 64  # growth of the pages in all after which every score is: logarithms and means have then moved by less than that
+SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its site is worth more
+
+
+@dataclass(slots=True)
+class SiteRule:
+    """`model.ports.Policy`: sites by a rule of choice.
+
+    A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for while others are ready. Cost in
+    seconds: a score is divided by what a page of the site took on average. Same calls and seed, same choices.
+    """
+
+    rule: Rule
+    novelty: Novelty
+    seed: int
+    cost: Literal["pages", "seconds"] = "pages"
+    patience_s: float = 0.0
+    yields: Yields = field(default_factory=lambda: Yields.none(1, 16), repr=False)
+    places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # of each site in `yields`
+    _seconds: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
+    _scores: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
+    _changed: set[int] = field(default_factory=set, repr=False)
+    _whole_at: int = -1  # pages in all when every score was last reckoned
+    _block: tuple[int, int] = (-1, 0)  # site whose block is under way, and the pages that it had when the block began
+    _rng: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+
+    def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
+        known = self.places
+        sites = np.array([known[host.site] if host.site in known else self._place(host.site) for host in ready], np.int64)
+        late = np.array([host.wait_s > self.patience_s for host in ready])
+        fresh = self.yields.pages[0, sites] < self.rule.first
+        enough = np.count_nonzero(fresh & ~late) >= most  # of those who were asked too little: scores decide nothing
+        scores = np.zeros(len(sites)) if enough else np.where(fresh, 0.0, self._current()[sites])
+        rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))  # who is ready, then who was asked too little, then whose block it is
+        order = np.lexsort((sites, -scores, rank))
+        if len(order):
+            self._begin(int(sites[order[0]]), bool(fresh[order[0]]))
+        return [ready[at].host_id for at in order[:most]]
+
+    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
+        reward = self.novelty.of(site, document)
+        self.book(site, float(reward.new), reward.met_again, took_s)
+
+    def book(self, site: SiteKey, reward: float, met_again: float = 0.0, took_s: float = 0.0) -> None:
+        """A page whose reward is known: also to play a stored campaign again before it goes on."""
+        place = self._place(site)
+        self.yields.book(np.zeros(1, np.int64), np.array([place]), np.array([reward]), np.array([met_again]))
+        self._seconds[place] += max(took_s, SHORTEST_S)
+        self._changed.add(place)
+        if place == self._block[0] and self.yields.pages[0, place] - self._block[1] >= self.rule.block:
+            self._block = (-1, 0)
+
+    def resume(self, site: SiteKey) -> None:
+        """A page of the site was chosen in an earlier process; `book` follows. So the block under way is the one that was."""
+        place = self._place(site)
+        self._begin(place, bool(self.yields.pages[0, place] < self.rule.first))
+
+    def scores(self) -> dict[SiteKey, float]:
+        """What the rule thinks of each site, for displays."""
+        current = self._current()
+        return {site: float(current[place]) for site, place in self.places.items()}
+
+    def _place(self, site: SiteKey) -> int:
+        place = self.places.setdefault(site, len(self.places))
+        if place >= len(self._scores):
+            size = 2 * len(self._scores)
+            self.yields = self.yields.grown(size)
+            self._seconds, self._scores = (np.concatenate([old, np.zeros(size - len(old))]) for old in (self._seconds, self._scores))
+            self._whole_at = -1
+        return place
+
+    def _begin(self, site: int, fresh: bool) -> None:
+        if self.rule.block > 1 and not fresh and site != self._block[0]:
+            self._block = (site, int(self.yields.pages[0, site]))
+
+    def _current(self) -> Floats:
+        """Scores of all sites. With many, those of sites that were not asked lag behind by STALE at most."""
+        asked, number = int(self.yields.asked[0]), len(self.places)
+        if number <= ALL_AT_ONCE or self._whole_at < 0 or (self.rule.drifts and asked > self._whole_at * (1 + STALE)):
+            self._scores[:number] = self._reckoned(np.arange(number))
+            self._whole_at = asked
+        elif self._changed:
+            changed = np.fromiter(self._changed, np.int64)
+            self._scores[changed] = self._reckoned(changed)
+        self._changed.clear()
+        return self._scores
+
+    def _reckoned(self, places: Integers) -> Floats:
+        scores: Floats = self.rule.score(self.yields.part(places), self._rng)[0]
+        if self.cost == "seconds":
+            pages = np.maximum(self.yields.pages[0, places], 1)
+            scores = scores / np.maximum(self._seconds[places] / pages, SHORTEST_S)
+        return scores

@@ -1,0 +1,185 @@
+"""What engines read of a collection in PostgreSQL, as whole tables, and the results that they keep there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.errors import StoreError
+from periplus.model.dataset import ComputedTable, ResultNote
+from periplus.model.frontier import READ
+from periplus.model.graph import LinkRows
+from periplus.model.ports import RunRecord
+from periplus.store.datasets import KINDS, PAGE_ROWS, POSITIONS, TEXT_ROWS, sound
+from periplus.store.postgres import runs
+from periplus.store.postgres.address import Address
+from periplus.store.postgres.connection import Connection
+from periplus.store.postgres.ledger import lock_number
+from periplus.store.postgres.schema import LOCK_RESULTS, SHARDS
+from periplus.store.postgres.table_rows import moment, number_blocks, read_whole_tables, redirects, row_blocks
+
+_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
+_LINK_BYTES = 140  # of a row of `link` in its table: 207 with the index, docs/cluster.md
+_OF_PAGE = "page p JOIN url u ON u.id = p.url_id"
+
+
+class DatabaseRows:
+    """One collection in a database, within `moment`. See the protocol."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def runs(self) -> Sequence[RunRecord]:
+        return runs.records(self._connection)
+
+    def hosts(self) -> Sequence[tuple[int, str, str]]:
+        find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
+        return [(host_id, key, site) for host_id, key, site in self._connection.execute(find).fetchall()]
+
+    def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        find = (
+            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, (s.url_id IS NOT NULL)::int,"
+            f" {_millis('u.first_seen')}, {_millis('u.visited')}"
+            ' FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text COLLATE "C"'
+        )
+        return row_blocks(self._connection, find, TEXT_ROWS)
+
+    def redirects(self) -> LinkRows:
+        return redirects(self._connection)
+
+    def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        find = (
+            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), nullif(p.language_found, '')), nullif(p.title, ''),"
+            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, encode(p.body_md5, 'hex'), encode(p.text_md5, 'hex'), encode(p.folded_md5, 'hex'),"
+            f" {_millis('p.fetched')}, {_millis('nullif(p.last_modified, 0)')}"
+            f' FROM {_OF_PAGE} WHERE u.reason IN ({_READ}) ORDER BY u.text COLLATE "C"'
+        )
+        return row_blocks(self._connection, find, TEXT_ROWS)
+
+    def first_sources(self, most: int) -> NDArray[np.int64]:
+        """Links lie by shard: of each shard the beginning is taken, as far as ids go of which there should be enough, or further."""
+        row = self._connection.execute("SELECT pg_relation_size('link')").fetchone()
+        rows = (row[0] if row else 0) / _LINK_BYTES
+        share = min(1.0, 2 * most / max(rows, 1.0))
+        while True:
+            below = int(share * 2**64) - 2**63
+            last = "" if share >= 1 else f" AND source < {below}"
+            find = f"SELECT source FROM link WHERE shard BETWEEN 0 AND {SHARDS - 1}{last} ORDER BY source LIMIT {int(most)}"
+            found = np.concatenate([np.zeros((0, 1), np.int64), *number_blocks(self._connection, find, 1)])[:, 0]
+            if len(found) == most or share >= 1:
+                return found
+            share = min(1.0, share * 4)
+
+    def links(self) -> Iterator[NDArray[np.int64]]:
+        seen = "greatest(l.last_seen, coalesce(f.checked, 0))"  # of pages that were asked and had not changed: docs/decisions/0003
+        find = (
+            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, {_code('l.position', POSITIONS)}, l.nofollow, l.times,"
+            f" {_millis('l.first_seen')}, {_millis(seen)}"
+            " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
+        )
+        return number_blocks(self._connection, find, 8)
+
+    def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        find = (
+            f"SELECT u.id, b.text, b.blocks, p.parts FROM {_OF_PAGE} JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
+            f' WHERE b.text IS NOT NULL AND u.reason IN ({_READ}) ORDER BY u.text COLLATE "C"'
+        )
+        return row_blocks(self._connection, find, PAGE_ROWS)
+
+
+@contextlib.contextmanager
+def whole(address: Address) -> Iterator[DatabaseRows]:
+    """The collection as it stands now, while a crawl goes on too. Raises UsageError, NoCollection, StoreError."""
+    with moment(address) as connection:
+        read_whole_tables(connection)
+        yield DatabaseRows(connection)
+
+
+def _millis(expression: str) -> str:
+    """Halves away from zero, as SQLite's round does: equal collections give equal tables."""
+    return f"trunc({expression} * 1000 + sign({expression}) * 0.5)::bigint"
+
+
+def _code(column: str, names: Sequence[str]) -> str:
+    """A text's place among names, in SQL."""
+    return f"CASE {column} " + " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(names)) + " END"
+
+
+# Results are tables `result_...`, which take the places of earlier ones at one moment.
+#
+# They are written under other names and renamed in the end, so that nobody who asks for the earlier ones waits longer than for that.
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS result (
+    name text PRIMARY KEY, digest text NOT NULL, dataset text NOT NULL, parameters text NOT NULL, program text NOT NULL, made float8 NOT NULL,
+    loaded float8 NOT NULL)
+"""
+READERS_WAIT = "10min"  # for whoever reads earlier results when the new ones are there: hours of loading are not given up after half a minute
+_TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
+_OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
+
+
+class DatabaseResults:
+    """`model.dataset.ResultStore`, within a transaction. What is cleared and replaced is read until `settle`."""
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self._connection, self._now = connection, now
+        self._doomed: dict[str, None] = {}
+        self._fresh: list[str] = []
+        connection.execute(_TABLES)
+
+    def runs(self) -> Sequence[RunRecord]:
+        return runs.records(self._connection)
+
+    def dataset(self) -> str:
+        found = self._connection.execute("SELECT dataset FROM result LIMIT 1").fetchone()
+        return str(found[0]) if found else ""
+
+    def clear(self) -> None:
+        found = self._connection.execute(f"SELECT relname {_OURS} LIKE 'result\\_%'").fetchall()
+        self._doomed |= dict.fromkeys(str(name) for (name,) in found)
+        self._connection.execute("DELETE FROM result")
+
+    def replace(self, table: ComputedTable) -> int:
+        name = sound(table.name)
+        columns = ", ".join(f'"{sound(column)}" {_TYPES[kind]} NOT NULL' for column, kind in table.columns)
+        self._connection.execute(f"CREATE TABLE new_{name} ({columns})".encode())
+        with self._connection.cursor() as cursor:
+            # FREEZE: nobody saw the table yet, so its rows need no second writing by a vacuum.
+            with cursor.copy(f"COPY new_{name} FROM STDIN WITH (FORMAT BINARY, FREEZE)".encode()) as copy:
+                copy.set_types([_TYPES[kind] for _, kind in table.columns])
+                for row in table.rows:
+                    copy.write_row(row)
+            rows = cursor.rowcount
+        self._connection.execute(f'CREATE INDEX new_{name}_first ON new_{name} ("{table.columns[0][0]}")'.encode())
+        self._connection.execute(f"ANALYZE new_{name}".encode())
+        self._fresh.append(name)
+        return rows
+
+    def note(self, said: ResultNote) -> None:
+        self._connection.execute("DELETE FROM result WHERE name = %s", (said.name,))
+        self._connection.execute("INSERT INTO result VALUES (%s, %s, %s, %s, %s, %s, %s)", (*said, self._now))
+
+    def settle(self) -> None:
+        """Lets the new tables take their places, when nobody reads the earlier ones."""
+        self._connection.execute(f"SET LOCAL lock_timeout = '{READERS_WAIT}'")
+        for name in self._doomed | dict.fromkeys(self._fresh):
+            self._connection.execute(f"DROP TABLE IF EXISTS {sound(name)}".encode())
+        for name in self._fresh:
+            self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
+            self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
+
+
+@contextlib.contextmanager
+def results(address: Address, now: float) -> Iterator[DatabaseResults]:
+    """One import at a time. Raises UsageError, NoCollection, StoreError."""
+    with moment(address, writes=True) as connection:
+        held = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))).fetchone()
+        if not held or not held[0]:
+            raise StoreError(f"results are being loaded into {address} already: wait for the end of that")
+        found = DatabaseResults(connection, now)
+        yield found
+        found.settle()

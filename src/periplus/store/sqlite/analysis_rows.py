@@ -1,0 +1,254 @@
+"""What engines and comparisons read of a collection in a folder, as whole tables and as it stood, and the results that they keep there."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.dataset import ComputedTable, ResultNote
+from periplus.model.frontier import READ
+from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.ports import RunRecord
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.datasets import KINDS, PAGE_ROWS, POSITIONS, TEXT_ROWS, sound
+from periplus.store.sqlite import reading, runs, site_rows
+from periplus.store.sqlite.reading import SITE_OF_URL, rows
+from periplus.store.sqlite.schema import writing
+from periplus.store.sqlite.site_rows import number_blocks
+from periplus.urls.canonical import url_id
+
+_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
+
+
+class FolderRows:
+    """One collection in a folder, within a snapshot. See the protocol."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def runs(self) -> Sequence[RunRecord]:
+        return runs.run_records(self._connection)
+
+    def hosts(self) -> Sequence[tuple[int, str, str]]:
+        return self._connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key").fetchall()
+
+    def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        find = (
+            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, s.url_id IS NOT NULL,"
+            f" {_millis('u.first_seen')}, {_millis('u.visited')} FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text"
+        )
+        return self._blocks(find, TEXT_ROWS)
+
+    def redirects(self) -> LinkRows:
+        return site_rows.redirects(self._connection)
+
+    def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        find = (
+            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), nullif(p.language_found, '')), nullif(p.title, ''),"
+            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)),"
+            f" {_millis('p.fetched')}, {_millis('nullif(p.last_modified, 0)')}"
+            f" FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ}) ORDER BY u.text"
+        )
+        return self._blocks(find, TEXT_ROWS)
+
+    def first_sources(self, most: int) -> NDArray[np.int64]:
+        found = number_blocks(self._connection.execute("SELECT source FROM link ORDER BY source LIMIT ?", (most,)), 1)
+        return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in found)])
+
+    def links(self) -> Iterator[NDArray[np.int64]]:
+        seen = "max(l.last_seen, coalesce(f.checked, 0))"  # of pages that were asked and had not changed: docs/decisions/0003
+        find = (
+            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, {_code('l.position', POSITIONS)}, l.nofollow, l.times,"
+            f" {_millis('l.first_seen')}, {_millis(seen)}"
+            " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
+        )
+        return number_blocks(self._connection.execute(find), 8)
+
+    def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
+        find = (
+            "SELECT u.id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id JOIN body b ON b.id = p.body_id"
+            f" WHERE b.text IS NOT NULL AND u.reason IN ({_READ}) ORDER BY u.text"
+        )
+        return self._blocks(find, PAGE_ROWS)
+
+    def _blocks(self, find: str, most: int) -> Iterator[Sequence[tuple[object, ...]]]:
+        cursor = self._connection.execute(find)
+        while rows := cursor.fetchmany(most):
+            yield rows
+
+
+@contextlib.contextmanager
+def whole(folder: Path) -> Iterator[FolderRows]:
+    """The collection as it stands now. Raises NoCollection, StoreError."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+        yield FolderRows(connection)
+
+
+def _millis(expression: str) -> str:
+    return f"CAST(round({expression} * 1000) AS INTEGER)"
+
+
+def _code(column: str, names: Sequence[str]) -> str:
+    """A text's place among names, in SQL."""
+    return f"CASE {column} " + " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(names)) + " END"
+
+
+# Results are tables `result_...`, to be asked in SQL, all of one loading at once.
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS result (
+    name TEXT PRIMARY KEY, digest TEXT NOT NULL, dataset TEXT NOT NULL, parameters TEXT NOT NULL, program TEXT NOT NULL, made REAL NOT NULL,
+    loaded REAL NOT NULL) WITHOUT ROWID
+"""
+
+
+class FolderResults:
+    """`model.dataset.ResultStore`, within a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
+        self._run, self._connection, self._now = connection.execute, connection, now
+
+    def runs(self) -> Sequence[RunRecord]:
+        return runs.run_records(self._connection)
+
+    def dataset(self) -> str:
+        if not self._run("SELECT 1 FROM sqlite_master WHERE name = 'result'").fetchone():
+            return ""
+        found = self._run("SELECT dataset FROM result LIMIT 1").fetchone()
+        return str(found[0]) if found else ""
+
+    def clear(self) -> None:
+        self._run(_TABLES)
+        names = [name for (name,) in self._run("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'result\\_%' ESCAPE '\\'")]
+        for name in names:
+            self._run(f"DROP TABLE {sound(name)}")
+        self._run("DELETE FROM result")
+
+    def replace(self, table: ComputedTable) -> int:
+        name = sound(table.name)
+        columns = ", ".join(f'"{sound(column)}" {kind}' for column, kind in table.columns)
+        self._run(f"DROP TABLE IF EXISTS {name}")
+        self._run(f"CREATE TABLE {name} ({columns})")
+        cursor = self._connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})", table.rows)
+        self._run(f'CREATE INDEX {name}_first ON {name} ("{table.columns[0][0]}")')
+        return cursor.rowcount if cursor.rowcount > 0 else 0
+
+    def note(self, said: ResultNote) -> None:
+        self._run(_TABLES)
+        self._run("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, self._now))
+
+
+@contextlib.contextmanager
+def results(folder: Path, now: float) -> Iterator[FolderResults]:
+    """Raises NoCollection, StoreError."""
+    with writing(folder) as connection:
+        yield FolderResults(connection, now)
+
+
+FOREVER = 1e99
+PAST_FIELDS = ("title", "media_type", "size", "text_chars", "text_md5", "canonical", "description", "h1", "language", "robots")
+_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
+_PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The end of a run. until: what was first seen from then on was not known."""
+
+    run_id: int
+    until: float  # the next run's start, seconds since the epoch
+
+    @classmethod
+    def after(cls, connection: sqlite3.Connection, run_id: int) -> Moment:
+        found = connection.execute("SELECT min(started) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
+        return cls(run_id, FOREVER if found is None else found)
+
+
+@dataclass(frozen=True, slots=True)
+class PastUrls:
+    """The URLs of one site at a moment. statuses: 0: no answer."""
+
+    rows: UrlRows
+    statuses: NDArray[np.int16]
+
+
+UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status
+
+
+def url_past(connection: sqlite3.Connection, moment: Moment) -> UrlPast:
+    """The URLs that stood otherwise then: of several later rows the earliest tells."""
+    find = "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history WHERE run_id > ? GROUP BY url_id"
+    return {row[0]: row[1:4] for row in connection.execute(find, (moment.run_id,))}
+
+
+def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: Moment, past: UrlPast) -> PastUrls:
+    find = f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0) FROM url u WHERE {SITE_OF_URL} AND u.first_seen < ?"
+    ids: list[int] = []
+    texts: list[Url] = []
+    codes, layers, statuses = bytearray(), list[int](), list[int]()
+    for identity, text, now, layer, status_now in connection.execute(find, (site, moment.until)):
+        reason, _, status = past.get(identity, (now, "", status_now))
+        ids.append(identity)
+        texts.append(Url(text))
+        codes.append(_CODE[reason])
+        layers.append(layer)
+        statuses.append(min(status, 999))
+    found = UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32))
+    return PastUrls(found, np.array(statuses, np.int16))
+
+
+def redirects(connection: sqlite3.Connection, moment: Moment, past: UrlPast) -> LinkRows:
+    """Where each URL that redirected led, and which page each alias is an address of, as the rules now say."""
+    found: dict[int, str] = dict(connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,)))
+    for identity, (reason, rule, _) in past.items():
+        found.pop(identity, None)
+        if reason == Reason.REDIRECT:
+            found[identity] = rule
+    ends = {identity: url_id(Url(rule)) for identity, rule in found.items() if rule}
+    aliases = "SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
+    ends |= {alias: page for alias, page in connection.execute(aliases) if alias not in past}
+    return LinkRows(np.fromiter(ends.keys(), np.int64, len(ends)), np.fromiter(ends.values(), np.int64, len(ends)))
+
+
+def page_links(connection: sqlite3.Connection, site: SiteKey, moment: Moment) -> LinkRows:
+    """The site's links to pages, whatever became of their sources; pairs may be twice."""
+    of_site = f"{SITE_OF_URL} AND l.kind IN ({_FOLLOWED}) AND l.kind <> 'redirect'"
+    find = (
+        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {of_site} AND l.first_seen < ?"
+        f" UNION ALL SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ? AND l.first_seen < ? AND {of_site}"
+    )
+    found = np.fromiter(rows(connection.execute(find, (site, moment.until, moment.run_id, moment.until, site))), dtype=_PAIR)
+    return LinkRows(np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"]))
+
+
+def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: Moment) -> dict[int, tuple[object, ...]]:
+    """PAST_FIELDS of the site's pages, by id."""
+    now = f"SELECT u.id, {', '.join(f'p.{name}' for name in PAST_FIELDS)} FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+    then = f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h WHERE h.run_id > ? GROUP BY h.url_id"
+    found: dict[int, tuple[object, ...]] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
+    return found | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in found}
+
+
+def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlPast) -> NDArray[np.int64]:
+    """The URLs, of any site, that stood at one of the reasons; ascending."""
+    wanted = frozenset(reason.value for reason in reasons)
+    marks = ", ".join("?" * len(wanted))
+    now = {identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN ({marks})", sorted(wanted))}
+    then = (now - past.keys()) | {identity for identity, row in past.items() if row[0] in wanted}
+    return np.array(sorted(then), np.int64)
+
+
+def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[UrlId, Url]]:
+    """(id, URL) of those that are known."""
+    for identity in ids:
+        if (found := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
+            yield UrlId(identity), Url(found[0])

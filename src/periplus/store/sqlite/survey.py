@@ -1,0 +1,305 @@
+"""What a collection keeps of a survey: its plan, the user's marks on sites, links, and what each page brought."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.page import LinkKind
+from periplus.model.ports import Territory
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.reading import rows
+from periplus.store.sqlite.site_rows import number_blocks
+
+PLAN, STOP = "survey", "survey_stop"  # names in the table meta
+_UNKNOWN_LEVEL = "met before its site belonged to the survey: its level is not known yet"
+_REMOVED = "its site was removed from the survey"
+
+
+def plan(connection: sqlite3.Connection) -> str:
+    """The plan's text; empty: the collection is no survey's."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (PLAN,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def change_plan(folder: Path, changed: Callable[[str], str]) -> str:
+    """The plan as changed makes it, in one transaction, so that two who change it do not undo one another's."""
+    with schema.writing(folder) as connection:
+        text = changed(plan(connection))
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (PLAN, text))
+    return text
+
+
+def wish_stop(folder: Path, *, stop: bool) -> None:
+    """Asks the run that is at work to stop; or forgets such a wish."""
+    with schema.writing(folder) as connection:
+        if stop:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (STOP,))
+        else:
+            connection.execute("DELETE FROM meta WHERE name = ?", (STOP,))
+
+
+def stop_is_wished(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM meta WHERE name = ?", (STOP,)).fetchone() is not None
+
+
+def bring_in_line(folder: Path, territory: Territory) -> None:
+    """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and lies within is known,
+    at a level that links will tell, or at its old one where its site comes back. What was fetched stays. Nobody may be at work."""
+    with schema.writing(folder) as connection:
+        _resettle_hosts(connection, territory)
+        moves: Counter[str] = Counter()
+        gone: list[tuple[int]] = []
+        come: list[tuple[str, bool, int]] = []
+        for url_id, text, reason, rule in connection.execute("SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"):
+            inside = territory.decide(Url(text)) is None
+            if inside and reason == Reason.SCOPE:
+                come.append((_UNKNOWN_LEVEL, rule == _REMOVED, url_id))
+            elif not inside and reason != Reason.SCOPE:
+                gone.append((url_id,))
+                moves[reason] += 1
+        connection.executemany("UPDATE url SET reason = 'depth', rule = ?, layer = iif(?, layer, NULL) WHERE id = ?", come)
+        connection.executemany("UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(_REMOVED, *row) for row in gone])
+        _count(connection, {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]})
+        _drop_entries(connection, gone)
+
+
+def _resettle_hosts(connection: sqlite3.Connection, territory: Territory) -> None:
+    rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
+    moved = [(site, host_id) for host_id, host, held in rows if (site := territory.site_of(_root(host))) != held]
+    connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
+    connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
+    if moved:
+        connection.execute("UPDATE site SET fetched = (SELECT coalesce(sum(fetched), 0) FROM host WHERE site_id = site.id)")
+
+
+def _root(host: str) -> Url:
+    """Some URL of the host: which scheme it is told by does not matter to sites, its port does."""
+    name, _, port = host.rpartition(":")
+    return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
+
+
+def _drop_entries(connection: sqlite3.Connection, gone: list[tuple[int]]) -> None:
+    if not gone:
+        return
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS gone (id INTEGER PRIMARY KEY)")
+    connection.execute("DELETE FROM gone")
+    connection.executemany("INSERT INTO gone VALUES (?)", gone)
+    connection.execute("DELETE FROM queue WHERE url_id IN (SELECT id FROM gone)")
+    hosts = "SELECT DISTINCT u.host_id FROM gone g JOIN url u ON u.id = g.id"
+    connection.execute(f"UPDATE host SET pending = (SELECT count(*) FROM queue q WHERE q.host_id = host.id) WHERE id IN ({hosts})")
+
+
+def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
+    upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+    connection.executemany(upsert, [("reason:" + name, change) for name, change in changes.items() if change])
+
+
+# What a reader follows, frames among it; canonical, alternate and form are remarks of a page and no references to others.
+HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
+_SURVEY_HYPERLINKS = ", ".join(f"'{kind.value}'" for kind in HYPERLINKS)
+_REASON = {reason.value: place for place, reason in enumerate(REASONS)}
+_BLOCK = 10_000  # rows turned into columns at once
+_NOT_READ = "('redirect', 'alias', 'rule')"
+Ids = NDArray[np.int64]
+
+
+class ExternalLink(NamedTuple):
+    """A link from a fetched page to another host, with its surroundings as far as they are kept."""
+
+    source: Url
+    target: Url
+    anchor: str
+    position: str
+    kind: str
+    title: str  # of the page that it stands on
+    times: int
+
+
+def every_url(connection: sqlite3.Connection) -> UrlRows:
+    """Whatever the collection knows, ascending by id; layers are left out (-1)."""
+    ids: list[Ids] = [np.zeros(0, np.int64)]
+    texts: list[Url] = []
+    codes = bytearray()
+    cursor = connection.execute("SELECT id, text, reason FROM url ORDER BY id")
+    while block := cursor.fetchmany(_BLOCK):
+        some, names, reasons = zip(*block, strict=True)
+        ids.append(np.array(some, np.int64))
+        texts += names
+        codes += bytes(map(_REASON.__getitem__, reasons))
+    return UrlRows(np.concatenate(ids), texts, np.frombuffer(bytes(codes), np.uint8), np.full(len(texts), -1, np.int32))
+
+
+def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
+    """Every hyperlink of every site's pages, perhaps twice, by source."""
+    find = (
+        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
+        f" AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
+    )
+    found = [np.zeros((0, 2), np.int64), *number_blocks(connection.execute(find), 2)]
+    return LinkRows(np.concatenate([block[:, 0] for block in found]), np.concatenate([block[:, 1] for block in found]))
+
+
+def contents(connection: sqlite3.Connection) -> tuple[Ids, Ids]:
+    """(ids of pages whose bytes are known, 64 bits of their MD5), ascending by id; empty pages are left out."""
+    ids: list[int] = []
+    digests: list[bytes] = []
+    cursor = connection.execute("SELECT url_id, body_md5 FROM page WHERE size > 0 ORDER BY url_id")
+    while block := cursor.fetchmany(_BLOCK):
+        some, md5s = zip(*block, strict=True)
+        ids += some
+        digests += md5s
+    return np.array(ids, np.int64), np.frombuffer(b"".join(digest[:8] for digest in digests), np.int64)
+
+
+def fetch_order(connection: sqlite3.Connection) -> Ids:
+    """Ids of the pages that were asked for, in the order of their first visits."""
+    find = "SELECT url_id, min(id) FROM visit WHERE purpose = 'page' GROUP BY url_id ORDER BY 2"
+    return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in number_blocks(connection.execute(find), 2))])
+
+
+def external_links(connection: sqlite3.Connection) -> Iterator[ExternalLink]:
+    """Every hyperlink between hosts with what stands around it, by source; streamed."""
+    find = (
+        "SELECT u.text, t.text, l.anchor, l.position, l.kind, coalesce(p.title, ''), l.times FROM url u CROSS JOIN link l ON l.source = u.id"
+        f" JOIN url t ON t.id = l.target LEFT JOIN page p ON p.url_id = u.id WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
+        f" AND t.host_id <> u.host_id AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
+    )
+    yield from map(ExternalLink._make, rows(connection.execute(find)))
+
+
+_HYPERLINKS = ", ".join(f"'{kind.value}'" for kind in HYPERLINKS)
+_MATCHING = "(? = '' OR matches({column}, ?))"
+
+
+class LinkKey(NamedTuple):
+    """What names a row of the table link."""
+
+    source: int
+    target: int
+    kind: str
+    position: str
+    nofollow: int
+
+
+class KeptLink(NamedTuple):
+    """A hyperlink of a fetched page, frames among them."""
+
+    key: LinkKey
+    page: Url
+    target: Url
+    anchor: str
+    title: str
+    times: int
+    level: int | None
+    reason: str
+    visited: bool
+
+
+class KeptBad(NamedTuple):
+    """What stood in an href and is no address."""
+
+    row: int
+    page: Url
+    text: str
+    why: str
+    anchor: str
+    position: str
+
+
+def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[KeptLink]:
+    """Those whose page, target and anchor contain or match these; empty: any. Page by page, streamed."""
+    where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "l.anchor"))
+    find = (
+        "SELECT l.source, l.target, l.kind, l.position, l.nofollow, a.text, b.text, l.anchor, coalesce(p.title, ''), l.times, b.layer, b.reason,"
+        " b.visited IS NOT NULL FROM url a CROSS JOIN link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT JOIN page p ON p.url_id = a.id"
+        f" WHERE l.kind IN ({_HYPERLINKS}) AND {where} ORDER BY a.id, l.target"
+    )
+    for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
+        yield KeptLink(LinkKey._make(row[:5]), *row[5:])  # type: ignore[arg-type]  # the columns stand in the order of the fields
+
+
+def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[KeptBad]:
+    """The same of what is no address; target: what was written."""
+    where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "b.anchor"))
+    find = f"SELECT b.rowid, a.text, b.text, b.why, b.anchor, b.position FROM bad_link b JOIN url a ON a.id = b.source WHERE {where} ORDER BY a.id, b.rowid"
+    for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
+        yield KeptBad(*row)  # type: ignore[arg-type]  # the same
+
+
+def delete_links(connection: sqlite3.Connection, keys: Iterable[LinkKey]) -> int:
+    """How many went. Within a transaction."""
+    drop = "DELETE FROM link WHERE source = ? AND target = ? AND kind = ? AND position = ? AND nofollow = ?"
+    return connection.executemany(drop, keys).rowcount
+
+
+def delete_bad(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:
+    """The same of bad links."""
+    return connection.executemany("DELETE FROM bad_link WHERE rowid = ?", [(number,) for number in numbers]).rowcount
+
+
+_FETCHED = "v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299"
+
+
+class PageVisit(NamedTuple):
+    """One attempt at a page, or its being passed over."""
+
+    id: int  # of the visit
+    url_id: UrlId
+    url: Url
+    layer: int | None
+    took_s: float
+    asked: bool  # a request was made
+    read: bool  # and a page came
+    redirect: str  # where it led; empty: nowhere
+
+
+class SeenLink(NamedTuple):
+    """A link of a page, as far as an order of pages asks."""
+
+    target: Url
+    kind: str
+    position: str
+    anchor: str
+    nofollow: bool
+
+
+def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[PageVisit]:
+    """Oldest first. after: those of a greater id."""
+    find = (
+        f"SELECT v.id, v.url_id, u.text, u.layer, v.took_s, v.outcome <> 'skipped', {_FETCHED}, iif(v.outcome = 'redirected', v.detail, '')"
+        " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
+    )
+    for visit, url_id, url, layer, took_s, asked, read, redirect in connection.execute(find, (after,)):
+        yield PageVisit(visit, UrlId(url_id), Url(url), layer, took_s, bool(asked), bool(read), redirect)
+
+
+def links_of(connection: sqlite3.Connection, page: UrlId) -> list[SeenLink]:
+    """All links that the page holds, by target."""
+    find = "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target WHERE l.source = ? AND l.kind <> ?"
+    return [SeenLink(Url(row[0]), row[1], row[2], row[3], bool(row[4])) for row in connection.execute(find, (page, LinkKind.REDIRECT.value))]
+
+
+def waiting_by_site(connection: sqlite3.Connection) -> dict[SiteKey, int]:
+    """Entries of the to-do lists of each site that has any."""
+    find = "SELECT s.key, sum(h.pending) FROM host h JOIN site s ON s.id = h.site_id WHERE h.pending > 0 GROUP BY s.id"
+    return {SiteKey(key): pending for key, pending in connection.execute(find)}
+
+
+def standings(connection: sqlite3.Connection, ids: list[UrlId]) -> dict[int, tuple[str, str]]:
+    """(reason, rule) of those of the URLs that are known."""
+    found = {}
+    for url_id in ids:
+        row = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url_id,)).fetchone()
+        if row:
+            found[int(url_id)] = (row[0], row[1])
+    return found

@@ -1,0 +1,569 @@
+"""Web archives: WARC 1.0 and 1.1 (ISO 28500), written and read."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import sqlite3
+import struct
+import uuid
+import zlib
+from base64 import b32encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+import zstandard
+from isal import igzip
+
+from periplus.errors import UsageError
+from periplus.model.collection import ArchiveRecord, Exchange, RunNote
+from periplus.model.visit import Cut, Headers
+
+# Bodies are kept without content and transfer codings. So the fields that spoke of these stand under X-Crawler-Content-Encoding,
+# X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long the body is here. Nothing is written that
+# was not observed, with one exception, which the warcinfo record names: requests are rebuilt from the run's settings.
+# Source: ISO 28500:2017.
+
+SOFTWARE = "periplus"
+CRAWLER = "x-crawler-"
+CHANGED = ("content-encoding", "transfer-encoding", "content-length")
+REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
+RESPONSE_TYPE = "application/http;msgtype=response"
+PURPOSE = "Periplus-Purpose"  # field of records of what is no page: robots, sitemap, ...
+_TRUNCATED = {
+    Cut.SHORT: "disconnect",
+    Cut.TIME_LIMIT: "time",
+    Cut.BODY_LIMIT: "length",
+    Cut.INFLATED_LIMIT: "length",
+    Cut.RATIO_LIMIT: "length",
+    Cut.BAD_ENCODING: "unspecified",
+    Cut.NOT_WANTED: "unspecified",
+}
+Fields = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Where bytes were first written, so that a later record need not repeat them."""
+
+    record_id: str
+    url: str
+    date: str
+    payload_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as bytes, with what an index says of it. payload_digest: empty where nothing is to be replayed."""
+
+    record_id: str
+    url: str
+    date: str
+    data: bytes
+    media_type: str = ""
+    status: int = 0
+    payload_digest: str = ""
+    is_revisit: bool = False
+
+
+def sha1(data: bytes) -> str:
+    return "sha1:" + b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
+
+
+def date_of(seconds: float) -> str:
+    """WARC-Date to the microsecond, which version 1.1 allows."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def record_id(*parts: object) -> str:
+    """The same for the same parts, so that the same collection makes the same archive."""
+    return f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, ' '.join(map(str, parts)))}>"
+
+
+def warcinfo(note: RunNote, version: str, file_name: str) -> Record:
+    """What stands at the head of a file, and again where another run's records begin."""
+    lines = {
+        "software": f"{SOFTWARE}/{version}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        "robots": "obey" if note.obeys_robots else "ignore",
+        "http-header-user-agent": note.user_agent,
+        "description": "request records are rebuilt from the run's settings; bodies stand without content and transfer codings",
+        "periplus-starts": " ".join(note.starts),
+        "periplus-settings": note.settings,
+    }
+    block = "".join(f"{name}: {_line(value)}\r\n" for name, value in lines.items()).encode()
+    identity, date = record_id("warcinfo", file_name, note.run_id, note.began), date_of(note.began)
+    fields = [("WARC-Filename", file_name), ("Content-Type", "application/warc-fields")]
+    return Record(identity, "", date, _record("warcinfo", identity, date, fields, block))
+
+
+def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | None) -> tuple[list[Record], Capture | None]:
+    """The records of one visit; and, if it wrote a body in full, where. known: where the same bytes were written before."""
+    if exchange.outcome == "failed":
+        return [_failure(exchange, info_id)], None
+    repeats = known is not None and exchange.body is not None and exchange.purpose == "page"
+    answered, capture = answer(exchange, info_id, known if repeats else None)
+    return [answered, _request(exchange, run, info_id, answered.record_id)], capture
+
+
+def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> Record:
+    """A page as canonical XML beside the record of the answer that it was made of. xml: the document and its media type."""
+    data, media_type = xml
+    identity, date = record_id("conversion", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    fields = [*_head_fields(exchange, info_id), ("WARC-Refers-To", answer_id), ("Content-Type", media_type)]
+    return Record(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
+
+
+def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[Record, Capture | None]:
+    """The record of a visit that was answered; and, if it wrote a body in full, where. known: where the same bytes were written before."""
+    payload = exchange.body or b""
+    fields, digest = _head_fields(exchange, info_id), known.payload_digest if known else sha1(payload)
+    kind, block = "response", _http_head(exchange, len(payload))
+    if known is not None:
+        kind = "revisit"
+        fields += [("WARC-Profile", REVISIT + "identical-payload-digest"), ("WARC-Refers-To", known.record_id)]
+        fields += [("WARC-Refers-To-Target-URI", known.url), ("WARC-Refers-To-Date", known.date)]
+    elif exchange.outcome == "unchanged":
+        kind = "revisit"
+        fields += [("WARC-Profile", REVISIT + "server-not-modified"), ("WARC-Refers-To-Target-URI", exchange.url)]
+    else:
+        block += payload
+    if truncated := _truncated(exchange):
+        fields.append(("WARC-Truncated", truncated))
+    fields += [("WARC-Payload-Digest", digest), ("Content-Type", RESPONSE_TYPE)]
+    identity, date = record_id(kind, exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    data = _record(kind, identity, date, fields, block)
+    media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
+    indexed = digest if exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
+    found = Record(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
+    return found, Capture(identity, exchange.url, date, digest) if exchange.body is not None and kind == "response" else None
+
+
+def _head_fields(exchange: Exchange, info_id: str) -> Fields:
+    fields = [("WARC-Target-URI", exchange.url), ("WARC-Warcinfo-ID", info_id)]
+    if exchange.address:
+        fields.append(("WARC-IP-Address", exchange.address))
+    if exchange.purpose != "page":
+        fields.append((PURPOSE, exchange.purpose))
+    return fields
+
+
+def _truncated(exchange: Exchange) -> str:
+    """Why the body is not whole here; empty when it is, as far as is known."""
+    if exchange.cut:
+        return _TRUNCATED.get(Cut(exchange.cut), "unspecified")
+    return "unspecified" if exchange.body is None and exchange.outcome != "unchanged" and exchange.headers.get("content-length") != "0" else ""
+
+
+def _http_head(exchange: Exchange, length: int) -> bytes:
+    """Status line and fields. An answer over HTTP/2 or 3 is written as HTTP/1.1, the only form that archives know."""
+    line = exchange.headers.status_line
+    if not line.startswith("HTTP/1."):
+        line = f"HTTP/1.1 {exchange.status} "
+    fields = [(CRAWLER + name if name in CHANGED else name, value) for name, value in exchange.headers.fields]
+    lines = [line, *(f"{name}: {_line(value)}" for name, value in fields), f"content-length: {length}", "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+def _request(exchange: Exchange, run: RunNote, info_id: str, answer_id: str) -> Record:
+    parts = urlsplit(exchange.url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    method = "HEAD" if exchange.purpose == "head" else "GET"
+    block = f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {_line(run.user_agent)}\r\n\r\n".encode("latin-1", "replace")
+    identity, date = record_id("request", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    fields = [*_head_fields(exchange, info_id), ("WARC-Concurrent-To", answer_id), ("Content-Type", "application/http;msgtype=request")]
+    return Record(identity, exchange.url, date, _record("request", identity, date, fields, block))
+
+
+def _failure(exchange: Exchange, info_id: str) -> Record:
+    """A visit without an answer: a metadata record that says why."""
+    block = f"outcome: failed\r\ndetail: {_line(exchange.detail)}\r\nfetchTimeMs: {exchange.took_s * 1000:.0f}\r\n".encode()
+    identity, date = record_id("metadata", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    fields = [*_head_fields(exchange, info_id), ("Content-Type", "application/warc-fields")]
+    return Record(identity, exchange.url, date, _record("metadata", identity, date, fields, block))
+
+
+def _record(kind: str, identity: str, date: str, fields: Fields, block: bytes) -> bytes:
+    every = [("WARC-Type", kind), ("WARC-Record-ID", identity), ("WARC-Date", date), *fields]
+    every += [("WARC-Block-Digest", sha1(block)), ("Content-Length", str(len(block)))]
+    head = "WARC/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in every) + "\r\n"
+    return head.encode() + block + b"\r\n\r\n"
+
+
+def _line(value: str) -> str:
+    """A value that cannot end its line."""
+    return value.replace("\r", " ").replace("\n", " ")
+
+
+def original(headers: Headers) -> Headers:
+    """The fields as the server sent them, of an answer that was written here."""
+    if not any(name.startswith(CRAWLER) for name, _ in headers.fields):
+        return headers
+    kept = ((name.removeprefix(CRAWLER), value) for name, value in headers.fields if name != "content-length")
+    return Headers(tuple(kept), headers.status_line)
+
+
+FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
+LEVEL = 2  # isal's usual one: 4 times as fast as zlib's level 6, and 8 % longer
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What to write and where. path: of the first file, NAME.warc.gz; later ones are NAME-00002.warc.gz and so on."""
+
+    path: Path
+    runs: Mapping[int, RunNote]
+    version: str  # of the program
+    shared_bodies: frozenset[int]  # bodies that several pages have: only of these it is remembered where they stand
+    file_bytes: int = FILE_BYTES  # 0: one file
+    xml_of: Callable[[Exchange], tuple[bytes, str] | None] | None = None  # a page as XML, with the media type of that; None: no conversions
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written."""
+
+    files: tuple[Path, ...]
+    responses: int
+    revisits: int
+    failures: int
+    conversions: int
+    size_bytes: int
+
+
+class _Files:
+    """The files of one archive. They get their names when all of them are whole."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._stem = re.sub(r"\.warc(\.gz)?$", "", archive.path.name)
+        self.paths: list[Path] = []
+        self._file: BinaryIO | None = None
+        self.offset = self.total = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._file is None or (self._archive.file_bytes > 0 and self.offset >= self._archive.file_bytes)
+
+    def begin(self) -> str:
+        """The next file; returns its name."""
+        self._end()
+        number = len(self.paths) + 1
+        name = self._archive.path.name if number == 1 else f"{self._stem}-{number:05}.warc.gz"
+        self.paths.append(self._archive.path.with_name(name))
+        self._file, self.offset = _draft(self.paths[-1]).open("wb"), 0
+        return name
+
+    def write(self, data: bytes) -> tuple[int, int]:
+        """(offset, length) of the member."""
+        assert self._file is not None
+        member = igzip.compress(data, LEVEL, mtime=0)
+        at = self.offset
+        self._file.write(member)
+        self.offset += len(member)
+        self.total += len(member)
+        return at, len(member)
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def name_all(self) -> None:
+        self._end()
+        for path in self.paths:
+            _draft(path).replace(path)
+
+    def drop_drafts(self) -> None:
+        self._end()
+        for path in self.paths:
+            _draft(path).unlink(missing_ok=True)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+def write_archive(archive: Archive, exchanges: Iterable[Exchange], index: Path | None = None) -> Written:
+    """Writes the exchanges, in their order. index: a CDXJ file beside them. Raises OSError; then no file has its name."""
+    with ExitStack() as stack:
+        files = _Files(archive)
+        stack.callback(files.drop_drafts)
+        lines = stack.enter_context(closing(_Index())) if index else None
+        counts = _write_all(archive, exchanges, files, lines)
+        files.name_all()
+        if lines and index:
+            with index.open("w", encoding="utf-8", newline="\n") as out:
+                out.writelines(lines.sorted())
+    return Written(tuple(files.paths), *counts, files.total)
+
+
+def _write_all(archive: Archive, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None) -> tuple[int, int, int, int]:
+    captures: dict[int, Capture] = {}
+    responses = revisits = failures = conversions = run_id = 0
+    info_id = file_name = ""
+    for exchange in exchanges:
+        if files.is_full or exchange.run_id != run_id:
+            file_name = files.begin() if files.is_full else file_name
+            info = warcinfo(archive.runs[exchange.run_id], archive.version, file_name)
+            run_id, info_id = exchange.run_id, info.record_id
+            files.write(info.data)
+        records, capture = records_of(exchange, archive.runs[run_id], info_id, captures.get(exchange.body_id))
+        if capture and exchange.body_id in archive.shared_bodies:
+            captures[exchange.body_id] = capture
+        if archive.xml_of and exchange.body_id and not records[0].is_revisit and (xml := archive.xml_of(exchange)):
+            records.append(conversion(exchange, info_id, records[0].record_id, xml))
+            conversions += 1
+        for record in records:
+            place = files.write(record.data)
+            if lines and record.payload_digest:
+                lines.add(record, file_name, *place)
+        failures += exchange.outcome == "failed"
+        revisits += records[0].is_revisit
+        responses += exchange.outcome != "failed" and not records[0].is_revisit
+    if not files.paths:
+        files.begin()
+    return responses, revisits, failures, conversions
+
+
+class _Index:
+    """Lines of a CDXJ index, sorted on disk: there may be millions. Field names as pywb's."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("")
+        self._connection.execute("CREATE TABLE line (text TEXT NOT NULL)")
+
+    def add(self, record: Record, file_name: str, offset: int, length: int) -> None:
+        values = {"url": record.url, "mime": "warc/revisit" if record.is_revisit else record.media_type or "unk", "status": str(record.status)}
+        values |= {"digest": record.payload_digest, "length": str(length), "offset": str(offset), "filename": file_name}
+        stamp = re.sub(r"\D", "", record.date)[:14]
+        self._connection.execute("INSERT INTO line VALUES (?)", (f"{url_key(record.url)} {stamp} {json.dumps(values)}\n",))
+
+    def sorted(self) -> Iterator[str]:
+        return (line for (line,) in self._connection.execute("SELECT text FROM line ORDER BY text"))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def url_key(url: str) -> str:
+    """The URL as CDXJ sorts it: `org,example)/path?a=1&b=2`. Lower case, www. and the scheme's port dropped, the query sorted."""
+    parts = urlsplit(url.lower())
+    host = re.sub(r"^www\d*\.", "", parts.hostname or "")
+    place = host if ":" in host or host.replace(".", "").isdigit() else ",".join(reversed(host.split(".")))
+    port = f":{parts.port}" if parts.port and parts.port != {"http": 80, "https": 443}.get(parts.scheme) else ""
+    path = parts.path.rstrip("/") or "/"
+    query = "?" + "&".join(sorted(parts.query.split("&"))) if parts.query else ""
+    return f"{place}{port}){path}{query}"
+
+
+# WARC 0.17 to 1.1, plain, in gzip members, or in zstd frames with or without a dictionary. A damaged or truncated file gives the
+# records before the damage, and says so.
+
+LINE_BYTES = 65_536  # of one named field
+FIELDS_MOST = 1_000  # lines in a record's head
+SKIP_BYTES = 1 << 20  # read at a time of what is not wanted
+READ_BYTES = 8_192  # of a file at a time: more is copied more often
+SLICE_BYTES = 512  # inflated at a time
+_DICTIONARY = b"\x5d\x2a\x4d\x18"  # the frame of a zstd dictionary, first in the file
+DICTIONARY_BYTES = 1 << 24  # of a file's dictionary; usual ones have 110 KB
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_BROKEN = (EOFError, OSError, zlib.error, zstandard.ZstdError, struct.error)
+_STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
+
+
+class Reader:
+    """Iterates over the records of one file. damage: empty, or once the end is reached, why it was not the true one."""
+
+    def __init__(self, path: Path, block_bytes: int) -> None:
+        """block_bytes: longest block that is kept of a record. Raises UsageError for a file that is no archive."""
+        self._path, self._most = path, block_bytes
+        self.damage = ""
+        self.count = 0
+        try:
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise UsageError(f"cannot read the archive {path}: {error.strerror}") from None
+        try:
+            self._stream = io.BufferedReader(_Steps(_inflated(self._file)), 1 << 16)
+            start = self._stream.peek(5)[:5]
+        except _BROKEN as error:
+            self._file.close()
+            raise UsageError(f"{path} is no WARC file, or damaged at its beginning: {error}") from None
+        if start != b"WARC/":
+            self._file.close()
+            raise UsageError(f"{path} is no WARC file: it begins with {start!r}. Files of the older ARC format must be converted first.")
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[ArchiveRecord]:
+        try:
+            while (record := self._next()) is not None:
+                self.count += 1
+                yield record
+        except _BROKEN as error:
+            self.damage = f"{self._path} ends in the middle of a record, or is damaged, after {self.count} records: {error or 'unexpected end'}"
+        except ValueError as error:
+            self.damage = f"{self._path} is damaged after {self.count} records: {error}"
+
+    def _next(self) -> ArchiveRecord | None:
+        line = self._line()
+        while line in (b"\r\n", b"\n"):
+            line = self._line()
+        if not line:
+            return None
+        if not line.startswith(b"WARC/"):
+            raise ValueError(f"a record begins with {line[:40]!r}")
+        fields = self._fields()
+        length = int(fields.get("content-length", ""))
+        if length < 0:
+            raise ValueError("a negative Content-Length")
+        block = self._stream.read(min(length, self._most))
+        rest = length - len(block)
+        if len(block) < min(length, self._most):
+            raise EOFError
+        self._skip(rest)
+        return ArchiveRecord(fields.get("warc-type", "").lower(), fields, block, rest > 0)
+
+    def _fields(self) -> dict[str, str]:
+        fields: dict[str, str] = {}
+        name = ""
+        for _ in range(FIELDS_MOST):
+            line = self._line()
+            if not line:
+                raise EOFError
+            if line in (b"\r\n", b"\n"):
+                return fields
+            text = line.decode("utf-8", "replace")
+            if text[0] in " \t" and name:  # a folded line
+                fields[name] += " " + text.strip()
+                continue
+            name, _, value = text.partition(":")
+            name = name.strip().lower()
+            fields[name] = value.strip()
+        raise ValueError(f"a record with more than {FIELDS_MOST} fields")
+
+    def _line(self) -> bytes:
+        line = self._stream.readline(LINE_BYTES)
+        if line and not line.endswith(b"\n"):
+            raise EOFError if len(line) < LINE_BYTES else ValueError("a line without end")
+        return line
+
+    def _skip(self, length: int) -> None:
+        while length > 0:
+            step = len(self._stream.read(min(length, SKIP_BYTES)))
+            if not step:
+                raise EOFError
+            length -= step
+
+
+class _Steps(io.RawIOBase):
+    """A stream of the pieces that an iterator yields. What came before an error is read before the error is met."""
+
+    def __init__(self, steps: Iterator[bytes]) -> None:
+        self._steps, self._rest = steps, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            piece = next(self._steps, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+def _inflated(file: BinaryIO) -> Iterator[bytes]:
+    """What the file holds, inflated; its compression is told by its first bytes."""
+    start = file.read(4)
+    file.seek(0)
+    if start[:2] == b"\x1f\x8b":
+        return _members(file, lambda: zlib.decompressobj(31))
+    if start == _DICTIONARY:
+        frames = zstandard.ZstdDecompressor(dict_data=_dictionary(file))
+        return _members(file, frames.decompressobj)
+    if start == _ZSTD:
+        return _members(file, zstandard.ZstdDecompressor().decompressobj)
+    return iter(lambda: file.read(READ_BYTES), b"")
+
+
+def _members(file: BinaryIO, inflater_of: Callable[[], Any]) -> Iterator[bytes]:
+    """The gzip members or zstd frames of a file, one after another. Raises EOFError within one that is cut off.
+
+    A step takes SLICE_BYTES, so that it can swell to some MB and no more: a thousandfold by deflate, 128 KB for 4 bytes by zstd.
+    """
+    inflater, begun = inflater_of(), False
+    while data := file.read(READ_BYTES):
+        while data:
+            begun, piece = True, inflater.decompress(data[:SLICE_BYTES])
+            if piece:
+                yield piece
+            data = inflater.unused_data + data[SLICE_BYTES:]
+            if inflater.eof:
+                inflater, begun = inflater_of(), False
+    if begun:
+        raise EOFError
+
+
+def _dictionary(file: BinaryIO) -> zstandard.ZstdCompressionDict:
+    file.seek(4)
+    data = file.read(struct.unpack("<I", file.read(4))[0])
+    if data[:4] == _ZSTD:
+        if DICTIONARY_BYTES < zstandard.get_frame_parameters(data).content_size < zstandard.CONTENTSIZE_UNKNOWN:  # else it is believed, and so much taken
+            raise EOFError("a dictionary that is too large")
+        data = zstandard.ZstdDecompressor().decompress(data, max_output_size=DICTIONARY_BYTES)
+    return zstandard.ZstdCompressionDict(data)
+
+
+def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
+    """(status, fields, body without chunks) of a response record's block; None for what is no HTTP answer. Total."""
+    for mark in (b"\r\n\r\n", b"\n\n"):
+        head, found, body = block.partition(mark)
+        if found:
+            break
+    else:
+        head, body = block, b""
+    line, _, rest = head.decode("latin-1").partition("\n")
+    status_line = _STATUS_LINE.match(line)
+    if status_line is None:
+        return None
+    fields = [(name.strip().lower(), value.strip()) for name, colon, value in (item.partition(":") for item in rest.split("\n")) if colon]
+    headers = Headers(tuple(fields), line.strip())
+    if "chunked" in headers.get("transfer-encoding").lower():
+        body = unchunked(body)
+    return int(status_line["code"]), headers, body
+
+
+def unchunked(body: bytes) -> bytes:
+    """A body without the marks of its chunks (RFC 9112, 7.1); as it is where it has none, for many archives keep bodies without."""
+    parts: list[bytes] = []
+    place = 0
+    while place < len(body):
+        end = body.find(b"\r\n", place, place + 1024)
+        size = body[place:end].split(b";")[0].strip() if end >= 0 else b""
+        if not size or len(size) > 15 or any(sign not in b"0123456789abcdefABCDEF" for sign in size):
+            return b"".join(parts) if parts else body
+        length = int(size, 16)
+        if not length:
+            break
+        parts.append(body[end + 2 : end + 2 + length])
+        place = end + 2 + length + 2
+    return b"".join(parts)
