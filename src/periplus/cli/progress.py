@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +15,10 @@ from periplus.cli.runner_link import RunnerLink
 from periplus.model.job import JobProgress
 
 if TYPE_CHECKING:
-    from periplus.cli.panel import Panel
+    from rich.console import RenderableType
+    from rich.table import Table
 
+HOSTS_SHOWN = 6  # on the panel
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
@@ -49,6 +52,51 @@ def say(text: str, color: str = "") -> None:
     click.secho(text, err=True, fg=color or None)
 
 
+# rich is loaded where the panel is made, since its 50 ms are nothing that a crawl from cron need spend
+class Panel:
+    """A few lines on a terminal's stderr that are drawn anew four times a second; gone when it stops."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True, highlight=False), refresh_per_second=4, transient=True)
+
+    def start(self) -> None:
+        self._live.start()
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def show(self, progress: Progress, pages_per_s: float, troubles: Sequence[str]) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        counts = progress.counts
+        head = Text.assemble(
+            (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ", (f"{counts.known:,}", "bold"), " known   ",
+            (f"{pages_per_s:.1f}", "bold"), " pages/s   ", amount(counts.wire_bytes), "   ", duration(progress.elapsed_s),
+            f"   {progress.workers} workers" if progress.workers > 1 else "",
+        )  # fmt: skip
+        lines: list[RenderableType] = [head]
+        if troubles:
+            lines.append(Text(" · ".join(troubles), style="yellow"))
+        if progress.hosts:
+            lines.append(_hosts(progress))
+        self._live.update(Group(*lines))
+
+
+def _hosts(progress: Progress) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for host in progress.hosts[:HOSTS_SHOWN]:
+        wait = f"waits {duration(host.wait_s)}: {host.waits_for}" if host.wait_s > 1 else "being asked" if host.leased else "ready"
+        table.add_row(Text(host.host, style="cyan"), f"{host.fetched:,} fetched", f"{host.pending:,} waiting", Text(wait, style="dim"))
+    return table
+
+
 class ProgressDisplay:
     """Shows Progress values as they come. Use as a context; `show` costs nothing between two frames."""
 
@@ -56,8 +104,6 @@ class ProgressDisplay:
         self._quiet = quiet
         self._panel: Panel | None = None
         if sys.stderr.isatty() and not quiet:
-            from periplus.cli.panel import Panel  # 50 ms that a crawl from cron need not spend
-
             self._panel = Panel()
         self._runner = RunnerLink()
         self._history: deque[tuple[float, int]] = deque()
