@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from periplus.model.story import DateSource, Edition, Entry, EntryKey, Order, PageDate, Portal, PortalSite, Provenance, Story, StoryPage, Verdict
+from periplus.model.story import DateSource, Edition, EditorVerdict, Entry, EntryKey, Order, PageDate, Portal, PortalSite, Provenance, Story, StoryPage
 from periplus.model.web import SiteKey, Url
 
 NOW = datetime(2026, 5, 13, 9, 0, tzinfo=UTC).timestamp()
@@ -33,7 +33,7 @@ FERRY = story("ferry", "A night ferry to Grey Skerry, for one season", ("north-p
 STORIES = (BUOY, DREDGE, LIGHT, FERRY)
 
 
-def entry(found: Story, key: str, weight: float, sentence: str = "", *keywords: str, verdict: Verdict | None = None) -> Entry:
+def entry(found: Story, key: str, weight: float, sentence: str = "", *keywords: str, verdict: EditorVerdict | None = None) -> Entry:
     known = tuple(Provenance("crawl 3", NOW - HOUR) for _ in found.pages)
     return Entry(EntryKey(key), found, weight, None, verdict, sentence, keywords, known)
 
@@ -45,7 +45,7 @@ def edition(*entries: Entry, **changes: object) -> Edition:
               "bell buoy", "Sandholm", "gale warning", "Combs"),
         entry(FERRY, "aaaaaaa3", 1.8, "From June to September a ferry will leave Port Lorne at eleven at night.", "night ferry", "Grey Skerry"),
         entry(DREDGE, "aaaaaaa4", 1.5, "The inner harbour is open again to ships that draw five metres.", "dredging", "Vellmouth", "inner harbour"),
-        entry(LIGHT, "aaaaaaa5", 0.3, "", "lighthouse", "Averby", verdict=Verdict.PINNED),
+        entry(LIGHT, "aaaaaaa5", 0.3, "", "lighthouse", "Averby", verdict=EditorVerdict.PINNED),
     )  # fmt: skip
     values: dict[str, object] = {
         "portal": Portal("coast", "The Seven Lights", NOW - 90 * DAY, "What the harbours of the coast tell one another", period_s=DAY),

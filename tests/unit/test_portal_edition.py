@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from newsroom import BUOY, DAY, DREDGE, FERRY, LIGHT, NOW, STORIES, story
 from periplus.analyse.edition import HALF_LIFE_S, RELEVANT, WEEK_MOST, entry_keys, selection, weight, without_sites
-from periplus.model.story import Decisions, EntryKey, Portal, Verdict
+from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal
 from periplus.model.web import SiteKey
 
 PORTAL = Portal("coast", "The coast", NOW)
@@ -48,7 +48,7 @@ def test_an_old_collection_is_as_it_was_when_it_was_new():
 
 
 def test_pinned_stories_stand_first_and_hidden_ones_nowhere():
-    chosen = selection(PORTAL, STORIES, decided(light=Verdict.PINNED, buoy=Verdict.HIDDEN), {}, NOW)
+    chosen = selection(PORTAL, STORIES, decided(light=EditorVerdict.PINNED, buoy=EditorVerdict.HIDDEN), {}, NOW)
     assert titles(chosen.published) == [LIGHT.title, FERRY.title, DREDGE.title]
     assert titles(chosen.hidden) == [BUOY.title]
 
@@ -56,7 +56,7 @@ def test_pinned_stories_stand_first_and_hidden_ones_nowhere():
 def test_nothing_unapproved_is_published_where_approval_is_asked_for():
     portal = replace(PORTAL, approve=True)
     assert selection(portal, STORIES, NOTHING, {}, NOW).published == ()
-    chosen = selection(portal, STORIES, decided(ferry=Verdict.APPROVED, light=Verdict.PINNED, buoy=Verdict.HIDDEN), {}, NOW)
+    chosen = selection(portal, STORIES, decided(ferry=EditorVerdict.APPROVED, light=EditorVerdict.PINNED, buoy=EditorVerdict.HIDDEN), {}, NOW)
     assert titles(chosen.published) == [LIGHT.title, FERRY.title]
     assert titles(chosen.waiting) == [DREDGE.title]
 
@@ -64,7 +64,7 @@ def test_nothing_unapproved_is_published_where_approval_is_asked_for():
 def test_a_story_off_the_topic_is_left_out_unless_the_editor_wants_it():
     relevance = {page.url: 0.9 if found is not FERRY else RELEVANT - 0.01 for found in STORIES for page in found.pages}
     assert FERRY.title not in titles(selection(PORTAL, STORIES, NOTHING, {}, NOW, relevance).published)
-    chosen = selection(PORTAL, STORIES, decided(ferry=Verdict.APPROVED), {}, NOW, relevance)
+    chosen = selection(PORTAL, STORIES, decided(ferry=EditorVerdict.APPROVED), {}, NOW, relevance)
     assert FERRY.title in titles(chosen.published)
     assert chosen.published[0].relevance == pytest.approx(0.9)
 
@@ -76,7 +76,7 @@ def test_a_story_none_of_whose_pages_was_judged_is_off_the_topic():
 def test_a_week_of_the_archive_is_bounded_but_for_what_was_decided():
     many = [story(f"s{number}", f"S{number}", ("x.example", 0.5 + number / 1000), ("y.example", 0.5)) for number in range(WEEK_MOST + 30)]
     last = entry_keys(many, {})[-1]
-    chosen = selection(PORTAL, many, Decisions({last: Verdict.APPROVED}, {}), {}, NOW)
+    chosen = selection(PORTAL, many, Decisions({last: EditorVerdict.APPROVED}, {}), {}, NOW)
     assert len(chosen.published) == WEEK_MOST + 1
     assert chosen.published[-1].key == last
 
@@ -120,14 +120,14 @@ def test_the_week_is_that_of_iso_8601():
     assert chosen.published[0].week == "2026-W20"
 
 
-@given(st.tuples(*[st.sampled_from([None, Verdict.APPROVED, Verdict.PINNED, Verdict.HIDDEN])] * 4), st.booleans())
+@given(st.tuples(*[st.sampled_from([None, EditorVerdict.APPROVED, EditorVerdict.PINNED, EditorVerdict.HIDDEN])] * 4), st.booleans())
 @settings(max_examples=40)
 def test_each_story_is_published_waits_or_is_hidden_as_was_decided(verdicts, approve):
     decisions = Decisions({key: verdict for key, verdict in zip(KEYS.values(), verdicts, strict=True) if verdict}, {})
     chosen = selection(replace(PORTAL, approve=approve), STORIES, decisions, {}, NOW)
     published, waiting, hidden = ({entry.verdict for entry in entries} for entries in (chosen.published, chosen.waiting, chosen.hidden))
     assert len(chosen.published) + len(chosen.waiting) + len(chosen.hidden) == len(STORIES)
-    assert Verdict.HIDDEN not in published | waiting
-    assert hidden <= {Verdict.HIDDEN}
+    assert EditorVerdict.HIDDEN not in published | waiting
+    assert hidden <= {EditorVerdict.HIDDEN}
     assert waiting <= ({None} if approve else set())
     assert not approve or None not in published

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, Run, SiteTemplates, Template, TemplatePage
+from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, SiteTemplates, Template, TemplatePage, TextRun
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, Url
 from periplus.present.template import Shown, file_name, marked_page, template_index, template_lines
@@ -22,7 +22,7 @@ class Tags(HTMLParser):
 
 
 def block(kind, *runs, level=0):
-    return MarkedBlock(kind, level, tuple(Run(text, part) for text, part in runs))
+    return MarkedBlock(kind, level, tuple(TextRun(text, part) for text, part in runs))
 
 
 def site(template=None, others=()):

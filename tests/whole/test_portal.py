@@ -12,7 +12,7 @@ from newsweb import DAY, NewsRecipe, news_web
 from periplus.api import portal as portals
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.story import Portal, Verdict
+from periplus.model.story import EditorVerdict, Portal
 from stored import stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=8, singles=6, days=20))
@@ -111,7 +111,7 @@ def test_an_editor_pins_hides_and_takes_it_back(folder):
     portals.decide(folder, found.portal, "hide", [second], NOW + 1)
     after = edition(folder)
     assert after.entries[0].key == last
-    assert after.entries[0].verdict is Verdict.PINNED
+    assert after.entries[0].verdict is EditorVerdict.PINNED
     assert [entry.key for entry in after.hidden] == [second]
     portals.decide(folder, found.portal, "reset", [last, second], NOW + 2)
     assert [entry.key for entry in edition(folder).entries] == [entry.key for entry in found.entries]

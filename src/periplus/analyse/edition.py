@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from periplus.document.digest import without_marks
 from periplus.model.page import Block, BlockKind, Part
-from periplus.model.story import Decisions, Entry, EntryKey, Portal, Story, Verdict
+from periplus.model.story import Decisions, EditorVerdict, Entry, EntryKey, Portal, Story
 from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 
@@ -101,10 +101,10 @@ def selection(
         if verdict is None and score is not None and score < RELEVANT:
             continue
         entries.append(Entry(key, story, weight(story, moment) * (1.0 if score is None else score), score, verdict))
-    entries.sort(key=lambda entry: (entry.verdict is not Verdict.PINNED, -entry.weight, -entry.updated, entry.key))
-    hidden = tuple(entry for entry in entries if entry.verdict is Verdict.HIDDEN)
-    shown = _heaviest([entry for entry in entries if entry.verdict is not Verdict.HIDDEN], portal.stories)
-    waits = [portal.approve and entry.verdict not in (Verdict.APPROVED, Verdict.PINNED) for entry in shown]
+    entries.sort(key=lambda entry: (entry.verdict is not EditorVerdict.PINNED, -entry.weight, -entry.updated, entry.key))
+    hidden = tuple(entry for entry in entries if entry.verdict is EditorVerdict.HIDDEN)
+    shown = _heaviest([entry for entry in entries if entry.verdict is not EditorVerdict.HIDDEN], portal.stories)
+    waits = [portal.approve and entry.verdict not in (EditorVerdict.APPROVED, EditorVerdict.PINNED) for entry in shown]
     published = tuple(entry for entry, waiting in zip(shown, waits, strict=True) if not waiting)
     return Selection(published, tuple(entry for entry, waiting in zip(shown, waits, strict=True) if waiting), hidden)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 
 from periplus.analyse.shorkin import Fragments, Mask, is_tag, tag_name
-from periplus.model.duplicates import MarkedBlock, Run
+from periplus.model.duplicates import MarkedBlock, TextRun
 from periplus.model.page import BlockKind, Part
 
 # elements that stand within a line: what is before and after them is one word where no white space is. HTML Living Standard, 4.5 (text-level)
@@ -58,7 +58,7 @@ def _block(runs: Iterable[tuple[str, Part]], kind: BlockKind, level: int) -> Ite
             joined[-1] = (joined[-1][0] + text, joined[-1][1])
         elif text:
             joined.append((text, part))
-    folded = tuple(Run(_folded(text, kind), part) for text, part in joined)
+    folded = tuple(TextRun(_folded(text, kind), part) for text, part in joined)
     if any(run.text.strip() for run in folded):
         yield MarkedBlock(kind, level, folded)
 

@@ -22,7 +22,7 @@ from periplus.api.results import keep_stories, when_kept, written
 from periplus.api.stories import ReadingWish, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
-from periplus.model.story import Decisions, Edition, Entry, EntryKey, Objective, Order, Portal, PortalSite, Stories, Story, Verdict
+from periplus.model.story import Decisions, Edition, EditorVerdict, Entry, EntryKey, Objective, Order, Portal, PortalSite, Stories, Story
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.portal.files import portal_files
@@ -177,7 +177,7 @@ def sites_for(
     connection: reading.Connection, portal: Portal, stories: Stories, decided: Decisions, relevance: Mapping[Url, float] | None
 ) -> tuple[tuple[PortalSite, ...], float | None]:
     """(the editor's sites, then those that together have most of the other stories and have them early; the share of the stories that all of them have)."""
-    pinned = [site for site, verdict in decided.sites.items() if verdict is Verdict.PINNED]
+    pinned = [site for site, verdict in decided.sites.items() if verdict is EditorVerdict.PINNED]
     others = dataclasses.replace(stories, stories=tuple(story for story in stories.stories if not set(pinned).intersection(story.sites)))
     chosen = [site for site in _influential(others, portal.sites) if site not in pinned]
     has: defaultdict[SiteKey, set[int]] = defaultdict(set)
@@ -302,15 +302,15 @@ def desk_of(folder: Path, name: str) -> Desk:
         entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{file} cannot be read ({error}): `periplus portal show {name}` makes it anew") from None
-    entries.sort(key=lambda entry: entry.verdict != Verdict.PINNED)
+    entries.sort(key=lambda entry: entry.verdict != EditorVerdict.PINNED)
     return Desk(portal, when_kept(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
 
 
 def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> DeskEntry:
     key = EntryKey(str(one["key"]))
     verdict = decided.entries.get(key)
-    waits = portal.approve and verdict not in (Verdict.APPROVED, Verdict.PINNED)
-    kind = "hidden" if verdict is Verdict.HIDDEN else "waiting" if waits else "published"
+    waits = portal.approve and verdict not in (EditorVerdict.APPROVED, EditorVerdict.PINNED)
+    kind = "hidden" if verdict is EditorVerdict.HIDDEN else "waiting" if waits else "published"
     pages, keywords = one["pages"], one["keywords"]
     assert isinstance(pages, list)
     assert isinstance(keywords, list)
@@ -342,12 +342,12 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
 Watch = Callable[[str, int, int], None]  # is told (what goes on, how far, of how many)
 PORTAL_FOLDER = FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
-VERBS: dict[str, dict[bool, Verdict | None]] = {  # what each does to an entry, to a site; None: nothing is decided any longer
-    "approve": {_ENTRY: Verdict.APPROVED},
-    "hide": {_ENTRY: Verdict.HIDDEN},
-    "pin": {_ENTRY: Verdict.PINNED, _SITE: Verdict.PINNED},
-    "unpin": {_ENTRY: Verdict.APPROVED, _SITE: None},
-    "ban": {_SITE: Verdict.BANNED},
+VERBS: dict[str, dict[bool, EditorVerdict | None]] = {  # what each does to an entry, to a site; None: nothing is decided any longer
+    "approve": {_ENTRY: EditorVerdict.APPROVED},
+    "hide": {_ENTRY: EditorVerdict.HIDDEN},
+    "pin": {_ENTRY: EditorVerdict.PINNED, _SITE: EditorVerdict.PINNED},
+    "unpin": {_ENTRY: EditorVerdict.APPROVED, _SITE: None},
+    "ban": {_SITE: EditorVerdict.BANNED},
     "reset": {_ENTRY: None, _SITE: None},
 }
 
@@ -441,7 +441,7 @@ def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry,
 
 def _without_banned(stories: Stories, decided: Decisions) -> Stories:
     """As if the banned sites had never been read."""
-    banned = {site for site, verdict in decided.sites.items() if verdict is Verdict.BANNED}
+    banned = {site for site, verdict in decided.sites.items() if verdict is EditorVerdict.BANNED}
     left = without_sites(stories.stories, banned)
     return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
 

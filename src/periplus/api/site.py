@@ -17,7 +17,7 @@ from periplus.api.homes import site_reader_of
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
 from periplus.model.ports import RunRecord
-from periplus.model.results import About, MapNode, PageColumns, PageFacts, Ranking, SiteMap
+from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ranking, SiteMap
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.present.charts import write_chart
@@ -59,7 +59,7 @@ class Site:
         """The last layer worth showing: all (-1), but while the crawl goes on only what will not change."""
         return self.complete_to if self.running and self.complete_to < self.depth else -1
 
-    def top(self, most: int = 10) -> list[PageFacts]:
+    def top(self, most: int = 10) -> list[PageOverview]:
         """The fetched pages that count most, greatest rank first."""
         rank = np.where(self.graph.indexed, self.facts.rank, -np.inf)
         best = np.argsort(-rank, kind="stable")[: min(most, int(self.graph.indexed.sum()))]

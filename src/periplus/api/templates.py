@@ -16,7 +16,7 @@ from periplus.analyse.shorkin import ChainCluster, Chains, Fragments, Mask, chai
 from periplus.api.facts import chosen_start, starts_of
 from periplus.document.decode import decode
 from periplus.errors import UsageError
-from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, Run, SiteTemplates, Template, TemplatePage, TemplateRules
+from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, SiteTemplates, Template, TemplatePage, TemplateRules, TextRun
 from periplus.model.page import Block, Part
 from periplus.model.web import UrlId
 from periplus.store.sqlite import changes, reading, runs, site_rows, text_rows
@@ -107,7 +107,7 @@ def _chain(block: Block) -> int:
 
 
 def _shown(block: Block, part: Part) -> MarkedBlock:
-    return MarkedBlock(block.kind, block.level, (Run(block.text, part),))
+    return MarkedBlock(block.kind, block.level, (TextRun(block.text, part),))
 
 
 def _no_source(page: int) -> str:

@@ -33,7 +33,7 @@ from periplus.model.graph import REASONS, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
-from periplus.model.webometrics import CompanionSite, Connectivity, HarvestRows, Ints, Method, SurveyResults, UnitLinks, UnitRecord, WebFragment
+from periplus.model.webometrics import CompanionSite, Connectivity, HarvestRows, Ints, MethodSheet, SurveyResults, UnitLinks, UnitRecord, WebFragment
 from periplus.present.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
 from periplus.present.harvest import write_yield_curves
 from periplus.present.network import matrix_of, network_of, said_of, write_heat_map, write_matrix_csv, write_matrix_pajek, write_network_gexf, write_network_svg
@@ -183,11 +183,11 @@ def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
     return of_host[hosts[end]]
 
 
-def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> Method:
+def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
     fragment, last = rows.fragment, rows.runs[-1] if rows.runs else None
     said = tuple((run_name(run), f"{utc(run.started)} to {utc(run.ended) if run.ended else 'now'}, {run.state}, {run.fetched:,} fetched") for run in rows.runs)
     ended = (last.ended or last.started) if last else 0.0
-    return Method(
+    return MethodSheet(
         title=order.title or f"Survey of {fragment.chosen} sites",
         runs=said,
         run=run_name(last) if last else "",

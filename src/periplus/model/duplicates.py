@@ -133,7 +133,7 @@ class SiteTemplates:
     others: tuple[TemplatePage, ...]
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """Text of one part within a block."""
 
     text: str
@@ -145,7 +145,7 @@ class MarkedBlock(NamedTuple):
 
     kind: BlockKind
     level: int  # of a heading: 1 to 6
-    runs: tuple[Run, ...]
+    runs: tuple[TextRun, ...]
 
 
 @dataclass(frozen=True, slots=True)

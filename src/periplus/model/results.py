@@ -80,7 +80,7 @@ class LinkedBytes:
 
 
 @dataclass(frozen=True, slots=True)
-class PageFacts:
+class PageOverview:
     """What is shown of one page."""
 
     url: Url
@@ -101,7 +101,7 @@ class PageFacts:
 
 @dataclass(frozen=True, slots=True)
 class PageColumns:
-    """PageFacts of n pages, one sequence a fact, all in the order of LinkGraph.pages: fit for a million pages."""
+    """PageOverview of n pages, one sequence a fact, all in the order of LinkGraph.pages: fit for a million pages."""
 
     url: Sequence[Url]
     title: Sequence[str]
@@ -118,8 +118,8 @@ class PageColumns:
     linked: LinkedBytes | None = None  # None: nobody counted
     further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()  # results computed later: name, one value a page; "": none
 
-    def page(self, index: int) -> PageFacts:
-        return PageFacts(
+    def page(self, index: int) -> PageOverview:
+        return PageOverview(
             url=self.url[index],
             title=self.title[index],
             state=self.state[index],

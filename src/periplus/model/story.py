@@ -155,7 +155,7 @@ EntryKey = NewType("EntryKey", str)
 """Eight letters and digits that name an entry of a portal. A story keeps its key while it grows, whichever page turns out to be its first."""
 
 
-class Verdict(StrEnum):
+class EditorVerdict(StrEnum):
     """What an editor decided: of an entry that it is approved, pinned or hidden; of a site that it is pinned or banned."""
 
     APPROVED = "approved"
@@ -184,8 +184,8 @@ class Portal:
 class Decisions:
     """What the editor of one portal decided so far."""
 
-    entries: Mapping[EntryKey, Verdict]
-    sites: Mapping[SiteKey, Verdict]
+    entries: Mapping[EntryKey, EditorVerdict]
+    sites: Mapping[SiteKey, EditorVerdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Entry:
     story: Story
     weight: float  # telling sites, each counted less the longer ago it told: analyse.edition
     relevance: float | None  # of its pages to the topic, on average, 0 to 1; None: no topic was asked for
-    verdict: Verdict | None  # None: nothing was decided
+    verdict: EditorVerdict | None  # None: nothing was decided
     sentence: str = ""  # with which its content begins; empty: none is fit
     keywords: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()  # one for each page of the story

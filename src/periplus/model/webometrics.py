@@ -276,7 +276,7 @@ class UnitRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class MethodSheet:
     """How the figures came about, so that they can be compared with others."""
 
     title: str
@@ -297,7 +297,7 @@ class SurveyResults:
 
     units: tuple[Unit, ...]
     chosen: int
-    method: Method
+    method: MethodSheet
     figures: tuple[UnitFigures, ...]  # of the target set, in its order
     totals: tuple[tuple[DocumentModel, int], ...]  # links between different target units by model
     matrix: UnitLinks  # under method.model

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TextIO
 
-from periplus.model.webometrics import CompanionSite, FragmentModel, Method, SetRelation, SiteSet, SurveyResults, UnitFigures
+from periplus.model.webometrics import CompanionSite, FragmentModel, MethodSheet, SetRelation, SiteSet, SurveyResults, UnitFigures
 from periplus.present.drawing import FONT, PALETTE
 from periplus.present.markup import attributes, characters, escaped
 from periplus.present.wording import count_of, iso, number, visible
@@ -76,7 +76,7 @@ def write_fragment_json(found: SurveyResults, out: TextIO) -> None:
     out.write("\n")
 
 
-def _head(method: Method) -> dict[str, Value]:
+def _head(method: MethodSheet) -> dict[str, Value]:
     return {
         "title": method.title,
         "run": method.run,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
-from periplus.model.results import About, PageColumns, PageFacts
+from periplus.model.results import About, PageColumns, PageOverview
 from periplus.model.visit import State
 from periplus.present.drawing import FONT, PALETTE, SIGN, Circles, Points, label_spots, placed
 from periplus.present.markup import attributes, characters, escaped
@@ -126,7 +126,7 @@ def _edges(graph: LinkGraph, weights: Weights) -> Iterator[tuple[int, int, int |
             yield source, target, weight
 
 
-def _written(page: PageFacts) -> list[str]:
+def _written(page: PageOverview) -> list[str]:
     """The values of COLUMNS as XML text, escaped."""
     host = host_name(page.url)
     values = (
@@ -149,7 +149,7 @@ def _written(page: PageFacts) -> list[str]:
     return [escaped(value) if isinstance(value, str) else str(value).lower() for value in values]
 
 
-def _label(page: PageFacts) -> str:
+def _label(page: PageOverview) -> str:
     return visible(page.title) or visible(short(page.url))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from periplus.document.sitemaps import MAX_ENTRIES, MAX_INFLATED_BYTES
 from periplus.errors import UsageError
 from periplus.model.page import MediaClass
-from periplus.model.results import OTHERS, About, MapNode, PageColumns, PageFacts, SiteMap
+from periplus.model.results import OTHERS, About, MapNode, PageColumns, PageOverview, SiteMap
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present.markup import characters, escaped
@@ -43,7 +43,7 @@ _NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
 
 def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
-    """(name in the file, field of PageFacts) of the values, in the order of VALUES. Raises UsageError for an unknown one."""
+    """(name in the file, field of PageOverview) of the values, in the order of VALUES. Raises UsageError for an unknown one."""
     wanted = set(values)
     unknown = wanted - set(VALUES)
     if unknown:
@@ -51,7 +51,7 @@ def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
     return [(name, field) for name, field in _FIELDS.items() if name in wanted]
 
 
-def page_values(page: PageFacts, wanted: list[tuple[str, str]]) -> Iterator[tuple[str, str | int | float]]:
+def page_values(page: PageOverview, wanted: list[tuple[str, str]]) -> Iterator[tuple[str, str | int | float]]:
     """url, then the wanted values that say something: no empty text, no status where no answer came."""
     yield "url", characters(page.url)
     for name, attribute in wanted:
@@ -67,7 +67,7 @@ def page_values(page: PageFacts, wanted: list[tuple[str, str]]) -> Iterator[tupl
             yield name, value
 
 
-def linked_values(page: PageFacts, wanted: list[tuple[str, str]]) -> list[tuple[str, int]]:
+def linked_values(page: PageOverview, wanted: list[tuple[str, str]]) -> list[tuple[str, int]]:
     """Bytes behind the page's links by class, and `unsized`, the links to what has no known size; nothing if not wanted."""
     if (LINKED, "linked") not in wanted or not page.linked:
         return []
@@ -206,7 +206,7 @@ def _left(lead: str, name: str, remark: str, width: int, signs: _Signs) -> str:
     return lead + fit(name + remark, free, more=signs.more)
 
 
-def _remark(page: PageFacts) -> str:
+def _remark(page: PageOverview) -> str:
     """What sets the page apart from one that was simply fetched and read."""
     if page.reason is not Reason.OK:
         return f"  [{REASON_WORDS[page.reason]}]"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from periplus.model.audit import CausedBy, Fault, Grade
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
-from periplus.model.results import OTHERS, DeadLink, Holder, IssueGroup, MapNode, PageColumns, PageFacts, ReportData, Tally
+from periplus.model.results import OTHERS, DeadLink, Holder, IssueGroup, MapNode, PageColumns, PageOverview, ReportData, Tally
 from periplus.model.visit import Reason, State
 from periplus.present import markup
 from periplus.present.markup import Column, Html, PagedTable, at_home, bar, left_out, link, named, paged, table, text
@@ -273,7 +273,7 @@ def _map_row(node: MapNode, name: str, pages: PageColumns) -> Html:
     return f'<span class="name">{link(page.url, name)}{_chip(page)}</span>{count}{score}'
 
 
-def _chip(page: PageFacts) -> Html:
+def _chip(page: PageOverview) -> Html:
     if page.reason is Reason.OK:
         return ""
     return f'<span class="chip{" dead" if page.state is State.INVALID else ""}">{REASON_WORDS[page.reason]}</span>'

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
-from periplus.model.duplicates import MarkedBlock, MarkedPage, Run, SiteTemplates, TemplatePage
+from periplus.model.duplicates import MarkedBlock, MarkedPage, SiteTemplates, TemplatePage, TextRun
 from periplus.model.page import BlockKind, Part
 from periplus.present.markup import Html, link, table, text
 from periplus.present.wording import count_of, fit, number, short, size, visible
@@ -204,7 +204,7 @@ def _block(block: MarkedBlock) -> Html:
     return f'<p class="{block.kind.value}">{inner}</p>'
 
 
-def _run(run: Run) -> Html:
+def _run(run: TextRun) -> Html:
     """Its white space stays: around a mark it parts words, in code it is what is shown."""
     inner = "".join(text(word) if at % 2 == 0 else word for at, word in enumerate(_SPACE.split(run.text)))
     return f"<mark>{inner}</mark>" if run.part is Part.NAVIGATION and run.text.strip() else inner

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from periplus.model.story import DateSource, Edition, Entry, Order, PageDate, Provenance, StoryPage, Verdict
+from periplus.model.story import DateSource, Edition, EditorVerdict, Entry, Order, PageDate, Provenance, StoryPage
 from periplus.present.markup import Html, bar, text
 from periplus.present.wording import count_of, number, utc, visible
 
@@ -301,7 +301,7 @@ def teaser(entry: Entry, root: str, kind: str = "teaser", level: int = 2) -> Htm
     """A story among others. root: what leads from the page to the portal's folder."""
     story = entry.story
     language = of_language(story.pages[0].language)
-    pinned = '<span class="pin">Pinned</span>' if entry.verdict is Verdict.PINNED else ""
+    pinned = '<span class="pin">Pinned</span>' if entry.verdict is EditorVerdict.PINNED else ""
     sentence = f"<p{language}>{text(entry.sentence)}</p>" if entry.sentence else ""
     return (
         f'<article class="{kind}" id="s-{entry.key}"><p class="when">{time_element(story.pages[0].date)}{pinned}</p>'

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from periplus.model.frontier import READ
-from periplus.model.story import Decisions, EntryKey, Portal, Provenance, Verdict
+from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal, Provenance
 from periplus.model.web import SiteKey, Url, UrlId
 
 TABLES = """
@@ -52,11 +52,11 @@ def forget_portal(connection: sqlite3.Connection, name: str) -> None:
 def decisions(connection: sqlite3.Connection, portal: str) -> Decisions:
     find = "SELECT of_site, subject, verdict FROM portal_verdict WHERE portal = ? ORDER BY decided, subject"
     rows = connection.execute(find, (portal,)).fetchall()
-    entries = {EntryKey(subject): Verdict(verdict) for of_site, subject, verdict in rows if not of_site}
-    return Decisions(entries, {SiteKey(subject): Verdict(verdict) for of_site, subject, verdict in rows if of_site})
+    entries = {EntryKey(subject): EditorVerdict(verdict) for of_site, subject, verdict in rows if not of_site}
+    return Decisions(entries, {SiteKey(subject): EditorVerdict(verdict) for of_site, subject, verdict in rows if of_site})
 
 
-def decide(connection: sqlite3.Connection, portal: str, subject: EntryKey | SiteKey, verdict: Verdict | None, of_site: bool, now: float) -> None:
+def decide(connection: sqlite3.Connection, portal: str, subject: EntryKey | SiteKey, verdict: EditorVerdict | None, of_site: bool, now: float) -> None:
     """verdict: None: what was decided is taken back. Within a transaction."""
     if verdict is None:
         connection.execute("DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", (portal, of_site, subject))
