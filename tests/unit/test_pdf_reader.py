@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.document.formats.pdf_reader import Reader
+from periplus.document.formats.pdf_reader import PdfReader
 
 # programs that stand in for PDFium: each reads one file's length and bytes, then does what its name says
 TAKES = "import sys, os, time, signal; n = int.from_bytes(sys.stdin.buffer.read(8), 'little'); data = sys.stdin.buffer.read(n); "
@@ -19,7 +19,7 @@ def made():
     readers = []
 
     def made(program, limit_s=30.0):
-        readers.append(Reader(("-c", program), limit_s))
+        readers.append(PdfReader(("-c", program), limit_s))
         return readers[-1]
 
     yield made

@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.document.robots import PARSED_BYTES, Verdict, parse_robots
+from periplus.document.robots import PARSED_BYTES, RobotsVerdict, parse_robots
 
 
 def allowed(text, path, token="periplus"):
@@ -227,8 +227,8 @@ def test_rfc9309_5_1_simple_example(token, path, expected):
 
 def test_rfc9309_5_2_longest_match():
     text = "User-Agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n"
-    assert decided(text, "/example/page/disallowed.gif", "foobot") == Verdict(False, "Disallow: /example/page/disallowed.gif", 3)
-    assert decided(text, "/example/page/a.gif", "foobot") == Verdict(True, "Allow: /example/page/", 2)
+    assert decided(text, "/example/page/disallowed.gif", "foobot") == RobotsVerdict(False, "Disallow: /example/page/disallowed.gif", 3)
+    assert decided(text, "/example/page/a.gif", "foobot") == RobotsVerdict(True, "Allow: /example/page/", 2)
 
 
 # What the peers got wrong (each of these failed somewhere), and our own choices
@@ -276,8 +276,8 @@ def test_wildcards_and_specific_files():
 
 def test_the_line_that_decides_is_named_as_written():
     text = "# hello\n\nUser-agent: *\n  Disallow :  /private   # keep out\n"
-    assert decided(text, "/private/x") == Verdict(False, "Disallow :  /private", 4)
-    assert decided(text, "/public") == Verdict(True, "", 0)
+    assert decided(text, "/private/x") == RobotsVerdict(False, "Disallow :  /private", 4)
+    assert decided(text, "/public") == RobotsVerdict(True, "", 0)
 
 
 def test_an_empty_disallow_allows_and_ends_the_agents():

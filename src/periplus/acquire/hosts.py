@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from periplus.document.robots import Access, Rules
+from periplus.document.robots import Access, RobotsGroup
 from periplus.model.frontier import LAYER_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
 from periplus.model.ports import Policy, TrapDetection
 from periplus.model.visit import Cause, Failed, Fetched, Outcome, Request, Visit
@@ -233,7 +233,7 @@ class AddressTurns:
 class OriginRules:
     """An origin's robots.txt as it binds us now."""
 
-    rules: Rules
+    rules: RobotsGroup
     access: Access
     expires: float  # seconds since the epoch
 

@@ -171,7 +171,7 @@ Place: TypeAlias = tuple[LinkKind, Position, bool]
 
 
 @dataclass(slots=True)
-class Row:
+class LinkDraft:
     """A Link in the making."""
 
     target: Url  # as it was met first
@@ -188,7 +188,7 @@ class Rows:
         self.resolve_against(base)
         self._nofollow = nofollow
         self._charset = charset
-        self._rows: dict[tuple[Url, Place], Row] = {}
+        self._rows: dict[tuple[Url, Place], LinkDraft] = {}
         self._bad: dict[tuple[str, Place, str], str] = {}
         self._bounds: dict[str, None] = {}
 
@@ -209,7 +209,7 @@ class Rows:
         self._base = base
         self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
 
-    def add(self, href: str, place: Place, anchor: str = "") -> Row | None:
+    def add(self, href: str, place: Place, anchor: str = "") -> LinkDraft | None:
         """Records one link that stood there as href. None when it is no link, or one too many."""
         href = href.strip(_C0_AND_SPACE)
         head, _, fragment = href.partition("#")
@@ -230,7 +230,7 @@ class Rows:
             if len(self._rows) >= ROWS_MOST:
                 self._bounds[f"more than {ROWS_MOST:,} distinct links"] = None
                 return None
-            row = self._rows[key] = Row(target, anchor, 1, {})
+            row = self._rows[key] = LinkDraft(target, anchor, 1, {})
         else:
             row.count += 1
             row.anchor = row.anchor or anchor
@@ -437,7 +437,7 @@ def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
     """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
     found = rows.first(html.elements(tree, "a"))
     rels: Iterable[str | None] = html.attributes(found, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
-    seen: dict[tuple[str, str | None, Position], Row] = {}
+    seen: dict[tuple[str, str | None, Position], LinkDraft] = {}
     for element, href, rel, position in zip(found, html.attributes(found, "href"), rels, positions(found, "a", marks), strict=False):
         if href is None:
             continue

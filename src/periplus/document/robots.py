@@ -38,7 +38,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RobotsVerdict:
     """Whether a path may be asked for, and the line that says so; no line: nothing forbids it."""
 
     allowed: bool
@@ -46,14 +46,14 @@ class Verdict:
     line: int = 0  # from 1
 
 
-FREE = Verdict(True)
+FREE = RobotsVerdict(True)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RobotsRule:
     """One Allow or Disallow line. parts: the pattern between its `*`, in the form that paths are compared in."""
 
-    verdict: Verdict
+    verdict: RobotsVerdict
     parts: tuple[str, ...]
     anchored: bool  # the pattern ends with `$`
 
@@ -69,7 +69,7 @@ class Group:
     """The rules below one or several user-agent lines."""
 
     agents: tuple[str, ...]  # product tokens, lower case; "*" for all others
-    rules: tuple[Rule, ...]
+    rules: tuple[RobotsRule, ...]
     crawl_delay: float | None  # s
 
 
@@ -77,7 +77,7 @@ class Group:
 class Wildcard:
     """A rule that a prefix alone does not decide."""
 
-    verdict: Verdict
+    verdict: RobotsVerdict
     inner: tuple[str, ...]  # parts after the first `*` and before the last
     last: str
     anchored: bool
@@ -96,7 +96,7 @@ class Wildcard:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RobotsGroup:
     """What one crawler may do on one origin. Made by `Robots.group_for`.
 
     Rules are found by the text before their first `*`: all these prefixes stand sorted; those that a path begins with are a chain
@@ -107,12 +107,12 @@ class Rules:
     crawl_delay: float | None
     prefixes: tuple[str, ...]  # ascending
     parents: tuple[int, ...]  # the longest other prefix that this one begins with; -1: none
-    plain: tuple[tuple[int, Verdict], ...]  # the best rule without `*` and `$` at or above each prefix, with its rank
+    plain: tuple[tuple[int, RobotsVerdict], ...]  # the best rule without `*` and `$` at or above each prefix, with its rank
     wild: tuple[tuple[tuple[int, str, Wildcard], ...], ...]  # by prefix: rank, a part that must occur, rule
     wild_parents: tuple[int, ...]  # like parents, but only those that have wildcards
-    whole: dict[str, tuple[int, Verdict]]  # rules that end with `$` and have no `*`
+    whole: dict[str, tuple[int, RobotsVerdict]]  # rules that end with `$` and have no `*`
 
-    def decide(self, path_and_query: str) -> Verdict:
+    def decide(self, path_and_query: str) -> RobotsVerdict:
         """May it be asked for? Path and query as in the URL; `/robots.txt` always may (2.2.2). 0.3 us with 2 rules, 0.9 to 1.7 with 90
         of which 15 have wildcards; 27 ms with 28,000 hostile ones, the most that fit."""
         if _SAFE.fullmatch(path_and_query):
@@ -122,7 +122,7 @@ class Rules:
         best = self._best(path)
         return best[1] if bare == path else max(best, self._best(bare), key=lambda found: found[0])[1]
 
-    def _best(self, path: str) -> tuple[int, Verdict]:
+    def _best(self, path: str) -> tuple[int, RobotsVerdict]:
         best = self.whole.get(path, (0, FREE))
         place = bisect_right(self.prefixes, path) - 1
         while place >= 0 and not path.startswith(self.prefixes[place]):
@@ -152,7 +152,7 @@ class Robots:
     groups: tuple[Group, ...]
     sitemaps: tuple[str, ...]  # as written, without repetition
 
-    def group_for(self, token: str = PRODUCT_TOKEN) -> Rules:
+    def group_for(self, token: str = PRODUCT_TOKEN) -> RobotsGroup:
         """The rules for a product token (`periplus` or `Periplus/1.0`): all groups that name it; if there is none, all
         that name `*`; else none (2.2.1)."""
         found = _TOKEN.match(token.encode("utf-8", "replace"))
@@ -175,7 +175,7 @@ def parse_robots(body: bytes) -> Robots:
     agents: list[str] = []
     unpaced: list[str] = []  # named since the last Crawl-delay
     paced: list[str] = []  # that it holds for
-    rules: list[Rule] = []
+    rules: list[RobotsRule] = []
 
     def close_group() -> None:
         groups.append(Group(tuple(dict.fromkeys(agents)), tuple(rules), None))
@@ -193,7 +193,7 @@ def parse_robots(body: bytes) -> Robots:
                 unpaced.append(agents[-1])
             case (("allow" | "disallow") as kind, value) if agents:
                 shown = written.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
-                rules.append(_rule(Verdict(kind == "allow", shown, number), value))
+                rules.append(_rule(RobotsVerdict(kind == "allow", shown, number), value))
             case ("delay", value) if agents and _SECONDS.fullmatch(value):
                 if unpaced:
                     paced[:], unpaced[:] = unpaced, []
@@ -217,7 +217,7 @@ def _unreadable(body: bytes) -> str:
 
 def _disallowing(why: str, line: int) -> Robots:
     """A file that forbids everything to everybody; line 0: there is none."""
-    return Robots((Group(("*",), (Rule(Verdict(False, why, line), ("/",), False),), None),), ())
+    return Robots((Group(("*",), (RobotsRule(RobotsVerdict(False, why, line), ("/",), False),), None),), ())
 
 
 def _parsed_part(body: bytes) -> bytes:
@@ -237,10 +237,10 @@ def _field(written: bytes) -> tuple[str, bytes]:
     return _FIELDS.get(b" ".join(name.lower().split()), ""), value.strip()
 
 
-def _rule(verdict: Verdict, value: bytes) -> Rule:
+def _rule(verdict: RobotsVerdict, value: bytes) -> RobotsRule:
     """An empty value is a rule that matches nothing: it has no parts, and still ends the list of agents."""
     if not value:
-        return Rule(verdict, (), False)
+        return RobotsRule(verdict, (), False)
     pattern = value.decode("latin-1")  # octets as characters
     anchored = pattern.endswith("$")
     if not pattern.startswith(("/", "*")):
@@ -248,7 +248,7 @@ def _rule(verdict: Verdict, value: bytes) -> Rule:
     parts = "*".join(_escaped(part) for part in pattern.removesuffix("$").split("*"))
     first, *rest = _with_bare_query(parts).split("*")
     inner, last = [part for part in rest[:-1] if part], rest[-1:]
-    return Rule(verdict, (first, *inner, *last), anchored)
+    return RobotsRule(verdict, (first, *inner, *last), anchored)
 
 
 def _comparable(path: str) -> str:
@@ -277,10 +277,10 @@ def _with_bare_query(text: str) -> str:
     return head + mark + query.replace("%3A", ":").replace("%2F", "/")
 
 
-def _indexed(rules: Iterable[Rule], crawl_delay: float | None) -> Rules:
+def _indexed(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGroup:
     """The rules, ready to be asked."""
-    plain: dict[str, tuple[int, Verdict]] = {}
-    whole: dict[str, tuple[int, Verdict]] = {}
+    plain: dict[str, tuple[int, RobotsVerdict]] = {}
+    whole: dict[str, tuple[int, RobotsVerdict]] = {}
     wild: dict[str, list[tuple[int, str, Wildcard]]] = {}
     for rule in rules:
         if not rule.parts:
@@ -295,7 +295,7 @@ def _indexed(rules: Iterable[Rule], crawl_delay: float | None) -> Rules:
                 known[first] = rule.rank, rule.verdict
     prefixes = tuple(sorted({*plain, *wild}))
     parents: list[int] = []
-    best_plain: list[tuple[int, Verdict]] = []
+    best_plain: list[tuple[int, RobotsVerdict]] = []
     wild_parents: list[int] = []
     chain: list[int] = []  # the prefixes that the one at hand begins with
     for place, prefix in enumerate(prefixes):
@@ -307,7 +307,7 @@ def _indexed(rules: Iterable[Rule], crawl_delay: float | None) -> Rules:
         wild_parents.append(-1 if not chain else parent if prefixes[parent] in wild else wild_parents[parent])
         chain.append(place)
     by_rank = tuple(tuple(sorted(wild.get(prefix, ()), key=lambda entry: -entry[0])) for prefix in prefixes)
-    return Rules(crawl_delay, prefixes, tuple(parents), tuple(best_plain), by_rank, tuple(wild_parents), whole)
+    return RobotsGroup(crawl_delay, prefixes, tuple(parents), tuple(best_plain), by_rank, tuple(wild_parents), whole)
 
 
 class Access(StrEnum):

@@ -43,7 +43,7 @@ _LOOKALIKES = str.maketrans(
 _UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")  # й is not и; Indic vowel signs and kana's marks are letters
 
 
-class Unit(NamedTuple):
+class WordUnit(NamedTuple):
     """A stretch of a text that nothing parts: a word, or a run of a script without spaces."""
 
     form: str
@@ -109,12 +109,12 @@ def _ascii_forms(text: str) -> list[str]:
     return text.translate(_BLANKED).split()
 
 
-def located(text: str) -> Iterator[Unit]:
+def located(text: str) -> Iterator[WordUnit]:
     """The units of a text as it is written, with their places: for showing where something stands."""
     _, units, _ = _patterns()
     lower = text.lower().replace("_", " ")
     for match in units.finditer(lower if len(lower) == len(text) else text.replace("_", " ")):
-        yield Unit(_cut(plain(match[0])), match.start(), match.end(), match["run"] is not None)
+        yield WordUnit(_cut(plain(match[0])), match.start(), match.end(), match["run"] is not None)
 
 
 def _cut(form: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tantivy
 
-from periplus.document.words import WORD_CHARS, Unit, asked_terms, folded, forms, is_run, located, table
+from periplus.document.words import WORD_CHARS, WordUnit, asked_terms, folded, forms, is_run, located, table
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.search import Facet, Match, Matches, Snippet
 from periplus.model.web import UrlId
@@ -201,7 +201,7 @@ class Highlighter:
     def marks(self, text: str, language: str) -> Marks:
         return tuple((start, end) for start, end, _ in self.found(text, language))
 
-    def _within_run(self, text: str, unit: Unit) -> list[tuple[int, int, int]]:
+    def _within_run(self, text: str, unit: WordUnit) -> list[tuple[int, int, int]]:
         stretch = text[unit.start : unit.end].lower()
         hits = []
         for number, run in enumerate(self._runs):

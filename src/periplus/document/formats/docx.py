@@ -9,7 +9,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.zipped import SKIPPED, Rule, Told, attribute, child, local, told
+from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, child, local, told
 
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _HEADING = re.compile(r"heading\s*([1-6])$", re.I)
@@ -65,14 +65,14 @@ def _rules(headings: dict[str, int], targets: dict[str, str]) -> dict[str, Rule]
         "p": partial(_paragraph, headings),
         "hyperlink": partial(_hyperlink, targets),
         "fldSimple": _field,
-        "t": lambda _: Told(text=True),
-        "tab": lambda _: Told(" "),
-        "br": lambda _: Told("<br>"),
-        "cr": lambda _: Told("<br>"),
-        "noBreakHyphen": lambda _: Told("-"),
-        "tbl": lambda _: Told("<table>", "</table>\n"),
-        "tr": lambda _: Told("<tr>", "</tr>\n"),
-        "tc": lambda _: Told("<td>", "</td>"),
+        "t": lambda _: ElementMarkup(text=True),
+        "tab": lambda _: ElementMarkup(" "),
+        "br": lambda _: ElementMarkup("<br>"),
+        "cr": lambda _: ElementMarkup("<br>"),
+        "noBreakHyphen": lambda _: ElementMarkup("-"),
+        "tbl": lambda _: ElementMarkup("<table>", "</table>\n"),
+        "tr": lambda _: ElementMarkup("<tr>", "</tr>\n"),
+        "tc": lambda _: ElementMarkup("<td>", "</td>"),
         "docPr": _picture,
         "del": lambda _: SKIPPED,
         "moveFrom": lambda _: SKIPPED,
@@ -82,7 +82,7 @@ def _rules(headings: dict[str, int], targets: dict[str, str]) -> dict[str, Rule]
     }
 
 
-def _paragraph(headings: dict[str, int], element: etree._Element) -> Told:
+def _paragraph(headings: dict[str, int], element: etree._Element) -> ElementMarkup:
     properties = child(element, "pPr")
     level = 0
     if properties is not None:
@@ -95,23 +95,23 @@ def _paragraph(headings: dict[str, int], element: etree._Element) -> Told:
             number = child(numbering, "numId")
             level = -1 if number is None or attribute(number, "val") != "0" else 0
     if level < 0:
-        return Told("<ul><li>", "</li></ul>\n")
-    return Told(f"<h{level}>", f"</h{level}>\n") if level else Told("<p>", "</p>\n")
+        return ElementMarkup("<ul><li>", "</li></ul>\n")
+    return ElementMarkup(f"<h{level}>", f"</h{level}>\n") if level else ElementMarkup("<p>", "</p>\n")
 
 
-def _hyperlink(targets: dict[str, str], element: etree._Element) -> Told:
+def _hyperlink(targets: dict[str, str], element: etree._Element) -> ElementMarkup:
     return _anchor(targets.get(attribute(element, "id"), ""))
 
 
-def _field(element: etree._Element) -> Told:
+def _field(element: etree._Element) -> ElementMarkup:
     found = _FIELD_LINK.match(attribute(element, "instr"))
     return _anchor(found[1] if found else "")
 
 
-def _anchor(target: str) -> Told:
-    return Told(f'<a href="{escape(target)}">', "</a>") if is_absolute(target) else Told()
+def _anchor(target: str) -> ElementMarkup:
+    return ElementMarkup(f'<a href="{escape(target)}">', "</a>") if is_absolute(target) else ElementMarkup()
 
 
-def _picture(element: etree._Element) -> Told:
+def _picture(element: etree._Element) -> ElementMarkup:
     words = attribute(element, "descr")
-    return Told(f'<img alt="{escape(words)}">') if words else Told()
+    return ElementMarkup(f'<img alt="{escape(words)}">') if words else ElementMarkup()

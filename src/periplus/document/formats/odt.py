@@ -6,7 +6,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.zipped import SKIPPED, Rule, Told, attribute, local, told
+from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, local, told
 
 _SPACES_MOST = 100  # of one `text:s`: it says how many it stands for
 _META_MOST = 200
@@ -34,24 +34,24 @@ def _said(meta: etree._Element | None) -> dict[str, str]:
     return found
 
 
-def _heading(element: etree._Element) -> Told:
+def _heading(element: etree._Element) -> ElementMarkup:
     value = attribute(element, "outline-level")
     level = min(int(value), 6) if value.isascii() and value.isdigit() and len(value) < 4 and int(value) else 1
-    return Told(f"<h{level}>", f"</h{level}>\n", text=True)
+    return ElementMarkup(f"<h{level}>", f"</h{level}>\n", text=True)
 
 
-def _anchor(element: etree._Element) -> Told:
+def _anchor(element: etree._Element) -> ElementMarkup:
     target = attribute(element, "href")
-    return Told(f'<a href="{escape(target)}">', "</a>", text=True) if is_absolute(target) else Told(text=True)
+    return ElementMarkup(f'<a href="{escape(target)}">', "</a>", text=True) if is_absolute(target) else ElementMarkup(text=True)
 
 
-def _spaces(element: etree._Element) -> Told:
+def _spaces(element: etree._Element) -> ElementMarkup:
     count = attribute(element, "c")
-    return Told(" " * min(int(count), _SPACES_MOST) if count.isascii() and count.isdigit() and len(count) < 9 else " ")
+    return ElementMarkup(" " * min(int(count), _SPACES_MOST) if count.isascii() and count.isdigit() and len(count) < 9 else " ")
 
 
 def _around(tag: str, *, text: bool = False) -> Rule:
-    said = Told(f"<{tag}>", f"</{tag}>\n", text)
+    said = ElementMarkup(f"<{tag}>", f"</{tag}>\n", text)
     return lambda _: said
 
 
@@ -60,15 +60,15 @@ _RULES: dict[str, Rule] = {
     "p": _around("p", text=True),
     "a": _anchor,
     "s": _spaces,
-    "tab": lambda _: Told(" "),
-    "line-break": lambda _: Told("<br>"),
+    "tab": lambda _: ElementMarkup(" "),
+    "line-break": lambda _: ElementMarkup("<br>"),
     "list": _around("ul"),
     "list-item": _around("li"),
     "list-header": _around("li"),
     "table": _around("table"),
     "table-row": _around("tr"),
     "table-cell": _around("td"),
-    "desc": lambda element: Told(f'<img alt="{escape(element.text or "")}">', skip=True),
+    "desc": lambda element: ElementMarkup(f'<img alt="{escape(element.text or "")}">', skip=True),
     "note-citation": lambda _: SKIPPED,
     "tracked-changes": lambda _: SKIPPED,
     "annotation": lambda _: SKIPPED,

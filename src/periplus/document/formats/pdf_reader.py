@@ -24,7 +24,7 @@ FILE_S = 60.0  # for one file: 2,000 pages take some 2 s
 _LENGTH_BYTES = 8
 
 
-class Reader:
+class PdfReader:
     """A child process that reads PDF files, started when it is first needed and again when it died. For any number of threads."""
 
     def __init__(self, words: tuple[str, ...] = ("-m", __name__), limit_s: float = FILE_S) -> None:
@@ -100,8 +100,8 @@ def _received(pipe: IO[bytes]) -> bytes | None:
 
 
 @cache
-def _reader() -> Reader:
-    reader = Reader()
+def _reader() -> PdfReader:
+    reader = PdfReader()
     atexit.register(reader.close)
     return reader
 

@@ -70,7 +70,7 @@ def opened(body: bytes) -> Iterator[Archive | None]:
         yield Archive(archive)
 
 
-class Told(NamedTuple):
+class ElementMarkup(NamedTuple):
     """What HTML stands around an element's contents."""
 
     before: str = ""
@@ -79,8 +79,8 @@ class Told(NamedTuple):
     skip: bool = False  # whether nothing below counts
 
 
-SKIPPED = Told(skip=True)
-Rule = Callable[[etree._Element], Told]
+SKIPPED = ElementMarkup(skip=True)
+Rule = Callable[[etree._Element], ElementMarkup]
 
 
 def local(element: etree._Element) -> str:
@@ -116,7 +116,7 @@ def told(root: etree._Element, rules: Mapping[str, Rule]) -> str:
             continue
         if event == "start":
             rule = rules.get(local(element))
-            said = rule(element) if rule else Told(text=bool(texts) and texts[-1])
+            said = rule(element) if rule else ElementMarkup(text=bool(texts) and texts[-1])
             pieces.append(said.before)
             if said.skip:
                 pieces.append(said.after)
