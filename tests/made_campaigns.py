@@ -10,7 +10,7 @@ from periplus.analyse.harvest import harvest_rows
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.model.webometrics import HarvestRows
-from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.bandit import Novelty, SitePolicy
 from periplus.schedule.names import rule_named
 
 RULES = ("scout", "r2:5", "r2:20", "quantum:5", "thompson", "raw-ucb")
@@ -66,7 +66,7 @@ def made_campaign(pages: Pages, seed: int) -> MadeCampaign:
     sizes = [len(site) for site in pages]
     budget = max(1, int(sum(sizes) * rng.uniform(0.05, 0.9)))
     name = str(rng.choice(RULES))
-    rule = SiteRule(rule_named(name, budget, len(pages)), Novelty("page", lambda url: SiteKey("")), seed)
+    rule = SitePolicy(rule_named(name, budget, len(pages)), Novelty("page", lambda url: SiteKey("")), seed)
     gradual = bool(rng.random() < 0.5)  # pages are met on those that are read, ten on each; else all of a site on its first
     hosts = [ReadyHost(place, HostKey(f"s{place}:80"), SiteKey(f"s{place}"), 1, 0, 0.0) for place in range(len(pages))]
     read, known, seen, order = [0] * len(pages), [1] * len(pages), [set[int]() for _ in pages], []

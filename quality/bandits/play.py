@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from worlds import PAGES, Counts
 
-from periplus.schedule.bandit import Rule, Turns, Yields, choose
+from periplus.schedule.bandit import ChoiceRule, Turns, Yields, choose
 
 
-def play(rule: Rule, counts: Counts, *, budget: int = PAGES, seed: int = 1, again: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
+def play(rule: ChoiceRule, counts: Counts, *, budget: int = PAGES, seed: int = 1, again: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
     """Links found in each world. counts: worlds x sites x pages, -1 where there is no page; again: see `Yields.book`."""
     number, sites, _ = counts.shape
     worlds = np.arange(number)

@@ -10,7 +10,7 @@ import pytest
 
 from periplus.schedule.bandit import (
     DISCOUNT,
-    Rule,
+    ChoiceRule,
     Turns,
     Yields,
     choose,
@@ -30,7 +30,7 @@ from periplus.schedule.bandit import (
 THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 5, 5, 5, 5, 5, 5, 5]]
 
 
-def trace(rule: Rule, sites: list[list[int]], budget: int, seed: int = 1) -> str:
+def trace(rule: ChoiceRule, sites: list[list[int]], budget: int, seed: int = 1) -> str:
     """The sites asked, one letter a page; a site is as long as its list."""
     yields, turns, rng = Yields.none(1, len(sites)), Turns.none(1), np.random.default_rng(seed)
     asked = ""
@@ -54,7 +54,7 @@ def booked(*histories: list[float]) -> Yields:
     return yields
 
 
-def scores(rule: Rule, yields: Yields) -> list[float]:
+def scores(rule: ChoiceRule, yields: Yields) -> list[float]:
     return [float(value) for value in rule.score(yields, np.random.default_rng(1))[0]]
 
 

@@ -18,7 +18,7 @@ from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.page import Document
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.bandit import Novelty, SitePolicy
 from periplus.schedule.names import rule_named
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
@@ -62,7 +62,7 @@ def test_a_policy_sees_due_hosts_as_ready_now():
     assert policy.shown[0][0].wait_s == 0.0
 
 
-def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SiteRule, FakeTransport]:
+def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SitePolicy, FakeTransport]:
     """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page; one request at a time."""
     starts = [Url(f"http://s{number}.test/0") for number in range(3)]
     values = {"max_pages": pages, "quantum": 1_000_000, "concurrency": 1, "delay_s": delay_s, "sitemaps": False, "trap_window": 0}
@@ -81,7 +81,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     scope = site_scope(starts, settings.scope)
     store = PlainStore(settings.budget, settings.keeping, lambda pid: True)
     store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
-    policy = SiteRule(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
+    policy = SitePolicy(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
     crew = Crew(store, transport, clock, policy, lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
     Worker(crew, settings).run(lambda: False)
     return [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE], policy, transport

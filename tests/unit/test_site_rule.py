@@ -12,7 +12,7 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit import Novelty, SiteRule
+from periplus.schedule.bandit import Novelty, SitePolicy
 from periplus.schedule.names import RULES, rule_named
 from periplus.urls.hosts import host_name
 
@@ -24,15 +24,15 @@ def site_of(url: Url) -> SiteKey:
     return SiteKey(host_name(url))
 
 
-def policy(name: str = "scout", **other) -> SiteRule:
-    return SiteRule(rule_named(name, 600, SITES), Novelty("page", site_of), seed=5, **other)
+def policy(name: str = "scout", **other) -> SitePolicy:
+    return SitePolicy(rule_named(name, 600, SITES), Novelty("page", site_of), seed=5, **other)
 
 
 def host(site: int, wait_s: float = 0.0) -> ReadyHost:
     return ReadyHost(site, HostKey(f"s{site}.test:80"), SiteKey(f"s{site}.test"), 1, 0, wait_s)
 
 
-def played(rule: SiteRule, pages: int, *, lengths: int = 10_000) -> list[int]:
+def played(rule: SitePolicy, pages: int, *, lengths: int = 10_000) -> list[int]:
     """Sites asked, one page at a time; site RICH brings 3 links on each second page, the others hardly any."""
     asked: list[int] = []
     for _ in range(pages):

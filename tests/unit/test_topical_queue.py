@@ -11,7 +11,7 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.names import NAMES, queue_named
-from periplus.schedule.topical.policy import MOST_PARENTS, ORDERS, WEIGHTS, BestPages, Pointer, Seen, evidence, weighed
+from periplus.schedule.topical.policy import MOST_PARENTS, ORDERS, WEIGHTS, BestPages, Pointer, TopicalPages, evidence, weighed
 from periplus.schedule.topical.policy import NAMES as EVIDENCE
 from periplus.schedule.topical.queue import WINDOW, PageQueue, SiteWaits
 
@@ -123,7 +123,7 @@ def test_a_good_directory_of_a_bad_portal_is_not_lost():
 
 def test_a_page_behind_one_off_the_topic_keeps_some_credit():
     """Tunnelling: what lies two clicks behind a relevant page comes before what lies behind nothing."""
-    seen = Seen()
+    seen = TopicalPages()
     seen.book(url("a", 1), 1.0, links(url("a", 2)))
     seen.book(url("a", 2), 0.0, links(url("a", 3)))
     seen.book(url("b", 2), 0.0, links(url("b", 3)))
@@ -154,7 +154,7 @@ def test_only_what_still_waits_in_the_store_is_kept(name):
 
 
 def test_evidence_agrees_with_its_plain_twin():
-    seen = Seen()
+    seen = TopicalPages()
     rng = random.Random(3)
     history = []
     for page in range(30):

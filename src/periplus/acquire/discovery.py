@@ -206,7 +206,7 @@ MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones ar
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class Extracted:
     """What one answer brought."""
 
     document: Document | None = None
@@ -225,30 +225,30 @@ class Harvester:
         """See `Discovery.ruling`."""
         return self._discovery.ruling(task)
 
-    def of(self, request: Request, visit: Visit) -> Harvest:
+    def of(self, request: Request, visit: Visit) -> Extracted:
         """Nothing for robots.txt, which is the desk's, and for answers without content."""
         if request.purpose is Purpose.ROBOTS:
-            return Harvest()
+            return Extracted()
         match visit.outcome:
             case Fetched(status=status) as fetched if 200 <= status < 300:
                 return self._of_page(request, fetched) if request.purpose is Purpose.PAGE else self._of_sitemap(request, fetched)
             case Redirected(target=target) if request.hops < self._settings.limits.redirect_hops and target != request.url:
                 if request.purpose is Purpose.SITEMAP:
-                    return Harvest(errands=(self._errand(target, request),))
-                return Harvest(candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1))
+                    return Extracted(errands=(self._errand(target, request),))
+                return Extracted(candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1))
             case Skipped(reason=Reason.ALIAS):
-                return Harvest(candidates=self._discovery.named(request.url, request.layer))
+                return Extracted(candidates=self._discovery.named(request.url, request.layer))
             case _:
-                return Harvest()
+                return Extracted()
 
-    def _of_page(self, request: Request, fetched: Fetched) -> Harvest:
+    def _of_page(self, request: Request, fetched: Fetched) -> Extracted:
         document = understand(request.url, fetched)
-        return Harvest(document, self._discovery.of_page(request.url, document, request.layer))
+        return Extracted(document, self._discovery.of_page(request.url, document, request.layer))
 
-    def _of_sitemap(self, request: Request, fetched: Fetched) -> Harvest:
+    def _of_sitemap(self, request: Request, fetched: Fetched) -> Extracted:
         sitemap = read_sitemap(fetched.body, request.url)
         nested = sitemap.nested if request.hops < MOST_SITEMAP_DEPTH else ()
-        return Harvest(None, self._discovery.of_sitemap(sitemap), tuple(self._errand(url, request) for url in nested))
+        return Extracted(None, self._discovery.of_sitemap(sitemap), tuple(self._errand(url, request) for url in nested))
 
     def _errand(self, url: Url, request: Request) -> Errand:
         onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)

@@ -239,7 +239,7 @@ class OriginRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OriginHealth:
     """How an origin has answered."""
 
     strikes: int  # failures in a row
@@ -264,7 +264,7 @@ class HeldHost:
     side_in_flight: bool = False
     flying: dict[Request, Task] = field(default_factory=dict)
     rules: dict[Origin, OriginRules] = field(default_factory=dict)
-    standings: dict[Origin, Standing] = field(default_factory=dict)
+    standings: dict[Origin, OriginHealth] = field(default_factory=dict)
     given_up: list[GivenUp] = field(default_factory=list)  # origins, since the last commit
     uncommitted: int = 0
     doubt_round: int = 0  # the layer of the last task that was put off before
@@ -285,11 +285,11 @@ class HeldHost:
 
     def pace_of(self, origin: Origin) -> Pace:
         """The pace, with the failures of this origin. One not met since the lease began is taken for what the host was then."""
-        standing = self.standings.get(origin) or Standing(self.lease.strikes, self.lease.answered)
+        standing = self.standings.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered)
         return replace(self.pace, strikes=standing.strikes, answered=standing.answered)
 
     def keep_pace(self, origin: Origin, pace: Pace) -> None:
-        self.pace, self.standings[origin] = pace, Standing(pace.strikes, pace.answered)
+        self.pace, self.standings[origin] = pace, OriginHealth(pace.strikes, pace.answered)
 
     def may_doubt_again(self, layer: int) -> bool:
         """Whether a URL of this layer that looks like a trap may be put off once more: while each round brings something new."""

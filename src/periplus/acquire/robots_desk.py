@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from periplus.acquire.hosts import HeldHost, OriginRules, Pace, Standing, delay_for, finished, given_up, struck, suspended
+from periplus.acquire.hosts import HeldHost, OriginHealth, OriginRules, Pace, delay_for, finished, given_up, struck, suspended
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, GivenUp, StoredRobots, Task
@@ -107,7 +107,7 @@ class RobotsDesk:
             return None
         self._sent.pop(origin, None)
         if stored is None and host.standings:
-            host.standings.setdefault(origin, Standing(0, False))  # that the host answered by another scheme says nothing of this one
+            host.standings.setdefault(origin, OriginHealth(0, False))  # that the host answered by another scheme says nothing of this one
         host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
         return None
 

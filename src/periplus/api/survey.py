@@ -27,7 +27,7 @@ from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import BadHref, Campaign, CampaignStanding, Harvest, InternalLink, OutwardLink, SiteStanding
 from periplus.present.wording import REASON_WORDS
-from periplus.schedule.bandit import CLICKED, Novelty, SiteRule
+from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy
 from periplus.schedule.bandit import Unit as RewardUnit
 from periplus.schedule.names import rule_named
 from periplus.schedule.order import PageOrder, Sighting
@@ -408,7 +408,7 @@ class Record:
 class Chooser:
     """`model.ports.Policy` of a campaign: a rule of choice that remembers what pages brought."""
 
-    rule: SiteRule
+    rule: SitePolicy
     territory: UnitTerritory
     record: Record = field(default_factory=Record)
     orders: PageOrders | None = None  # None: layer by layer
@@ -451,7 +451,7 @@ def chooser_of(campaign: Campaign, settings: Settings, connection: reading.Conne
         patience_s = max(2 * settings.manners.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
     cost: Literal["pages", "seconds"] = "pages" if pages else "seconds"
     novelty = Novelty(cast(RewardUnit, campaign.item), territory.site_of)  # checked when the campaign was made
-    rule = SiteRule(rule_named(campaign.rule, pages, max(len(territory.sites), 1)), novelty, campaign.seed, cost, patience_s)
+    rule = SitePolicy(rule_named(campaign.rule, pages, max(len(territory.sites), 1)), novelty, campaign.seed, cost, patience_s)
     orders = PageOrders(territory, settings.scope.max_depth) if within_of(campaign) == "learned" else None
     chooser = Chooser(rule, territory, orders=orders)
     if orders is not None:
@@ -462,7 +462,7 @@ def chooser_of(campaign: Campaign, settings: Settings, connection: reading.Conne
     return chooser
 
 
-def _further(rule: SiteRule, seed: int) -> SiteRule:
+def _further(rule: SitePolicy, seed: int) -> SitePolicy:
     """The same rule; a seed of its own, so that no draw is made twice."""
     going_on = dataclasses.replace(rule, seed=seed)
     going_on._block = rule._block

@@ -170,7 +170,7 @@ Score = Callable[[Yields, np.random.Generator], Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ChoiceRule:
     """First some pages of each site; then a block of pages of the site with the greatest score, and so on.
 
     A site that cannot be asked (exhausted, not available, not ready) is passed over in all of this; whoever calls sees to it that no more is
@@ -197,7 +197,7 @@ class Turns:
         return cls(np.zeros(worlds, np.int64), np.zeros(worlds, np.int64))
 
 
-def choose(rule: Rule, yields: Yields, ready: Flags, turns: Turns, rng: np.random.Generator) -> Integers:
+def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np.random.Generator) -> Integers:
     """One site in each world. ready: worlds x sites, in each world at least one. Advances `turns`."""
     worlds = np.arange(len(ready))
     fresh = ready & (yields.pages < rule.first)
@@ -227,8 +227,8 @@ QUANTILES = 64
 STEPS = 400  # of the standard arm's reward, in logarithms
 
 
-def gittins() -> Rule:
-    return Rule("gittins", _gittins, drifts=True)
+def gittins() -> ChoiceRule:
+    return ChoiceRule("gittins", _gittins, drifts=True)
 
 
 def _gittins(yields: Yields, _: np.random.Generator) -> Floats:
@@ -280,25 +280,25 @@ def _read(grid: Floats, value: Floats, at: Floats, discount: float, pages: int) 
 # they call a Gittins index is the mean so far. None of them says what becomes of an exhausted site: it leaves.
 
 
-def r1(budget: int, sites: int) -> Rule:
+def r1(budget: int, sites: int) -> ChoiceRule:
     """[N/K] pages of each site, to the nearest integer; what is left on the site that brought most until then."""
     share = max(1, (2 * budget + sites) // (2 * sites))
-    return Rule("r1", lambda yields, _: yields.links, first=share, block=budget)
+    return ChoiceRule("r1", lambda yields, _: yields.links, first=share, block=budget)
 
 
-def r2(n: int = 20) -> Rule:
+def r2(n: int = 20) -> ChoiceRule:
     """n pages of each site; then n more of the site with the greatest mean so far."""
-    return Rule("r2", lambda yields, _: yields.means, first=n, block=n)
+    return ChoiceRule("r2", lambda yields, _: yields.means, first=n, block=n)
 
 
-def r3(m: int = 1) -> Rule:
+def r3(m: int = 1) -> ChoiceRule:
     """UCB1: m pages of each site; then one page at a time by mean / greatest yield + sqrt(2 ln n / t)."""
-    return Rule("r3", ucb1, first=m, drifts=True)
+    return ChoiceRule("r3", ucb1, first=m, drifts=True)
 
 
-def quantum(n: int = 50) -> Rule:
+def quantum(n: int = 50) -> ChoiceRule:
     """Each site in turn gets n pages."""
-    return Rule("quantum", lambda yields, _: -(yields.pages // n).astype(np.float64), first=n, block=n)
+    return ChoiceRule("quantum", lambda yields, _: -(yields.pages // n).astype(np.float64), first=n, block=n)
 
 
 def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
@@ -317,29 +317,29 @@ NEWTON_ROUNDS = 6  # the bound of KL-UCB is then exact to eight digits from its 
 PUBLISHED_PRIOR_PAGES = 1.0  # weight of the pooled mean where a rule needs a prior
 
 
-def ucb1_tuned() -> Rule:
+def ucb1_tuned() -> ChoiceRule:
     """Auer, Cesa-Bianchi, Fischer 2002, section 4."""
-    return Rule("ucb1-tuned", _ucb1_tuned, drifts=True)
+    return ChoiceRule("ucb1-tuned", _ucb1_tuned, drifts=True)
 
 
-def kl_ucb() -> Rule:
+def kl_ucb() -> ChoiceRule:
     """Garivier, Cappe 2011, with the divergence of Poisson distributions and c = 0."""
-    return Rule("kl-ucb", _kl_ucb, drifts=True)
+    return ChoiceRule("kl-ucb", _kl_ucb, drifts=True)
 
 
-def thompson() -> Rule:
+def thompson() -> ChoiceRule:
     """A draw from each site's posterior, Gamma for Poisson counts; the prior is worth one page at the mean of all."""
-    return Rule("thompson", _thompson, drifts=True)
+    return ChoiceRule("thompson", _thompson, drifts=True)
 
 
-def raw_ucb() -> Rule:
+def raw_ucb() -> ChoiceRule:
     """Seznec and others 2020: the least optimistic of all windows. Windows grow by doubling, as in their efficient form."""
-    return Rule("raw-ucb", _raw_ucb, drifts=True)
+    return ChoiceRule("raw-ucb", _raw_ucb, drifts=True)
 
 
-def good_ucb() -> Rule:
+def good_ucb() -> ChoiceRule:
     """Bubeck, Ernst, Garivier 2013: the chance of something new is the share of what was met once; with a fading window."""
-    return Rule("good-ucb", _good_ucb, drifts=True)
+    return ChoiceRule("good-ucb", _good_ucb, drifts=True)
 
 
 def _log_asked(yields: Yields) -> Floats:
@@ -417,9 +417,9 @@ EVEN = np.array([5.32, 0.83, 0.55, 2.16, -0.59, 5.48, 0.27, 0.7, -0.59, 0.51])
 UNEVEN = np.array([0.97, -2.87, -1.23, 1.67, -3.49, 1.76, 0.25, 2.35, 0.86, -0.11])
 
 
-def scout(budget: int = 0) -> Rule:
+def scout(budget: int = 0) -> ChoiceRule:
     """budget: pages in all; 0: not known."""
-    return Rule("scout", lambda yields, _: _promise(yields, budget or PAGES_PER_SITE * yields.pages.shape[1]), drifts=True)
+    return ChoiceRule("scout", lambda yields, _: _promise(yields, budget or PAGES_PER_SITE * yields.pages.shape[1]), drifts=True)
 
 
 def _promise(yields: Yields, budget: int) -> Floats:
@@ -455,14 +455,14 @@ SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its sit
 
 
 @dataclass(slots=True)
-class SiteRule:
+class SitePolicy:
     """`model.ports.Policy`: sites by a rule of choice.
 
     A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for while others are ready. Cost in
     seconds: a score is divided by what a page of the site took on average. Same calls and seed, same choices.
     """
 
-    rule: Rule
+    rule: ChoiceRule
     novelty: Novelty
     seed: int
     cost: Literal["pages", "seconds"] = "pages"

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from periplus.errors import UsageError
 from periplus.schedule import bandit
-from periplus.schedule.bandit import Rule, scout
+from periplus.schedule.bandit import ChoiceRule, scout
 from periplus.schedule.topical import policy
 from periplus.schedule.topical.policy import TopicalQueue, weighed
 from periplus.schedule.topical.queue import PageQueue, SiteWaits
 
-_Maker = Callable[[int, int], Rule]  # of the budget in pages (0: not known) and the number of sites
+_Maker = Callable[[int, int], ChoiceRule]  # of the budget in pages (0: not known) and the number of sites
 
 RULES: dict[str, tuple[str, _Maker]] = {
     "scout": ("Our default: tells from the pages read so far whether links lie evenly or in a few places.", lambda budget, _: scout(budget)),
@@ -28,7 +28,7 @@ RULES: dict[str, tuple[str, _Maker]] = {
 }
 
 
-def rule_named(name: str, budget: int, sites: int) -> Rule:
+def rule_named(name: str, budget: int, sites: int) -> ChoiceRule:
     """Names of RULES, and r2:50, r3:10, quantum:5 with their number. Raises UsageError for any other."""
     kind, _, number = name.partition(":")
     with_number = {"r2": bandit.r2, "r3": bandit.r3, "quantum": bandit.quantum}

@@ -40,7 +40,7 @@ class Pointer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class KindTally:
     """How many pages of each kind were read, and what they were worth together. Numbers of kinds are small integers."""
 
     pages: Floats = field(default_factory=lambda: np.zeros(64))
@@ -61,7 +61,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Seen:
+class TopicalPages:
     """The pages that were met. Always: a page waits, or is under way, or was read; numbers stay what they are."""
 
     urls: list[Url] = field(default_factory=list)
@@ -81,10 +81,10 @@ class Seen:
     worth: Floats = field(default_factory=lambda: np.zeros(64))  # its own; nothing before it was read
     parents: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_PARENTS), -1, np.int32))
     words: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_WORDS), WORD_SLOTS, np.int32))
-    of_host: Tally = field(default_factory=Tally)
-    of_directory: Tally = field(default_factory=Tally)
-    of_parent: Tally = field(default_factory=Tally)  # what pages were worth that a page links to
-    of_word: Tally = field(default_factory=Tally)
+    of_host: KindTally = field(default_factory=KindTally)
+    of_directory: KindTally = field(default_factory=KindTally)
+    of_parent: KindTally = field(default_factory=KindTally)  # what pages were worth that a page links to
+    of_word: KindTally = field(default_factory=KindTally)
     read: int = 0
     worth_all: float = 0.0
 
@@ -204,7 +204,7 @@ NAMES = (
 )
 
 
-def evidence(seen: Seen, numbers: Numbers) -> Floats:
+def evidence(seen: TopicalPages, numbers: Numbers) -> Floats:
     """float64[pages, NAMES]. Shares are log odds, so that what is independent adds up."""
     prior = seen.prior
     some = np.full(len(numbers), prior)
@@ -244,7 +244,7 @@ def _odds(share: Floats) -> Floats:
     return found
 
 
-def _yields(seen: Seen, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
+def _yields(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
     """(mean, greatest) share of relevant pages among those that a page's parents link to and that were read."""
     parents = seen.parents[numbers].astype(np.int64)
     there = parents >= 0
@@ -259,7 +259,7 @@ def _yields(seen: Seen, numbers: Numbers, prior: float) -> tuple[Floats, Floats]
     return mean, most
 
 
-def _words(seen: Seen, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
+def _words(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
     """(sum, greatest) of what a page's words add to the log odds, by the pages read that had them."""
     slots = seen.words[numbers].astype(np.int64)
     base = _odds(np.array(prior))
@@ -274,38 +274,38 @@ def _words(seen: Seen, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
 WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 0.8, 1.25, -0.15, 0.2, 3.84, -0.86])
 
 
-def weighed(seen: Seen, numbers: Numbers) -> Floats:
+def weighed(seen: TopicalPages, numbers: Numbers) -> Floats:
     """The log odds that a page is on the topic, by all the evidence."""
     found: Floats = evidence(seen, numbers) @ WEIGHTS
     return found
 
 
-Order = Callable[[Seen, Numbers], Floats]  # the promise of each of these pages: the greatest is next
+Order = Callable[[TopicalPages, Numbers], Floats]  # the promise of each of these pages: the greatest is next
 
 
-def breadth_first(seen: Seen, numbers: Numbers) -> Floats:
+def breadth_first(seen: TopicalPages, numbers: Numbers) -> Floats:
     """As they were met."""
     return -numbers.astype(np.float64)
 
 
-def best_parent(seen: Seen, numbers: Numbers) -> Floats:
+def best_parent(seen: TopicalPages, numbers: Numbers) -> Floats:
     """Best first, as published: by the best page that links to it."""
     return seen.worth_most[numbers] - 1e-9 * numbers
 
 
-def all_parents(seen: Seen, numbers: Numbers) -> Floats:
+def all_parents(seen: TopicalPages, numbers: Numbers) -> Floats:
     """By the mean over all pages that link to it, and how many they are."""
     links = seen.links[numbers]
     found: Floats = (seen.worth_sum[numbers] + 0.5 * seen.prior) / (links + 0.5) + 0.05 * np.log1p(links) + (links == 0) - 1e-9 * numbers
     return found
 
 
-def shark(seen: Seen, numbers: Numbers) -> Floats:
+def shark(seen: TopicalPages, numbers: Numbers) -> Floats:
     """Half by what it inherits along links, half by what these links say."""
     return 0.5 * seen.credit[numbers] + 0.5 * seen.promise[numbers] - 1e-9 * numbers
 
 
-def of_site(seen: Seen, numbers: Numbers) -> Floats:
+def of_site(seen: TopicalPages, numbers: Numbers) -> Floats:
     """By what its site's pages were worth so far."""
     prior = np.full(len(numbers), seen.prior)
     return seen.of_host.mean(seen.host[numbers], prior, 2.0) + 1e-3 * seen.worth_most[numbers] - 1e-9 * numbers

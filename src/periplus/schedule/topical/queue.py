@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from periplus.model.web import HostKey, Url
-from periplus.schedule.topical.policy import Floats, Numbers, Order, Pointer, Seen
+from periplus.schedule.topical.policy import Floats, Numbers, Order, Pointer, TopicalPages
 from periplus.urls.hosts import host_key
 
 # States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are asked. The starts' sites are active.
@@ -216,7 +216,7 @@ class PageQueue:
     """The pages that wait, by an order."""
 
     order: Order
-    seen: Seen = field(default_factory=Seen)
+    seen: TopicalPages = field(default_factory=TopicalPages)
     best: Floats = field(default_factory=lambda: np.full(64, NONE))  # of each host, its best page's promise as last reckoned
     _scores: Floats = field(default_factory=lambda: np.zeros(64))
     _heaps: list[list[tuple[float, int]]] = field(default_factory=list)
