@@ -31,7 +31,7 @@ from periplus.present.markup import escaped
 from periplus.search.query import parse
 from periplus.settings import FetchLimits, settings_from
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_parts
-from periplus.store.warc import Reader, http_answer, unchunked
+from periplus.store.warc import WarcReader, http_answer, unchunked
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.families import families, plain
 from periplus.urls.hosts import host_key, host_name, registered_domain
@@ -143,7 +143,7 @@ def _file() -> Path:
 def warc(data: bytes) -> None:
     _file().write_bytes(data)
     try:
-        with Reader(_file(), 10_000) as reader:
+        with WarcReader(_file(), 10_000) as reader:
             for record in reader:
                 http_answer(record.block)
     except UsageError:

@@ -19,7 +19,7 @@ from warcio.archiveiterator import ArchiveIterator
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.segments import FolderShelf, Place, SegmentReader, SegmentWriter, members, shelf_of, swept
+from periplus.store.segments import FolderShelf, RecordPlace, SegmentReader, SegmentWriter, members, shelf_of, swept
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
 HEADERS = Headers((("content-type", "text/html"), ("content-encoding", "gzip"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK")
@@ -179,11 +179,11 @@ def test_a_damaged_record_is_no_page(tmp_path):
     reader = SegmentReader(shelf_of(str(tmp_path)))
     with pytest.raises(StoreError, match="is damaged at byte"):
         reader.body(place)
-    for strange in (Place(place.segment, 0, place.start), Place(place.segment, 7, 9)):
+    for strange in (RecordPlace(place.segment, 0, place.start), RecordPlace(place.segment, 7, 9)):
         with pytest.raises(StoreError, match="is damaged at byte"):
             reader.body(strange)
     with pytest.raises(StoreError, match="No such file"):
-        reader.body(Place("none.warc.gz", 0, 9))
+        reader.body(RecordPlace("none.warc.gz", 0, 9))
 
 
 def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, monkeypatch):
@@ -227,7 +227,7 @@ def test_killed_at_any_moment_all_that_was_said_to_be_there_is_there(tmp_path):
             said = [process.stdout.readline() for _ in range(rng.randrange(1, 12))]
             process.send_signal(signal.SIGKILL)
             said += process.stdout.readlines()
-        rows = [Place(*json.loads(line)) for line in said if line.endswith(b"\n")]
+        rows = [RecordPlace(*json.loads(line)) for line in said if line.endswith(b"\n")]
         reader = SegmentReader(shelf_of(str(folder)))
         assert rows and all(reader.body(place) == random.Random(at).randbytes(50_000) for at, place in enumerate(rows))
         with (folder / rows[0].segment).open("rb") as file:
@@ -248,7 +248,7 @@ def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nob
         writer.append(exchange(3, b"the worker was killed before it entered this"))
     with (tmp_path / kept.segment).open("ab") as file:
         file.write(b"\x1f\x8btorn")
-    claimed = [kept, Place("a-00001.warc.gz", 9_999_999, 5), Place("gone.warc.gz", 0, 5)]
+    claimed = [kept, RecordPlace("a-00001.warc.gz", 9_999_999, 5), RecordPlace("gone.warc.gz", 0, 5)]
     first, second, third = swept(shelf, claimed)
     assert (first.records, first.orphans, first.orphan_bytes, first.torn_bytes, first.lost) == (2, 1, dropped.length, 6, 1)
     assert second.is_unused and not first.is_unused and (second.records, second.orphans) == (1, 1)

@@ -26,7 +26,7 @@ from periplus.settings import VERSION, Manners, Settings, settings_from
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.page_rows import Contents
-from periplus.store.warc import CHANGED, CRAWLER, FILE_BYTES, PURPOSE, Archive, Reader, Written, http_answer, original, write_archive
+from periplus.store.warc import CHANGED, CRAWLER, FILE_BYTES, PURPOSE, WarcReader, WarcTarget, Written, http_answer, original, write_archive
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_scope
@@ -39,7 +39,7 @@ def export_warc(folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index
     """
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         notes = {record.id: _note(record) for record in runs.run_records(connection)}
-        archive = Archive(path, notes, VERSION, shared_bodies(connection), file_bytes, _xml_of(connection) if with_xml else None)
+        archive = WarcTarget(path, notes, VERSION, shared_bodies(connection), file_bytes, _xml_of(connection) if with_xml else None)
         try:
             return write_archive(archive, exchanges(connection), index)
         except OSError as error:
@@ -127,7 +127,7 @@ def whole(order: ImportOrder) -> ImportOrder:
     for path in order.archives:
         if starts and settings:
             break
-        with Reader(path, BLOCK_MARGIN_BYTES) as reader:
+        with WarcReader(path, BLOCK_MARGIN_BYTES) as reader:
             for record in reader:
                 said = _warc_fields(record.block) if record.kind == "warcinfo" else {}
                 settings = settings or _settings(said.get("periplus-settings", ""))
@@ -199,7 +199,7 @@ class _Import:
 
     def _read(self) -> Iterator[ArchiveRecord]:
         for path in self._order.archives:
-            with Reader(path, self._settings.limits.body_bytes + BLOCK_MARGIN_BYTES) as reader:
+            with WarcReader(path, self._settings.limits.body_bytes + BLOCK_MARGIN_BYTES) as reader:
                 yield from reader
                 if reader.damage:
                     self._damages.append(reader.damage)

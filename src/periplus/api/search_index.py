@@ -30,7 +30,7 @@ from periplus.search.index import NOTHING, IndexBusy, IndexWriter, Ranks, read_s
 from periplus.search.query import parse
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, runs, schema, site_rows, text_rows
-from periplus.store.sqlite.changes import Place
+from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
@@ -50,7 +50,7 @@ _THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
 Watch = Callable[[int, int], bool]  # (pages done, pages waiting) -> stop
 
 
-def position_of(place: Place) -> tuple[int, int]:
+def position_of(place: ChangeCursor) -> tuple[int, int]:
     """A place as the index keeps it: first how far the first round came, then the last change."""
     return (_THROUGH if place.scanned is None else place.scanned, place.seq)
 
@@ -78,7 +78,7 @@ class Follower:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._held.close()
 
-    def _begin(self) -> Place:
+    def _begin(self) -> ChangeCursor:
         """The place to go on from: the index's own, where it is the later one; the beginning, where the index is missing something."""
         with self._lock.transaction(self._connection):
             place = changes.place_of(self._connection, FOLLOWER)
@@ -236,7 +236,7 @@ def standing(folder: Path) -> tuple[int, bool]:
     with contextlib.closing(reading.connect(folder)) as connection:
         place = changes.place_of(connection, FOLLOWER)
         if place is None or state is None or state.position < position_of(place):
-            place = Place(0, -_THROUGH - 1)
+            place = ChangeCursor(0, -_THROUGH - 1)
         return changes.waiting(connection, place), state is not None and state.settled
 
 

@@ -32,7 +32,7 @@ __all__ = [
     "SEGMENT_BYTES",
     "FolderShelf",
     "ObjectShelf",
-    "Place",
+    "RecordPlace",
     "SegmentReader",
     "SegmentWriter",
     "Shelf",
@@ -235,7 +235,7 @@ ENDING = ".warc.gz"
 READ_BYTES = 1 << 16
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where one record lies. Bytes start to start + length of the segment are one gzip member."""
 
     segment: str
@@ -262,14 +262,14 @@ class SegmentWriter:
             self.flush()
         self._shelf.close()
 
-    def append(self, exchange: Exchange) -> Place:
+    def append(self, exchange: Exchange) -> RecordPlace:
         """Where the record of an answered visit will lie once `flush` has returned."""
         if not self._segment or self._written + len(self._held) >= self._most:
             self.flush()
             self._begin()
         record, _ = answer(exchange, self._info_id, None)
         start, length = self._take(record.data)
-        return Place(self._segment, start, length)
+        return RecordPlace(self._segment, start, length)
 
     def flush(self) -> None:
         """Returns when all that was appended is there for good. Raises StoreError when it is not, see above."""
@@ -302,11 +302,11 @@ class SegmentReader:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
-    def body(self, place: Place) -> bytes:
+    def body(self, place: RecordPlace) -> bytes:
         """The bytes of the page, content codings removed. Raises StoreError if they are not there as they were written."""
         return self.response(place)[2]
 
-    def response(self, place: Place) -> tuple[Url, Headers, bytes]:
+    def response(self, place: RecordPlace) -> tuple[Url, Headers, bytes]:
         """(what was asked for, the answer's fields as the server sent them, its body). Raises StoreError as `body`."""
         data = self._shelf.read(place.segment, place.start, place.length)
         try:
@@ -329,7 +329,7 @@ def _record(data: bytes) -> tuple[Url, bytes]:
         raise ValueError(f"a record without {missing}") from None
 
 
-def _damaged(place: Place, why: str) -> StoreError:
+def _damaged(place: RecordPlace, why: str) -> StoreError:
     return StoreError(f"the segment {place.segment} is damaged at byte {place.start}: {why}. Restore it from a copy, or fetch the page again.")
 
 
@@ -354,7 +354,7 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
             start, inflater = place, zlib.decompressobj(31)
 
 
-def swept(shelf: Shelf, claimed: Iterable[Place]) -> Iterator[SegmentState]:
+def swept(shelf: Shelf, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
     """Every segment that is there or should be, by name. claimed: where pages' bytes should lie, in the order of segments. Reads all bytes."""
     sizes = iter(shelf.sizes())
     here = next(sizes, None)

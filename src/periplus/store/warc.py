@@ -61,7 +61,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class WarcRecord:
     """One record as bytes, with what an index says of it. payload_digest: empty where nothing is to be replayed."""
 
     record_id: str
@@ -88,7 +88,7 @@ def record_id(*parts: object) -> str:
     return f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, ' '.join(map(str, parts)))}>"
 
 
-def warcinfo(note: RunNote, version: str, file_name: str) -> Record:
+def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
     """What stands at the head of a file, and again where another run's records begin."""
     lines = {
         "software": f"{SOFTWARE}/{version}",
@@ -103,10 +103,10 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> Record:
     block = "".join(f"{name}: {_line(value)}\r\n" for name, value in lines.items()).encode()
     identity, date = record_id("warcinfo", file_name, note.run_id, note.began), date_of(note.began)
     fields = [("WARC-Filename", file_name), ("Content-Type", "application/warc-fields")]
-    return Record(identity, "", date, _record("warcinfo", identity, date, fields, block))
+    return WarcRecord(identity, "", date, _record("warcinfo", identity, date, fields, block))
 
 
-def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | None) -> tuple[list[Record], Capture | None]:
+def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | None) -> tuple[list[WarcRecord], Capture | None]:
     """The records of one visit; and, if it wrote a body in full, where. known: where the same bytes were written before."""
     if exchange.outcome == "failed":
         return [_failure(exchange, info_id)], None
@@ -115,15 +115,15 @@ def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | 
     return [answered, _request(exchange, run, info_id, answered.record_id)], capture
 
 
-def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> Record:
+def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> WarcRecord:
     """A page as canonical XML beside the record of the answer that it was made of. xml: the document and its media type."""
     data, media_type = xml
     identity, date = record_id("conversion", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
     fields = [*_head_fields(exchange, info_id), ("WARC-Refers-To", answer_id), ("Content-Type", media_type)]
-    return Record(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
+    return WarcRecord(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
 
 
-def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[Record, Capture | None]:
+def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[WarcRecord, Capture | None]:
     """The record of a visit that was answered; and, if it wrote a body in full, where. known: where the same bytes were written before."""
     payload = exchange.body or b""
     fields, digest = _head_fields(exchange, info_id), known.payload_digest if known else sha1(payload)
@@ -144,7 +144,7 @@ def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[Rec
     data = _record(kind, identity, date, fields, block)
     media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
     indexed = digest if exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
-    found = Record(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
+    found = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
     return found, Capture(identity, exchange.url, date, digest) if exchange.body is not None and kind == "response" else None
 
 
@@ -174,22 +174,22 @@ def _http_head(exchange: Exchange, length: int) -> bytes:
     return "\r\n".join(lines).encode("latin-1", "replace")
 
 
-def _request(exchange: Exchange, run: RunNote, info_id: str, answer_id: str) -> Record:
+def _request(exchange: Exchange, run: RunNote, info_id: str, answer_id: str) -> WarcRecord:
     parts = urlsplit(exchange.url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     method = "HEAD" if exchange.purpose == "head" else "GET"
     block = f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {_line(run.user_agent)}\r\n\r\n".encode("latin-1", "replace")
     identity, date = record_id("request", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
     fields = [*_head_fields(exchange, info_id), ("WARC-Concurrent-To", answer_id), ("Content-Type", "application/http;msgtype=request")]
-    return Record(identity, exchange.url, date, _record("request", identity, date, fields, block))
+    return WarcRecord(identity, exchange.url, date, _record("request", identity, date, fields, block))
 
 
-def _failure(exchange: Exchange, info_id: str) -> Record:
+def _failure(exchange: Exchange, info_id: str) -> WarcRecord:
     """A visit without an answer: a metadata record that says why."""
     block = f"outcome: failed\r\ndetail: {_line(exchange.detail)}\r\nfetchTimeMs: {exchange.took_s * 1000:.0f}\r\n".encode()
     identity, date = record_id("metadata", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
     fields = [*_head_fields(exchange, info_id), ("Content-Type", "application/warc-fields")]
-    return Record(identity, exchange.url, date, _record("metadata", identity, date, fields, block))
+    return WarcRecord(identity, exchange.url, date, _record("metadata", identity, date, fields, block))
 
 
 def _record(kind: str, identity: str, date: str, fields: Fields, block: bytes) -> bytes:
@@ -217,7 +217,7 @@ LEVEL = 2  # isal's usual one: 4 times as fast as zlib's level 6, and 8 % longer
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class WarcTarget:
     """What to write and where. path: of the first file, NAME.warc.gz; later ones are NAME-00002.warc.gz and so on."""
 
     path: Path
@@ -243,7 +243,7 @@ class Written:
 class _Files:
     """The files of one archive. They get their names when all of them are whole."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: WarcTarget) -> None:
         self._archive = archive
         self._stem = re.sub(r"\.warc(\.gz)?$", "", archive.path.name)
         self.paths: list[Path] = []
@@ -293,7 +293,7 @@ def _draft(path: Path) -> Path:
     return path.with_name(path.name + ".part")
 
 
-def write_archive(archive: Archive, exchanges: Iterable[Exchange], index: Path | None = None) -> Written:
+def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Path | None = None) -> Written:
     """Writes the exchanges, in their order. index: a CDXJ file beside them. Raises OSError; then no file has its name."""
     with ExitStack() as stack:
         files = _Files(archive)
@@ -307,7 +307,7 @@ def write_archive(archive: Archive, exchanges: Iterable[Exchange], index: Path |
     return Written(tuple(files.paths), *counts, files.total)
 
 
-def _write_all(archive: Archive, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None) -> tuple[int, int, int, int]:
+def _write_all(archive: WarcTarget, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None) -> tuple[int, int, int, int]:
     captures: dict[int, Capture] = {}
     responses = revisits = failures = conversions = run_id = 0
     info_id = file_name = ""
@@ -342,7 +342,7 @@ class _Index:
         self._connection = sqlite3.connect("")
         self._connection.execute("CREATE TABLE line (text TEXT NOT NULL)")
 
-    def add(self, record: Record, file_name: str, offset: int, length: int) -> None:
+    def add(self, record: WarcRecord, file_name: str, offset: int, length: int) -> None:
         values = {"url": record.url, "mime": "warc/revisit" if record.is_revisit else record.media_type or "unk", "status": str(record.status)}
         values |= {"digest": record.payload_digest, "length": str(length), "offset": str(offset), "filename": file_name}
         stamp = re.sub(r"\D", "", record.date)[:14]
@@ -381,7 +381,7 @@ _BROKEN = (EOFError, OSError, zlib.error, zstandard.ZstdError, struct.error)
 _STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
 
 
-class Reader:
+class WarcReader:
     """Iterates over the records of one file. damage: empty, or once the end is reached, why it was not the true one."""
 
     def __init__(self, path: Path, block_bytes: int) -> None:
@@ -403,7 +403,7 @@ class Reader:
             self._file.close()
             raise UsageError(f"{path} is no WARC file: it begins with {start!r}. Files of the older ARC format must be converted first.")
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> WarcReader:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

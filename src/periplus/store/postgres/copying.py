@@ -18,7 +18,7 @@ from periplus.store.postgres import ledger
 from periplus.store.postgres.committing import run_of
 from periplus.store.postgres.connection import LOST, Connection, copy_rows
 from periplus.store.postgres.ledger import Ledger
-from periplus.store.segments import Place, SegmentReader
+from periplus.store.segments import RecordPlace, SegmentReader
 
 AT_ONCE = 5_000  # rows of a streaming cursor
 BODIES_AT_ONCE = 100
@@ -41,7 +41,7 @@ FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_
 """
 _NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
 
-Shelve = Callable[[Exchange], Place]
+Shelve = Callable[[Exchange], RecordPlace]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: Bo
     _write_bodies(connection, held, xml)
 
 
-def _body_row(body: MovedBody, shard: int, place: Place | None, dictionary_shards: dict[int, int], codec: BodyCodec) -> Row:
+def _body_row(body: MovedBody, shard: int, place: RecordPlace | None, dictionary_shards: dict[int, int], codec: BodyCodec) -> Row:
     data, dictionary_id = (b"", None) if place else (body.data, body.dictionary_id)
     if not place and (not data or (dictionary_id is not None and dictionary_shards.get(dictionary_id) != shard)):
         data = codec.pack(body.content, None) if body.content else b""
@@ -135,7 +135,7 @@ def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator
             if dictionary_id is not None and not codec.knows(dictionary_id):
                 codec.add(dictionary_id, dictionary)
             if segment is not None and reader is not None:
-                content = reader.body(Place(segment, start, length))
+                content = reader.body(RecordPlace(segment, start, length))
             else:
                 content = codec.unpack(data, dictionary_id) if data else b""
             yield MovedBody(body_id, md5, size, text, blocks, data, dictionary_id, content, (), None if xml is None else (media_type, xml), None)

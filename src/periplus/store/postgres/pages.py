@@ -21,7 +21,7 @@ from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows, pauses
 from periplus.store.postgres.schema import shard_of
 from periplus.store.rows import PackedBody, bad_link_rows, link_rows, packed, page_row, redirect_row
-from periplus.store.segments import Place, SegmentWriter, shelf_of
+from periplus.store.segments import RecordPlace, SegmentWriter, shelf_of
 from periplus.store.standing import FIELDS, MERGED, is_another
 from periplus.urls.twins import TwinPage, merged
 
@@ -35,7 +35,7 @@ class Parcels(NamedTuple):
 
     batch: Batch
     bodies: Sequence[PackedBody | None]
-    places: Sequence[Place | None]
+    places: Sequence[RecordPlace | None]
     learned: dict[SiteKey, bytes]
 
 
@@ -148,7 +148,7 @@ def _exchange(completion: Completion, run_id: int) -> Exchange:
     return Exchange(0, run_id, *asked, "fetched", outcome.status, "", visit.address, outcome.headers, outcome.body, outcome.cut.value, 0)
 
 
-def _empty(completion: Completion, place: Place | None) -> PackedBody | None:
+def _empty(completion: Completion, place: RecordPlace | None) -> PackedBody | None:
     """A row for bytes that lie elsewhere, where nothing else is kept of them."""
     outcome = completion.visit.outcome
     if place is None or completion.document is None or not isinstance(outcome, Fetched):
@@ -174,7 +174,7 @@ class Arrival(NamedTuple):
     completion: Completion
     document: Document | None
     packed: PackedBody | None
-    place: Place | None
+    place: RecordPlace | None
 
 
 class PageWriter:

@@ -25,7 +25,7 @@ from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.schema import SHARDS, shard_of
 from periplus.store.processes import process_lives
-from periplus.store.segments import Place
+from periplus.store.segments import RecordPlace
 
 
 @contextlib.contextmanager
@@ -261,13 +261,13 @@ def place_of_segments(connection: Connection) -> str:
     return str(found[0]) if found else ""
 
 
-def claimed(connection: Connection) -> Iterator[Place]:
+def claimed(connection: Connection) -> Iterator[RecordPlace]:
     """Every place that a body names, each once, in the order of segments. Within a transaction; streamed."""
     with connection.cursor(name="claimed") as cursor:
         cursor.itersize = BLOCK_ROWS
         cursor.execute('SELECT DISTINCT segment COLLATE "C", start, length FROM body WHERE segment IS NOT NULL ORDER BY 1, 2, 3')
         for row in cursor:
-            yield Place(*row)
+            yield RecordPlace(*row)
 
 
 def workers_at_work(connection: Connection) -> int:

@@ -39,24 +39,24 @@ BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
 _FIRST: Final = -(1 << 63)  # no id is below it
 
 
-class Place(NamedTuple):
+class ChangeCursor(NamedTuple):
     """How far a follower came. seq: of the last change that it passed; scanned: the last page of its first round, None: it is through."""
 
     seq: int
     scanned: int | None
 
 
-def follow(connection: sqlite3.Connection, name: str) -> Place:
+def follow(connection: sqlite3.Connection, name: str) -> ChangeCursor:
     """The follower's place; a new one begins. Within a transaction."""
     newest = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)"
     connection.execute(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
-    return Place(*connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone())
+    return ChangeCursor(*connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone())
 
 
-def place_of(connection: sqlite3.Connection, name: str) -> Place | None:
+def place_of(connection: sqlite3.Connection, name: str) -> ChangeCursor | None:
     """Where a follower stands; None: there is none of that name."""
     found = connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone()
-    return Place(*found) if found else None
+    return ChangeCursor(*found) if found else None
 
 
 def unfollow(connection: sqlite3.Connection, name: str) -> None:
@@ -65,19 +65,19 @@ def unfollow(connection: sqlite3.Connection, name: str) -> None:
     _prune(connection)
 
 
-def after(connection: sqlite3.Connection, place: Place, most: int) -> tuple[Sequence[UrlId], Place]:
+def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tuple[Sequence[UrlId], ChangeCursor]:
     """The next pages to look at, each once, and the place behind them. None: all was seen."""
     seq, scanned = place
     if scanned is not None:
         comparison = ">=" if scanned == _FIRST else ">"
         found = connection.execute(f"SELECT url_id FROM page WHERE url_id {comparison} ? ORDER BY url_id LIMIT ?", (scanned, most)).fetchall()
         if found:
-            return [UrlId(url_id) for (url_id,) in found], Place(seq, found[-1][0])
+            return [UrlId(url_id) for (url_id,) in found], ChangeCursor(seq, found[-1][0])
     rows = connection.execute("SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most)).fetchall()
-    return list(dict.fromkeys(UrlId(url_id) for _, url_id in rows)), Place(rows[-1][0] if rows else seq, None)
+    return list(dict.fromkeys(UrlId(url_id) for _, url_id in rows)), ChangeCursor(rows[-1][0] if rows else seq, None)
 
 
-def waiting(connection: sqlite3.Connection, place: Place) -> int:
+def waiting(connection: sqlite3.Connection, place: ChangeCursor) -> int:
     """How many pages and changes are still to be looked at."""
     pages = 0
     if place.scanned is not None:
@@ -85,7 +85,7 @@ def waiting(connection: sqlite3.Connection, place: Place) -> int:
     return int(pages) + int(connection.execute("SELECT count(*) FROM change WHERE seq > ?", (place.seq,)).fetchone()[0])
 
 
-def passed(connection: sqlite3.Connection, name: str, place: Place) -> None:
+def passed(connection: sqlite3.Connection, name: str, place: ChangeCursor) -> None:
     """The follower is done with all up to this place. Within a transaction."""
     connection.execute("UPDATE follower SET seq = ?, scanned = ? WHERE name = ?", (*place, name))
     _prune(connection)
