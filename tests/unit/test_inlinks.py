@@ -16,7 +16,7 @@ from periplus.api import neighbours
 from periplus.api.collection import open_collection
 from periplus.api.deleting import delete, pages_wish
 from periplus.api.neighbours import LinkBooks, make
-from periplus.api.tables import Browser, Wish
+from periplus.api.tables import Browser, TableQuery
 from periplus.model.graph import NAV, PART, place_of_ends
 from periplus.store.sqlite import inlinks, reading
 from periplus.urls.canonical import canonical, url_id
@@ -151,7 +151,7 @@ def test_a_large_collection_has_its_book_made_beside(folder: Path, monkeypatch: 
 def test_tables_and_pages_are_the_same_with_a_book_and_without(folder: Path, wanted: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     table, column = wanted
     for url in (*SITE, "https://other.org/x"):
-        wish = Wish(((column, url),), sort=(column, "source") if table == "links" else ("id",))
+        wish = TableQuery(((column, url),), sort=(column, "source") if table == "links" else ("id",))
         with_book = Browser().page(folder, table, wish)
         with monkeypatch.context() as patched:
             patched.setattr(LinkBooks, "of", lambda *_: None)

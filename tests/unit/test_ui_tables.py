@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from interface import client
-from periplus.api.tables import SOURCES, TABLES, Browser, Wish
+from periplus.api.tables import SOURCES, TABLES, Browser, TableQuery
 from periplus.errors import UsageError
 from periplus.store.sqlite.browsing import condition
 from periplus.ui.tables import SCREENS
@@ -145,8 +145,8 @@ def test_bytes_that_are_no_text_are_taken_for_some(folder):
 def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder):
     browser = Browser()
     for table in SOURCES:
-        whole = browser.page(folder / "e.periplus", table, Wish(most=-1)).rows
-        parts = [browser.page(folder / "e.periplus", table, Wish(first=first, most=2)).rows for first in range(0, len(whole), 2)]
+        whole = browser.page(folder / "e.periplus", table, TableQuery(most=-1)).rows
+        parts = [browser.page(folder / "e.periplus", table, TableQuery(first=first, most=2)).rows for first in range(0, len(whole), 2)]
         assert [row for part in parts for row in part] == list(whole)
     assert {"pages", "issues"} <= set(TABLES)
 
@@ -158,9 +158,9 @@ def test_a_condition_on_a_column_that_is_not_there_is_refused():
 
 def test_issues_are_made_once_for_one_state_of_a_collection(folder):
     browser = Browser()
-    one = browser.page(folder / "e.periplus", "issues", Wish(conditions=(("severity", "error"),)))
+    one = browser.page(folder / "e.periplus", "issues", TableQuery(conditions=(("severity", "error"),)))
     assert len(browser._audits) == 1
-    browser.page(folder / "e.periplus", "issues", Wish())
+    browser.page(folder / "e.periplus", "issues", TableQuery())
     assert len(browser._audits) == 1
     assert {row[0] for row in one.rows} <= {HOME, "https://e.org/a", "https://e.org/b"}
 

@@ -21,7 +21,7 @@ from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.findings import ResultOrder, baseline_run, found_issues, keep_issues, new_since
-from periplus.api.tables import Browser, Wish
+from periplus.api.tables import Browser, TableQuery
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade
@@ -152,7 +152,7 @@ def dead_and_external(folder, issues):
         lists.append({page.url for page in collection.pages(state="invalid")})
         assert sum(tally.urls for tally in collection.status().counts if tally.state == "invalid") == len(lists[0])
     browser = Browser()
-    for wish in (Wish(conditions=(("target_state", "invalid"),)), Wish(conditions=(("internal", "no"), ("target_state", "!invalid")))):
+    for wish in (TableQuery(conditions=(("target_state", "invalid"),)), TableQuery(conditions=(("internal", "no"), ("target_state", "!invalid")))):
         lists.append({row[0] for row in browser.page(folder, "links", wish, ("target",)).rows})
     assert lists.pop() == external
     lists.append({issue.related for issue in issues if issue.code in ("broken-link", "server-error")})

@@ -26,7 +26,7 @@ from periplus.model.web import Url
 from periplus.present.graphs import Ego, EgoNode, write_gexf
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
-from periplus.store.sqlite.browsing import Wish
+from periplus.store.sqlite.browsing import TableQuery
 from periplus.store.sqlite.inlinks import KeptBook, Moment
 from periplus.store.sqlite.page_rows import Brief
 from periplus.urls.canonical import url_id
@@ -97,7 +97,7 @@ class LinkBooks:
             maker.wait()
 
 
-def narrowed(folder: Path, connection: reading.Connection, table: str, wish: Wish, books: LinkBooks) -> Wish:
+def narrowed(folder: Path, connection: reading.Connection, table: str, wish: TableQuery, books: LinkBooks) -> TableQuery:
     """The same wish, and where it names a link's target or a visit's URL, with the rows that a book knows to be the only ones."""
     asked = {"links": "target", "visits": "url"}.get(table)
     text = next((text for name, text in wish.conditions if name == asked), "")

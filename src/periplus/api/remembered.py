@@ -15,7 +15,7 @@ from periplus.api import survey
 from periplus.api.collection import open_collection
 from periplus.api.site import Site
 from periplus.api.survey import LinkChoice, campaign_from
-from periplus.api.tables import TablePage, Wish, leafed, written
+from periplus.api.tables import TablePage, TableQuery, leafed, written
 from periplus.api.watching import SurveyMoment
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
 from periplus.errors import UsageError
@@ -25,7 +25,7 @@ from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
 from periplus.store.sqlite import browsing, reading, schema
 from periplus.store.sqlite import survey as stored_survey
-from periplus.store.sqlite.browsing import Source
+from periplus.store.sqlite.browsing import TableSource
 
 KEPT = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
@@ -106,7 +106,7 @@ class Computed:
     rows: Callable[[], Iterable[Sequence[object]]]
 
     @property
-    def source(self) -> Source:
+    def source(self) -> TableSource:
         return browsing.memory_source(self.name, self.columns, _SEARCHED.get(self.name, ()), _FACETS.get(self.name, ()))
 
 
@@ -169,12 +169,12 @@ class Surveys:
             self._rows = key, survey_rows_of(connection, units, order)
         return self._rows[1]
 
-    def page(self, table: Computed, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
+    def page(self, table: Computed, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError."""
         with self._lock:
             return leafed(self._held(table), table.source, wish, columns)
 
-    def write(self, table: Computed, wish: Wish, format: str, path: Path) -> None:
+    def write(self, table: Computed, wish: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, as a file. Raises UsageError."""
         with self._lock:
             written(self._held(table), table.source, wish, format, path)

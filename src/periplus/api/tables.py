@@ -22,7 +22,7 @@ from periplus.present.stories import delay
 from periplus.present.tables import write_parquet, write_table, write_xlsx
 from periplus.present.wording import iso
 from periplus.store.sqlite import browsing, reading
-from periplus.store.sqlite.browsing import SOURCES, Count, Source, Wish
+from periplus.store.sqlite.browsing import SOURCES, Count, TableQuery, TableSource
 from periplus.urls.scope import site_key
 
 __all__ = [
@@ -47,7 +47,7 @@ __all__ = [
     "ResultTable",
     "Rows",
     "TablePage",
-    "Wish",
+    "TableQuery",
     "leafed",
     "stored_table",
     "written",
@@ -235,7 +235,7 @@ class Browser:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     books: LinkBooks = field(default_factory=LinkBooks)
 
-    def page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
+    def page(self, folder: Path, table: str, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
             key = (folder.resolve(), browsing.standing(connection), _stamp(folder, table), table, wish, tuple(columns))
@@ -247,7 +247,7 @@ class Browser:
                     del self._pages[next(iter(self._pages))]
         return found
 
-    def _page(self, folder: Path, table: str, wish: Wish, columns: Sequence[str]) -> TablePage:
+    def _page(self, folder: Path, table: str, wish: TableQuery, columns: Sequence[str]) -> TablePage:
         with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
             return leafed(connection, source, narrowed(folder, connection, table, wish, self.books), columns)
 
@@ -259,13 +259,13 @@ class Browser:
             return tuple(RESULT_TABLES[kind].columns)
         return (_AUDIT_SOURCES.get(table) or SOURCES[table]).columns
 
-    def write(self, folder: Path, table: str, wish: Wish, format: str, path: Path) -> None:
+    def write(self, folder: Path, table: str, wish: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
         with self._opened(folder, table) as (connection, source), reading.limited(connection, WRITE_S):
             written(connection, source, wish, format, path)
 
     @contextlib.contextmanager
-    def _opened(self, folder: Path, table: str) -> Iterator[tuple[reading.Connection, Source]]:
+    def _opened(self, folder: Path, table: str) -> Iterator[tuple[reading.Connection, TableSource]]:
         if table.partition(":")[0] in RESULT_TABLES:
             with self._lock:
                 yield self._result(folder, table)
@@ -296,7 +296,7 @@ class Browser:
             self._audits[key] = made
         return self._latest(key)
 
-    def _result(self, folder: Path, table: str) -> tuple[reading.Connection, Source]:
+    def _result(self, folder: Path, table: str) -> tuple[reading.Connection, TableSource]:
         """A kept result, as a table; read anew when it has changed."""
         kind, _, which = table.partition(":")
         made = RESULT_TABLES[kind]
@@ -321,7 +321,7 @@ def _stamp(folder: Path, table: str) -> object:
     return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
 
 
-def leafed(connection: reading.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> TablePage:
+def leafed(connection: reading.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
     """One page of a table. Raises UsageError."""
     shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
     look = browsing.looked(connection, source, wish, columns)
@@ -330,7 +330,7 @@ def leafed(connection: reading.Connection, source: Source, wish: Wish, columns: 
     return TablePage(source.name, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))
 
 
-def written(connection: reading.Connection, source: Source, wish: Wish, format: str, path: Path) -> None:
+def written(connection: reading.Connection, source: TableSource, wish: TableQuery, format: str, path: Path) -> None:
     """Every row that answers, in the order shown, as a file. Raises UsageError."""
     content = browsing.found(connection, source, replace(wish, first=0, most=-1))
     if format == "xlsx":

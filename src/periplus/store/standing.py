@@ -54,7 +54,7 @@ BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsew
 LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})  # the same bytes would be cut alike
 
 
-class Known(NamedTuple):
+class UrlState(NamedTuple):
     """How a URL stands. layer: clicks from the start; None: no link has led to it."""
 
     reason: str
@@ -62,23 +62,23 @@ class Known(NamedTuple):
     in_sitemap: bool
 
 
-def met_again(known: Known, candidate: Candidate, *, reopen: bool) -> tuple[Known, bool]:
+def met_again(known: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
     """A known URL seen again: how it stands now, and whether it is to be entered into the to-do list, at its layer."""
     reason, layer, in_sitemap = known
     in_sitemap = in_sitemap or candidate.in_sitemap
     unfollowed = reason in UNFOLLOWED
     if candidate.reason in UNFOLLOWED and not unfollowed:
-        return Known(reason, layer, in_sitemap), False  # clicks are counted along links that are followed
+        return UrlState(reason, layer, in_sitemap), False  # clicks are counted along links that are followed
     nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
     now_layer = candidate.layer if nearer else layer
     if candidate.reason is not Reason.WAITING:
-        return Known(reason, now_layer, in_sitemap), False
+        return UrlState(reason, now_layer, in_sitemap), False
     if reason in (REOPENED if reopen else RAISED) or (reason == Reason.TRAP and candidate.vouched):
-        return Known(Reason.WAITING.value, candidate.layer if unfollowed else now_layer, in_sitemap), True
-    return Known(reason, now_layer, in_sitemap), nearer and reason == Reason.WAITING and layer is None
+        return UrlState(Reason.WAITING.value, candidate.layer if unfollowed else now_layer, in_sitemap), True
+    return UrlState(reason, now_layer, in_sitemap), nearer and reason == Reason.WAITING and layer is None
 
 
-class Entry(NamedTuple):
+class TaskRow(NamedTuple):
     """One row of a to-do list beside its URL. clicks and reason: the URL's; None for robots.txt and sitemaps."""
 
     layer: int
@@ -111,7 +111,7 @@ class Choice(NamedTuple):
         return (), 0.0 if self.stale and not in_hand else None
 
 
-class Wish(NamedTuple):
+class TaskQuery(NamedTuple):
     """What a worker asks of a host's list. in_hand: (layer, seq) of what it has of it already; twins: URLs in hand by another entry."""
 
     host_id: int
@@ -124,7 +124,7 @@ class Wish(NamedTuple):
 Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the body that we hold
 
 
-def chosen(wish: Wish, entries: Iterable[Entry], held: Callable[[int, str], Held]) -> Choice:
+def chosen(wish: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], Held]) -> Choice:
     """Up to `most` of a layer's entries, in their order. held: for entries that ask again."""
     choice, twins = Choice([], [], None), set(wish.twins)
     soonest: float | None = None

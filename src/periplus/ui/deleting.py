@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api import deleting
 from periplus.api.collection import open_collection
-from periplus.api.tables import Wish
+from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
@@ -70,7 +70,7 @@ def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[Ur
     if asked.get("all") == "pages":
         reserved = {*RESERVED, *CHOICES, "all", "page", "deleted"}
         given = tuple((column, text) for column, text in asked.items() if column not in reserved and text)
-        wish = Wish((*SCREENS["pages"].fixed, *given), asked.get("q", "").strip(), (), 0, MOST_PAGES + 1)
+        wish = TableQuery((*SCREENS["pages"].fixed, *given), asked.get("q", "").strip(), (), 0, MOST_PAGES + 1)
         rows = house_of(request).browser.page(folder, "pages", wish, ("url",)).rows
         chosen += [url_id(Url(str(row[0]))) for row in rows]
     if len(chosen) > MOST_PAGES:
@@ -89,7 +89,7 @@ def _number(text: str) -> UrlId:
 
 
 def _sites(request: Request, folder: Path) -> list[str]:
-    found = house_of(request).browser.page(folder, "sites", Wish((), "", ("-pages_crawled",), 0, SITES), ("name", "pages_crawled"))
+    found = house_of(request).browser.page(folder, "sites", TableQuery((), "", ("-pages_crawled",), 0, SITES), ("name", "pages_crawled"))
     return [str(row[0]) for row in found.rows]
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from periplus.api.collection import Collection, LinkFilter, open_collection
 from periplus.api.page import Page
 from periplus.api.site import place_in
-from periplus.api.tables import Wish
+from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.page import Block, Part
 from periplus.model.search import SearchResult
@@ -56,7 +56,7 @@ def page(request: Request) -> Response:
     if view in ("", "place"):
         values |= _place(request, found.url, wait=view == "place")
     if view == "visits":
-        values["visits"] = house_of(request).browser.page(folder, "visits", Wish((("url", found.url),), most=100))
+        values["visits"] = house_of(request).browser.page(folder, "visits", TableQuery((("url", found.url),), most=100))
     return rendering.answer(request, "page.html", values)
 
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.collection import open_collection
-from periplus.api.tables import DOWNLOADS, Facet, Wish
+from periplus.api.tables import DOWNLOADS, Facet, TableQuery
 from periplus.errors import NoCollection, UsageError
 from periplus.model.table import ColumnKind
 from periplus.ui import rendering
@@ -161,12 +161,12 @@ def tells(facet: Facet, asked: Mapping[str, str]) -> bool:
     return len(facet.values) > 1 or facet.name in asked
 
 
-def wish_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[Wish, int]:
+def wish_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[TableQuery, int]:
     """(what is wanted, the page's number from 1). Raises UsageError."""
     given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
     per, at = _whole(asked, "per", ROWS[0], ROWS[-1]), _whole(asked, "at", 1, 10_000_000)
     sort = tuple(part for part in asked.get("sort", "").split(",") if part)
-    return Wish((*fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
+    return TableQuery((*fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
 
 
 def _whole(asked: Mapping[str, str], name: str, usual: int, most: int) -> int:

@@ -47,7 +47,7 @@ from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.schema import LOCK_BUDGET, shard_of
 from periplus.store.processes import process_lives
 from periplus.store.segments import shelf_of
-from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
+from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.parameters import rules_key
 
 # One statement reads the host, its site's layer, and the entries.
@@ -96,8 +96,8 @@ def take(connection: Connection, lease: Lease, most: int, in_hand: frozenset[tup
     def held(url_id: int, reason: str) -> Held:
         return held_body(reason, pages.get(url_id))
 
-    wish = Wish(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(wish, (Entry(*row[3:15]) for row in rows if row[3] is not None), held)
+    wish = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
+    choice = chosen(wish, (TaskRow(*row[3:15]) for row in rows if row[3] is not None), held)
     return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
 
 

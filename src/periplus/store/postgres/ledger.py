@@ -19,7 +19,7 @@ from periplus.store.postgres.connection import Connection, columns_of, copy_rows
 from periplus.store.postgres.hosts import Change, Holding
 from periplus.store.postgres.schema import LOCK_MERGE, SHARDS, shard_of
 from periplus.store.rows import visit_row
-from periplus.store.standing import RECHECK, Known, met_again
+from periplus.store.standing import RECHECK, UrlState, met_again
 
 # The inbox has one kind of row for URLs, errands and findings that fell.
 
@@ -178,7 +178,7 @@ class Ledger:
         elif is_alias:
             enters = False
         else:
-            now, enters = met_again(Known(known.reason, known.layer, bool(known.in_sitemap)), candidate, reopen=reopen)
+            now, enters = met_again(UrlState(known.reason, known.layer, bool(known.in_sitemap)), candidate, reopen=reopen)
             if now.reason != known.reason:
                 self.restate(known, now.reason, "")
             if candidate.vouched and not reopen:

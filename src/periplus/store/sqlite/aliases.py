@@ -35,7 +35,7 @@ INVENTED = "invented"  # in place of a reason: the page's URL was made by the ru
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RewrittenUrl:
     """What the rules make of one stored URL. page: empty when it breaks a rule."""
 
     url_id: UrlId
@@ -53,14 +53,14 @@ class Reapplied:
     merged: int  # fetched pages that are now one with another fetched page
 
 
-def wishes(connection: sqlite3.Connection, rules: Rules) -> Iterator[Wish]:
+def wishes(connection: sqlite3.Connection, rules: Rules) -> Iterator[RewrittenUrl]:
     """The URLs that the rules concern, with what should become of them, by id."""
     find = "SELECT u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT JOIN alias a ON a.url_id = u.id ORDER BY u.id"
     for identity, text, reason in connection.execute(find) if rules else ():
         if reason not in FOREIGN:
             applied = apply(Url(text), rules)
             if applied.url != text:
-                yield Wish(UrlId(identity), applied.url or "", applied.rule)
+                yield RewrittenUrl(UrlId(identity), applied.url or "", applied.rule)
 
 
 def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | None:
@@ -93,7 +93,7 @@ class Reapplication:
         self._merged = 0
         self._waiting: set[int] = set()  # pages that wait by this application
 
-    def apply(self, wanted: list[Wish]) -> Reapplied:
+    def apply(self, wanted: list[RewrittenUrl]) -> Reapplied:
         """Undoes what is no longer wanted, does what is new; what stays is not touched."""
         wants = {wish.url_id: (url_id(Url(wish.page)) if wish.page else None, wish.rule) for wish in wanted}
         present = {row[0]: (row[1], row[2]) for row in self._run("SELECT url_id, page_id, rule FROM alias WHERE learned = 0 ORDER BY url_id")}
@@ -132,7 +132,7 @@ class Reapplication:
         for (identity,) in self._run(find).fetchall():
             self._ledger.await_again(identity)
 
-    def _do(self, wish: Wish) -> None:
+    def _do(self, wish: RewrittenUrl) -> None:
         reason, rule, layer = self._run("SELECT reason, rule, layer FROM url WHERE id = ?", (wish.url_id,)).fetchone()
         if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:  # a person's rule goes before what was learned
             reason, rule = Reason.WAITING.value, ""

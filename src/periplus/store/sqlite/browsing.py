@@ -35,7 +35,7 @@ TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """A table that can be leafed through. source: what stands after FROM, every join a LEFT JOIN to one row, so that SQLite leaves out
     those that are not asked for. key: an expression that names a row, empty where none does; order: of the rows where none is wished."""
 
@@ -62,7 +62,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TableQuery:
     """What of a table is wanted. conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns
     that are searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all.
     within: (expression, whole numbers): no row answers whose value is not among them, as somebody knows who has an index."""
@@ -84,7 +84,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TableSample:
     """A first look at the rows that answer. sampled: how many the facets are of; keys: of all of them, None where they are too many or have none."""
 
     count: Count
@@ -94,9 +94,9 @@ class Look:
     rows: tuple[tuple[object, ...], ...] | None = None  # those wished for, where the look met them; None: they are still to be found
 
 
-def _source(name: str, source: str, made: Sequence[tuple[str, ColumnKind, str, str]], **further: object) -> Source:
+def _source(name: str, source: str, made: Sequence[tuple[str, ColumnKind, str, str]], **further: object) -> TableSource:
     columns = tuple(Column(column, kind, sentence) for column, kind, _, sentence in made)
-    return Source(name, columns, tuple(expression for _, _, expression, _ in made), source, **further)  # type: ignore[arg-type]  # as below
+    return TableSource(name, columns, tuple(expression for _, _, expression, _ in made), source, **further)  # type: ignore[arg-type]  # as below
 
 
 def _time(expression: str) -> str:
@@ -162,10 +162,10 @@ _BAD = (
 )
 
 
-def _of_view(name: str, key: str, order: tuple[str, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> Source:
+def _of_view(name: str, key: str, order: tuple[str, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> TableSource:
     """A view of `periplus sql` as it is."""
     view = VIEWS[name]
-    return Source(name, view.columns, tuple(column.name for column in view.columns), name, key, order, searched, facets)
+    return TableSource(name, view.columns, tuple(column.name for column in view.columns), name, key, order, searched, facets)
 
 
 SOURCES = {
@@ -189,7 +189,7 @@ SOURCES = {
 }  # fmt: skip
 
 
-def condition(source: Source, name: str, text: str) -> tuple[str, list[object]]:
+def condition(source: TableSource, name: str, text: str) -> tuple[str, list[object]]:
     """A condition in SQL, and its values. Of texts: `word` just this, `~part` anywhere within; of numbers: `404`, `4xx`, `100..200`, `5..`;
     of what is true or not: `yes`, `no`; of times: their beginning, as in `2026-11`; of all: `-`, there is none; a leading `!`: the others.
 
@@ -225,7 +225,7 @@ def _pattern(text: str) -> str:
     return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
 
 
-def _quick(source: Source, name: str, text: str) -> tuple[str, list[object]] | None:
+def _quick(source: TableSource, name: str, text: str) -> tuple[str, list[object]] | None:
     """The same condition, said so that SQLite finds what it means without looking at each row's text; None: there is no such way."""
     if name in dict(source.ids) and text.startswith(("http://", "https://")):
         return f"{dict(source.ids)[name]} = ?", [url_id(Url(text))]
@@ -249,7 +249,7 @@ def _numeric(expression: str, name: str, text: str) -> tuple[str, list[object]]:
         raise UsageError(f"{name} is a number, or a range like 100..200, not {text!r}") from None
 
 
-def _where(source: Source, wish: Wish) -> tuple[str, list[object]]:
+def _where(source: TableSource, wish: TableQuery) -> tuple[str, list[object]]:
     parts: list[tuple[str, list[object]]] = [condition(source, name, text) for name, text in wish.conditions]
     if wish.text:
         found = [_holds(source.expression(name)) for name in source.searched]
@@ -259,7 +259,7 @@ def _where(source: Source, wish: Wish) -> tuple[str, list[object]]:
     return " AND ".join(part for part, _ in parts) or "1", [value for _, values in parts for value in values]
 
 
-def _order(source: Source, wish: Wish) -> str:
+def _order(source: TableSource, wish: TableQuery) -> str:
     """What says nothing stands last, either way."""
     parts = []
     for name in wish.sort or source.order:
@@ -268,7 +268,9 @@ def _order(source: Source, wish: Wish) -> str:
     return f" ORDER BY {', '.join(parts)}" if parts else ""
 
 
-def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: Sequence[str] = (), look: Look | None = None) -> Iterator[tuple[object, ...]]:
+def found(
+    connection: sqlite3.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = (), look: TableSample | None = None
+) -> Iterator[tuple[object, ...]]:
     """The rows wished for, with the columns named, or all. look: at the same rows; spares a second search. Raises UsageError."""
     if wish.first > DEEPEST:
         raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
@@ -289,7 +291,7 @@ def found(connection: sqlite3.Connection, source: Source, wish: Wish, columns: S
         yield connection.execute(f"SELECT {shown} FROM {source.source} WHERE {source.key} = ?", (key,)).fetchone()
 
 
-def looked(connection: sqlite3.Connection, source: Source, wish: Wish, columns: Sequence[str] = ()) -> Look:
+def looked(connection: sqlite3.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()) -> TableSample:
     """How many rows answer, and what they share. columns: that will be asked for; of many links the look brings them along, for to find
     a rare kind of them again takes as long as the look."""
     where, values = _where(source, wish)
@@ -311,11 +313,11 @@ def looked(connection: sqlite3.Connection, source: Source, wish: Wish, columns: 
     page = tuple(met) if brings else None
     facets = tuple((name, _told(source, name, tally)) for name, tally in zip(source.facets, tallies, strict=True))
     if len(keys) < most:
-        return Look(Count(len(keys), False), len(keys), facets, keys if source.key else None, page)
+        return TableSample(Count(len(keys), False), len(keys), facets, keys if source.key else None, page)
     if briefly:
-        return Look(Count(FEW, True), FEW, facets, None, page)
+        return TableSample(Count(FEW, True), FEW, facets, None, page)
     many = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
-    return Look(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
+    return TableSample(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
 
 
 def known(connection: sqlite3.Connection) -> int:
@@ -323,7 +325,7 @@ def known(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
 
 
-def _told(source: Source, name: str, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
+def _told(source: TableSource, name: str, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
     """The commonest values as text; empty: it says nothing."""
     words = {0: "no", 1: "yes"} if source.kind(name) is BOOLEAN else {}
     said = [("" if value is None else words.get(value, str(value)) if isinstance(value, int) else str(value), pages) for value, pages in tally.items()]
@@ -349,5 +351,5 @@ def keep(connection: sqlite3.Connection, name: str, columns: Sequence[Column], c
     connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', content)
 
 
-def memory_source(name: str, columns: tuple[Column, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> Source:
-    return Source(name, columns, tuple(column.name for column in columns), name, "rowid", (), searched, facets)
+def memory_source(name: str, columns: tuple[Column, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> TableSource:
+    return TableSource(name, columns, tuple(column.name for column in columns), name, "rowid", (), searched, facets)

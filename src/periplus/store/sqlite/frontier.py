@@ -40,7 +40,7 @@ from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.ledger import Ledger, PageWriter
 from periplus.store.sqlite.listing import names
 from periplus.store.sqlite.schema import History
-from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Entry, Held, Wish, chosen, held_body
+from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key, rules_of
 
@@ -222,8 +222,8 @@ class SqliteCrawlStore:
             " coalesce(d.doubt, 0) FROM queue q LEFT JOIN url u ON u.id = q.url_id LEFT JOIN doubtful d ON d.url_id = q.url_id"
             " WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
         )
-        wish = Wish(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
-        entries = map(Entry._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
+        wish = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
+        entries = map(TaskRow._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
         choice = chosen(wish, entries, self._held)
         self._forget([(lease.host_id, *entry) for entry in choice.stale])
         return choice.answer(bool(in_hand), now)

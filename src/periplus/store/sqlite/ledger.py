@@ -19,7 +19,7 @@ from periplus.store.rows import PackedBody, bad_link_rows, link_rows, packed, pa
 from periplus.store.sqlite import checks
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import History
-from periplus.store.standing import RECHECK, Known, met_again
+from periplus.store.standing import RECHECK, UrlState, met_again
 
 # Bytes are packed before the write lock is taken; within it there are only inserts.
 
@@ -325,7 +325,7 @@ class Ledger:
         run, url_id = self._connection.execute, candidate.url_id
         if candidate.vouched and not reopen:
             run("DELETE FROM doubtful WHERE url_id = ?", (url_id,))
-        known = Known(*run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone())
+        known = UrlState(*run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone())
         now, enters = met_again(known, candidate, reopen=reopen)
         if now.reason != known.reason:
             run("UPDATE url SET reason = ?, rule = '', layer = ?, in_sitemap = ? WHERE id = ?", (*now, url_id))
