@@ -68,7 +68,7 @@ class _Trace:
     seen_at: float = 0.0  # the latest visit of whatever kind
     got_at: float = 0.0  # the latest by GET
 
-    def add(self, row: checks.Asked) -> None:
+    def add(self, row: checks.VisitEvidence) -> None:
         """The next visit, in order of time. A HEAD counts when it succeeds or redirects: many servers answer others wrongly."""
         self.seen_at = max(self.seen_at, row.started)
         if row.purpose != "head":
@@ -83,7 +83,7 @@ class _Trace:
         self.attempts.append(_attempt(row))
 
 
-def _attempt(row: checks.Asked) -> Attempt:
+def _attempt(row: checks.VisitEvidence) -> Attempt:
     if row.outcome == "failed":
         return Attempt(row.started, 0, Cause(row.detail.partition(": ")[0]))
     return Attempt(row.started, row.status, cut=Cut(row.detail) if row.outcome == "fetched" else Cut.NONE)

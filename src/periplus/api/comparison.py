@@ -23,7 +23,7 @@ from periplus.model.results import SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite import analysis_rows, reading, runs
-from periplus.store.sqlite.analysis_rows import Moment, PastUrls
+from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
 
 Ids = NDArray[np.int64]
@@ -80,7 +80,7 @@ def run_view(connection: reading.Connection, choice: RunChoice, site: str) -> Ru
     """The site as the run left it."""
     records = runs.run_records(connection)
     record = chosen_run(records, choice.run)
-    moment = Moment.after(connection, record.id)
+    moment = RunEnd.after(connection, record.id)
     past = analysis_rows.url_past(connection, moment)
     moved = analysis_rows.redirects(connection, moment, past)
     start = chosen_start(starts_of(records, connection, moved), site)

@@ -43,7 +43,7 @@ def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
     told = stored_rows.part_sizes(connection)
     for url, media_type, size in zip(pages.ids.tolist(), pages.media_types, pages.sizes.tolist(), strict=True):
         if size or url not in told:
-            told[url] = stored_rows.Told(media_type, size)
+            told[url] = stored_rows.ServerAnswer(media_type, size)
     ids = sorted(told)
     sizes = np.fromiter((told[url].size_bytes for url in ids), np.int64, len(ids))
     return stored_rows.AnyPages(np.array(ids, np.int64), [told[url].media_type for url in ids], sizes)

@@ -27,12 +27,12 @@ from periplus.present.graphs import Ego, EgoNode, write_gexf
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
 from periplus.store.sqlite.browsing import TableQuery
-from periplus.store.sqlite.inlinks import KeptBook, Moment
+from periplus.store.sqlite.inlinks import BookVersion, KeptBook
 from periplus.store.sqlite.page_rows import Brief
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
-__all__ = ["Around", "Grouping", "KeptBook", "LinkBooks", "Moment", "NearWish", "Neighbour", "around", "drawn", "look", "make", "write_neighbours"]
+__all__ = ["Around", "BookVersion", "Grouping", "KeptBook", "LinkBooks", "NearWish", "Neighbour", "around", "drawn", "look", "make", "write_neighbours"]
 
 
 SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
@@ -48,10 +48,10 @@ CHILD_NICE = 10  # whoever crawls or reads goes first
 class LinkBooks:
     """The books that somebody just asked for. For many threads."""
 
-    _small: OrderedDict[tuple[Path, Moment], KeptBook] = field(default_factory=OrderedDict)
+    _small: OrderedDict[tuple[Path, BookVersion], KeptBook] = field(default_factory=OrderedDict)
     _makers: dict[Path, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _webs: OrderedDict[tuple[Path, Moment, Grouping, bool], Web] = field(default_factory=OrderedDict)
+    _webs: OrderedDict[tuple[Path, BookVersion, Grouping, bool], Web] = field(default_factory=OrderedDict)
     _web_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, folder: Path, connection: reading.Connection) -> KeptBook | None:

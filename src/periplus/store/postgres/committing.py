@@ -31,8 +31,8 @@ from periplus.settings import Keeping
 from periplus.store.postgres import hosts
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
-from periplus.store.postgres.ledger import HostRef, Ledger, Run, drop
-from periplus.store.postgres.pages import Arrival, PageWriter, Parcels, store_dictionary
+from periplus.store.postgres.ledger import HostRef, LedgerRun, PostgresLedger, drop
+from periplus.store.postgres.pages import Arrival, Parcels, PostgresPageWriter, store_dictionary
 from periplus.store.postgres.runs import IS_PAUSED
 from periplus.store.postgres.schema import shard_of
 from periplus.store.rows import visit_row
@@ -40,10 +40,10 @@ from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
 
-def run_of(connection: Connection, run_id: int) -> Run:
+def run_of(connection: Connection, run_id: int) -> LedgerRun:
     row = connection.execute("SELECT id, started, kind = 'refresh' FROM run WHERE id = %s", (run_id,)).fetchone()
     assert row is not None
-    return Run(*row)
+    return LedgerRun(*row)
 
 
 def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
@@ -113,7 +113,7 @@ def texts(connection: Connection, site: SiteKey, most: int) -> list[tuple[Url, b
     return [(Url(text), digest) for text, digest in reversed(rows)]
 
 
-def counts(connection: Connection, run: Run) -> RunCounts:
+def counts(connection: Connection, run: LedgerRun) -> RunCounts:
     tallies = {name: int(value) for name, value in connection.execute("SELECT name, sum(value) FROM tally GROUP BY name")}
     by_reason = {name.removeprefix("reason:"): value for name, value in tallies.items() if name.startswith("reason:") and value}
     find = (
@@ -142,7 +142,7 @@ _SLACK_S = 0.001  # of times that are reckoned in two ways
 class Commit:
     """Stores batches of one process. Remembers what it wrote of each host's pace, which is seldom news."""
 
-    def __init__(self, run: Run, keeping: Keeping) -> None:
+    def __init__(self, run: LedgerRun, keeping: Keeping) -> None:
         self._run, self._keeping = run, keeping
         self._written: dict[tuple[int, int], tuple[float, float, int, bool, float]] = {}  # by (host, epoch): its pace, and when it may be asked
         self._now = 0.0
@@ -156,7 +156,7 @@ class Commit:
         lost = frozenset(lease for lease in leases if lease.host_id not in held or held[lease.host_id].epoch != lease.epoch)
         if is_done:  # its answer was lost on the way
             return lost - {state.lease for state in batch.hosts if state.release}, True
-        ledger = Ledger(connection, self._run, member.part, moment)
+        ledger = PostgresLedger(connection, self._run, member.part, moment)
         stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
         states = {state.lease.host_id: state for state in batch.hosts if state.lease not in lost}
         self._lock(connection, ledger, held, [batch.completions[at] for at in stored], batch, states)
@@ -181,7 +181,13 @@ class Commit:
         return float(row[0]), row[1] > batches
 
     def _lock(
-        self, connection: Connection, ledger: Ledger, held: dict[int, Holding], completions: Sequence[Completion], batch: Batch, states: dict[int, HostState]
+        self,
+        connection: Connection,
+        ledger: PostgresLedger,
+        held: dict[int, Holding],
+        completions: Sequence[Completion],
+        batch: Batch,
+        states: dict[int, HostState],
     ) -> None:
         """Locks the hosts that this batch changes, and reads what stands of their URLs."""
         candidates = [candidate for completion in completions for candidate in completion.candidates]
@@ -204,11 +210,11 @@ class Commit:
         soonest = now + state.delay_s / state.rate
         return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
 
-    def _complete(self, connection: Connection, ledger: Ledger, parcels: Parcels, stored: Sequence[int]) -> None:
+    def _complete(self, connection: Connection, ledger: PostgresLedger, parcels: Parcels, stored: Sequence[int]) -> None:
         """Entries leave their lists, and everything that was learned enters."""
         completions = [parcels.batch.completions[at] for at in stored]
         listed = self._unlist(connection, ledger, completions)
-        writer = PageWriter(connection, self._run.id, ledger.now)
+        writer = PostgresPageWriter(connection, self._run.id, ledger.now)
         changed = writer.enter([_arrival(parcels, at) for at in stored if _brings_content(parcels.batch.completions[at])])
         notes: list[tuple[int, int, Finding]] = []
         for one in completions:
@@ -229,7 +235,7 @@ class Commit:
                 ledger.offer(candidate)
         _note(connection, ledger, notes)
 
-    def _unlist(self, connection: Connection, ledger: Ledger, completions: Sequence[Completion]) -> set[tuple[int, int, int]]:
+    def _unlist(self, connection: Connection, ledger: PostgresLedger, completions: Sequence[Completion]) -> set[tuple[int, int, int]]:
         """Takes the entries from their lists; returns those that were still there: a host may have been given up meanwhile."""
         if not completions:
             return set()
@@ -242,7 +248,7 @@ class Commit:
         ledger.pending.subtract(Counter((row[0], row[1]) for row in rows))
         return {(row[1], row[2], row[3]) for row in rows}
 
-    def _record(self, connection: Connection, ledger: Ledger, batch: Batch) -> None:
+    def _record(self, connection: Connection, ledger: PostgresLedger, batch: Batch) -> None:
         """What was learned on the way: robots.txt, errands for any host, findings that fell."""
         for visit in batch.visits:
             ledger.visit_row(shard_of(site_key(visit.request.url)), visit_row(self._run.id, 0, visit))
@@ -257,7 +263,7 @@ class Commit:
         for site, finding in batch.fallen:
             ledger.retract(site, finding)
 
-    def _settle(self, connection: Connection, ledger: Ledger, held: dict[int, Holding], states: dict[int, HostState]) -> None:
+    def _settle(self, connection: Connection, ledger: PostgresLedger, held: dict[int, Holding], states: dict[int, HostState]) -> None:
         """The sums and paces of the hosts that are locked."""
         changes = []
         for ref in ledger.hosts.values():
@@ -294,7 +300,7 @@ def _arrival(parcels: Parcels, at: int) -> Arrival:
     return Arrival(shard_of(one.lease.site), one, one.document, parcels.bodies[at], parcels.places[at])
 
 
-def _finding(ledger: Ledger, one: Completion, reason: Reason, changed: bool) -> Finding | None:
+def _finding(ledger: PostgresLedger, one: Completion, reason: Reason, changed: bool) -> Finding | None:
     """Enters what became of a URL, and says what was found about it; None: it is no page, and was none."""
     if isinstance(one.visit.outcome, Unchanged):
         return Finding.UNCHANGED
@@ -306,7 +312,7 @@ def _finding(ledger: Ledger, one: Completion, reason: Reason, changed: bool) -> 
     return finding_of(Reason(before), reason, changed or rule != one.rule)
 
 
-def _note(connection: Connection, ledger: Ledger, notes: Sequence[tuple[int, int, Finding]]) -> None:
+def _note(connection: Connection, ledger: PostgresLedger, notes: Sequence[tuple[int, int, Finding]]) -> None:
     """Counts what was found, and books when the URLs should be asked for again."""
     for shard, url, finding in notes:
         ledger.count_finding(finding)

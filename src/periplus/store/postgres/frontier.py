@@ -42,7 +42,7 @@ from periplus.store.postgres.address import Address
 from periplus.store.postgres.committing import Commit
 from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Connection, Session, cleaned, columns_of, connect
 from periplus.store.postgres.hosts import NOW, Member
-from periplus.store.postgres.ledger import AT_ONCE, Ledger, Mail, lock_number
+from periplus.store.postgres.ledger import AT_ONCE, Mail, PostgresLedger, lock_number
 from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.schema import LOCK_BUDGET, shard_of
 from periplus.store.processes import process_lives
@@ -322,7 +322,7 @@ class PostgresCrawlStore:
         return fresh
 
     def _offer(self, connection: Connection, mail: Mail, now: float | None, *, reopen: bool) -> int:
-        ledger = Ledger(connection, self._run, 0, hosts.time_now(connection, now))
+        ledger = PostgresLedger(connection, self._run, 0, hosts.time_now(connection, now))
         return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
@@ -348,7 +348,7 @@ class PostgresCrawlStore:
         owner = part or max((member.part for member in self._members.values()), default=0)
 
         def merge(connection: Connection) -> int:
-            return ledgers.merge(connection, self._collection, lambda moment: Ledger(connection, self._run, owner, moment), self._given(now))
+            return ledgers.merge(connection, self._collection, lambda moment: PostgresLedger(connection, self._run, owner, moment), self._given(now))
 
         while not self._session.read(ledgers.is_empty) and self._session.run(merge) >= AT_ONCE:
             pass

@@ -68,7 +68,7 @@ _VISIT = "shard, run_id, url_id, text, purpose, started, took_s, outcome, status
 _URL = "shard, id, text, host_id, reason, layer, rule, status, in_sitemap, first_seen, visited"
 
 
-class Run(NamedTuple):
+class LedgerRun(NamedTuple):
     """Of the run: what its writers must know."""
 
     id: int
@@ -111,10 +111,10 @@ class UrlRow:
         return self.was is not None and self.was[:3] != (self.reason, self.rule, self.status)
 
 
-class Ledger:
+class PostgresLedger:
     """One transaction's changes. `load` first, then the entries, `write` at last."""
 
-    def __init__(self, connection: Connection, run: Run, part: int, now: float) -> None:
+    def __init__(self, connection: Connection, run: LedgerRun, part: int, now: float) -> None:
         """part: whose sums these are; now: by the database's clock."""
         self._connection, self._run, self._part, self.now = connection, run, part, now
         self.hosts: dict[HostKey, HostRef] = {}
@@ -318,7 +318,7 @@ class Ledger:
 # The part of a to-do list whose origin is given up is dropped, until a new run.
 
 
-def drop(connection: Connection, ledger: Ledger, run: Run, host: Holding, given_up: GivenUp) -> None:
+def drop(connection: Connection, ledger: PostgresLedger, run: LedgerRun, host: Holding, given_up: GivenUp) -> None:
     """The host is locked, and all else of the transaction is written but visits and sums. Origins of one host differ in their scheme."""
     values = {"shard": host.shard, "host": host.id, "run": run.id, "started": run.started, "reason": given_up.reason.value, "rule": given_up.rule}
     values["scheme"] = given_up.origin[:5]
@@ -345,7 +345,7 @@ def drop(connection: Connection, ledger: Ledger, run: Run, host: Holding, given_
 # the hosts' own, in order. Completing transactions take no advisory lock, so nobody waits in a circle.
 
 AT_ONCE = 2_000  # rows merged in one transaction: some 50 ms, in which their hosts' holders wait
-MakeLedger = Callable[[float], Ledger]
+MakeLedger = Callable[[float], PostgresLedger]
 
 
 class Mail(NamedTuple):
@@ -395,14 +395,14 @@ def _lock_free_shards(connection: Connection, collection: str) -> list[int]:
     return [shard for shard, number in zip(found, numbers, strict=True) if number in locked]
 
 
-def enter_from_outside(connection: Connection, collection: str, ledger: Ledger, mail: Mail, *, reopen: bool) -> int:
+def enter_from_outside(connection: Connection, collection: str, ledger: PostgresLedger, mail: Mail, *, reopen: bool) -> int:
     """Starts and lists, which nobody found on a page; returns how many wait newly. Waits for others who are merging."""
     for shard in sorted({shard_of(site) for site in _sites(mail)}):
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_MERGE, lock_number(collection, shard)))
     return _enter(connection, ledger, mail, reopen=reopen)
 
 
-def _enter(connection: Connection, ledger: Ledger, mail: Mail, *, reopen: bool = False) -> int:
+def _enter(connection: Connection, ledger: PostgresLedger, mail: Mail, *, reopen: bool = False) -> int:
     """All of it, under the shards' locks. Returns how many URLs wait newly."""
     places = [(one.host, one.site) for one in mail.candidates] + [(one.host, one.site) for one in mail.errands]
     _make_hosts(connection, dict(places))
@@ -452,7 +452,7 @@ def _lock_hosts(connection: Connection, places: Iterable[tuple[HostKey, SiteKey]
     return {HostKey(row[0]): HostRef(row[1], row[2], row[3]) for row in connection.execute(find, values).fetchall()}
 
 
-def _retract(connection: Connection, ledger: Ledger, site: SiteKey, finding: str) -> None:
+def _retract(connection: Connection, ledger: PostgresLedger, site: SiteKey, finding: str) -> None:
     """What was skipped because of a learned finding waits again."""
     find = (
         "DELETE FROM alias a USING url u, host h, site s WHERE a.shard = %(shard)s AND a.learned = 1 AND u.shard = a.shard AND u.id = a.url_id"

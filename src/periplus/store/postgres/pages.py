@@ -177,7 +177,7 @@ class Arrival(NamedTuple):
     place: RecordPlace | None
 
 
-class PageWriter:
+class PostgresPageWriter:
     """Enters pages within a transaction of its owner, for one run."""
 
     def __init__(self, connection: Connection, run_id: int, now: float) -> None:

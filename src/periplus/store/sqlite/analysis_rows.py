@@ -161,14 +161,14 @@ _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RunEnd:
     """The end of a run. until: what was first seen from then on was not known."""
 
     run_id: int
     until: float  # the next run's start, seconds since the epoch
 
     @classmethod
-    def after(cls, connection: sqlite3.Connection, run_id: int) -> Moment:
+    def after(cls, connection: sqlite3.Connection, run_id: int) -> RunEnd:
         found = connection.execute("SELECT min(started) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
         return cls(run_id, FOREVER if found is None else found)
 
@@ -184,13 +184,13 @@ class PastUrls:
 UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status
 
 
-def url_past(connection: sqlite3.Connection, moment: Moment) -> UrlPast:
+def url_past(connection: sqlite3.Connection, moment: RunEnd) -> UrlPast:
     """The URLs that stood otherwise then: of several later rows the earliest tells."""
     find = "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history WHERE run_id > ? GROUP BY url_id"
     return {row[0]: row[1:4] for row in connection.execute(find, (moment.run_id,))}
 
 
-def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: Moment, past: UrlPast) -> PastUrls:
+def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, past: UrlPast) -> PastUrls:
     find = f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0) FROM url u WHERE {SITE_OF_URL} AND u.first_seen < ?"
     ids: list[int] = []
     texts: list[Url] = []
@@ -206,7 +206,7 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: Moment, pas
     return PastUrls(found, np.array(statuses, np.int16))
 
 
-def redirects(connection: sqlite3.Connection, moment: Moment, past: UrlPast) -> LinkRows:
+def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> LinkRows:
     """Where each URL that redirected led, and which page each alias is an address of, as the rules now say."""
     found: dict[int, str] = dict(connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,)))
     for identity, (reason, rule, _) in past.items():
@@ -219,7 +219,7 @@ def redirects(connection: sqlite3.Connection, moment: Moment, past: UrlPast) -> 
     return LinkRows(np.fromiter(ends.keys(), np.int64, len(ends)), np.fromiter(ends.values(), np.int64, len(ends)))
 
 
-def page_links(connection: sqlite3.Connection, site: SiteKey, moment: Moment) -> LinkRows:
+def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> LinkRows:
     """The site's links to pages, whatever became of their sources; pairs may be twice."""
     of_site = f"{SITE_OF_URL} AND l.kind IN ({_FOLLOWED}) AND l.kind <> 'redirect'"
     find = (
@@ -230,7 +230,7 @@ def page_links(connection: sqlite3.Connection, site: SiteKey, moment: Moment) ->
     return LinkRows(np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"]))
 
 
-def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: Moment) -> dict[int, tuple[object, ...]]:
+def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, tuple[object, ...]]:
     """PAST_FIELDS of the site's pages, by id."""
     now = f"SELECT u.id, {', '.join(f'p.{name}' for name in PAST_FIELDS)} FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
     then = f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h WHERE h.run_id > ? GROUP BY h.url_id"

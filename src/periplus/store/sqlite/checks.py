@@ -36,7 +36,7 @@ _SINCE = "check_since"  # in meta: when the check that has not ended yet began
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VisitEvidence:
     """One visit as evidence. url: that was asked for; outcome, status, detail: as `store.rows.outcome_columns` writes them."""
 
     url: Url
@@ -75,11 +75,11 @@ def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> Non
     connection.execute("INSERT OR REPLACE INTO look VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
-def asked(connection: sqlite3.Connection) -> Iterator[Asked]:
+def asked(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """All that was ever asked to check links, oldest first; without what failed while our own net was down."""
     find = f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {_OF_CHECKS} AND {_JUDGED} ORDER BY id"
     for url, *rest in connection.execute(find):
-        yield Asked(Url(url), *rest)
+        yield VisitEvidence(Url(url), *rest)
 
 
 def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
@@ -91,29 +91,29 @@ def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
     }
 
 
-def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[UrlId, Asked]]:
+def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[UrlId, VisitEvidence]]:
     """Every visit of the pages that stand at one of the reasons (an SQL list), oldest first."""
     find = (
         "SELECT v.url_id, u.text, v.purpose, v.started, v.outcome, v.status, v.detail FROM visit v JOIN url u ON u.id = v.url_id"
         f" WHERE u.reason IN ({reasons}) ORDER BY v.id"
     )
     for url_id, url, *rest in connection.execute(find):
-        yield UrlId(url_id), Asked(Url(url), *rest)
+        yield UrlId(url_id), VisitEvidence(Url(url), *rest)
 
 
-def host_failures(connection: sqlite3.Connection) -> Iterator[Asked]:
+def host_failures(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """Every request for a robots.txt to which nobody answered: so it would have been with any page of the host."""
     of_robots = "purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL"
     for url, *rest in connection.execute(f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {of_robots} AND {_JUDGED} ORDER BY id"):
-        yield Asked(Url(url), *rest)
+        yield VisitEvidence(Url(url), *rest)
 
 
-def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[Asked]:
+def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[VisitEvidence]:
     """What was asked to check links since then, requests for robots.txt included, oldest first."""
     find = "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE started >= ? AND purpose IN ('head', 'check', 'robots') ORDER BY id"
     for url, *rest in connection.execute(find, (begun,)):
         if url:
-            yield Asked(Url(url), *rest)
+            yield VisitEvidence(Url(url), *rest)
 
 
 def net_was_down(connection: sqlite3.Connection, run_id: int) -> None:

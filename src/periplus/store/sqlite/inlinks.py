@@ -36,7 +36,7 @@ _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
 
-class Moment(NamedTuple):
+class BookVersion(NamedTuple):
     """When a book was made. visit: the last one that it knows; started: when that began, since a deleted visit's number is given again."""
 
     visit: int
@@ -64,19 +64,19 @@ class Same:
 class KeptBook:
     """A book as it lies in its file, or in memory."""
 
-    moment: Moment
+    moment: BookVersion
     links: LinkBook
     visited: Visited
     same: Same
 
 
-def moment_of(connection: sqlite3.Connection) -> Moment:
+def moment_of(connection: sqlite3.Connection) -> BookVersion:
     """The collection's moment now."""
     row = connection.execute("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1").fetchone() or (0, 0.0)
-    return Moment(int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0]))
+    return BookVersion(int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0]))
 
 
-def still_holds(connection: sqlite3.Connection, moment: Moment) -> bool:
+def still_holds(connection: sqlite3.Connection, moment: BookVersion) -> bool:
     """Whether a book of this moment is true but for what was visited since; false where so much was, or what it knew was deleted."""
     if moment_of(connection).visit - moment.visit > NEWER_MOST:
         return False
@@ -164,7 +164,7 @@ def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
     return found
 
 
-def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: Moment) -> Visited:
+def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: BookVersion) -> Visited:
     named = [
         (url_id(Url(text)), number) for text, number in connection.execute("SELECT text, id FROM visit WHERE text IS NOT NULL AND id <= ?", (moment.visit,))
     ]
@@ -227,7 +227,7 @@ def opened(folder: Path) -> KeptBook | None:
                 found[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
                 place += count * kind.itemsize
             links, visited, same = (tuple(found[field.name] for field in fields(part)) for part in (LinkBook, Visited, Same))
-            return KeptBook(Moment(*head["moment"]), LinkBook(*links), Visited(*visited), Same(*same))
+            return KeptBook(BookVersion(*head["moment"]), LinkBook(*links), Visited(*visited), Same(*same))
     except (OSError, ValueError, TypeError, KeyError):  # none, of another version, or cut short
         return None
 

@@ -392,7 +392,7 @@ HOPS_MOST = 101  # as `api.audit` looks along redirects
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerAnswer:
     """What a server said of a URL when a check asked for it."""
 
     media_type: str
@@ -405,12 +405,12 @@ def are_wished(connection: sqlite3.Connection) -> bool:
     return any(json.loads(settings).get("part_sizes") == "head" for (settings,) in found)
 
 
-def part_sizes(connection: sqlite3.Connection) -> dict[int, Told]:
+def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
     """By id, what each URL that answered a check with success weighs; one that redirects weighs what its last URL does.
 
     Some 10 us a visit, measured over 100,000.
     """
-    sizes: dict[int, Told] = {}
+    sizes: dict[int, ServerAnswer] = {}
     moved: dict[int, int] = {}
     find = (
         "SELECT text, purpose, outcome, status, detail, wire_bytes, head FROM visit"
@@ -431,12 +431,12 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, Told]:
     return sizes | {url: sizes[end] for url, end in ends.items() if end in sizes}
 
 
-def _told(head: bytes | None, whole_bytes: int) -> Told:
+def _told(head: bytes | None, whole_bytes: int) -> ServerAnswer:
     """whole_bytes: of the body, where all of it came; 0 where not. A HEAD may be answered with a length of 0 for what is not empty: not told."""
     headers = unpack_head(head)
     declared = headers.get("content-length")
     length = int(declared[:_LENGTH_DIGITS]) if declared.isascii() and declared.isdigit() else 0
-    return Told(media_type(headers)[0], length or whole_bytes)
+    return ServerAnswer(media_type(headers)[0], length or whole_bytes)
 
 
 def _end(url: int, moved: dict[int, int]) -> int:
