@@ -21,7 +21,7 @@ from pathlib import Path
 from periplus.model.page import Block, BlockKind
 from periplus.model.search import PageToIndex
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.search.asking import Searcher, Wish
+from periplus.search.asking import MatchWindow, Searcher
 from periplus.search.index import IndexWriter
 from periplus.settings import Searching
 
@@ -113,7 +113,7 @@ def main() -> None:
             took_s = []
             for query in asked:
                 begun = time.perf_counter()
-                searcher.search(query, Wish(10), lambda ids: [0.0] * len(ids))
+                searcher.search(query, MatchWindow(10), lambda ids: [0.0] * len(ids))
                 took_s.append(time.perf_counter() - begun)
             every += took_s
             print(f"{kind:15} median {statistics.median(took_s) * 1000:7.3f} ms   p95 {sorted(took_s)[int(len(took_s) * 0.95)] * 1000:8.3f} ms")

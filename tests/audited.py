@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from periplus.analyse.audit import audit, issues
-from periplus.analyse.audit_input import POSITIONS, AuditInput, LinkFacts, PageTraits, Remarks, UrlFacts, text_keys
+from periplus.analyse.audit_input import POSITIONS, AuditInput, AuditUrls, LinkFacts, PageTraits, Remarks, text_keys
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import RedirectColumns
 from periplus.model.audit import VERDICTS, Verdict
@@ -46,7 +46,7 @@ class SmallSite:
         names = sorted(facts)
         place = {name: row for row, name in enumerate(names)}
         rows = [facts[name] for name in names]
-        urls = UrlFacts(
+        urls = AuditUrls(
             names,
             np.array([REASONS.index(row["reason"]) for row in rows], np.uint8),
             np.array([VERDICTS.index(row["verdict"]) for row in rows], np.uint8),

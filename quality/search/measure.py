@@ -34,7 +34,7 @@ from own_pages import own_manuals
 from periplus.model.page import BlockKind
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
-from periplus.search.asking import Searcher, Wish
+from periplus.search.asking import MatchWindow, Searcher
 from periplus.search.index import IndexWriter, names, whole_name
 from periplus.settings import Searching
 
@@ -128,7 +128,7 @@ def score(searcher: Searcher, asked: Sequence[Item], took: list[float]) -> dict[
     places: dict[str, list[int]] = {}
     for item in asked:
         begun = time.perf_counter()
-        found = searcher.search(item.query, Wish(10), lambda ids: [0.0] * len(ids))
+        found = searcher.search(item.query, MatchWindow(10), lambda ids: [0.0] * len(ids))
         took.append(time.perf_counter() - begun)
         ids = [(match.url_id, *match.twins) for match in found.matches]
         places.setdefault(item.kind, []).append(next((at for at, group in enumerate(ids, 1) if item.page in group), 0))

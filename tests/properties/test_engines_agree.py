@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.engines import stages, streamed
-from periplus.analyse.engines.stages import STAGES, Order, compute
+from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE as WHOLE
 
-ORDER = Order(max_rounds=400)
+ORDER = StageParameters(max_rounds=400)
 SILENT = lambda what, done, total: None  # noqa: E731
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from datasets import chance_dataset, rows_of, write_dataset
-from periplus.analyse.engines.stages import STAGES, Order, compute
+from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE as WHOLE
 from periplus.model.visit import Reason
@@ -21,7 +21,7 @@ from spark_cluster import cluster, why_no_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(why_no_spark()), reason=why_no_spark())]
 
-QUICK = Order(tolerance=1e-2)  # engines that count rounds together agree after any number of them
+QUICK = StageParameters(tolerance=1e-2)  # engines that count rounds together agree after any number of them
 
 
 def silent(what, done, total):
@@ -84,7 +84,7 @@ def graph_dataset(folder, nodes, degree, seed=1):
 
 def test_ranks_are_those_of_scipy_and_of_graphx(tmp_path, spark):
     dataset = graph_dataset(tmp_path / "web", 10_000, 6)
-    order = Order(tolerance=1e-8)
+    order = StageParameters(tolerance=1e-8)
     found = {}
     for name, engine in (("numpy", WHOLE), ("stream", STREAM), ("spark", spark)):
         place = folders(dataset, tmp_path / name, (name, engine), order, ("web_ranks",))
@@ -155,4 +155,4 @@ def test_a_killed_executor_changes_no_result(tmp_path):
         said, errors = driver.communicate(timeout=400)
         assert driver.returncode == 0, (said, errors)
     found = {path.name.split("-")[0]: path for path in results.iterdir()}
-    same(folders(dataset, tmp_path / "stream", ("stream", STREAM), Order(tolerance=1e-6), ("web_ranks",)), found, ("graph", "web_ranks"))
+    same(folders(dataset, tmp_path / "stream", ("stream", STREAM), StageParameters(tolerance=1e-6), ("web_ranks",)), found, ("graph", "web_ranks"))

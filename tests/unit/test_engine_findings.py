@@ -10,7 +10,7 @@ import pytest
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
 from periplus.analyse.engines.alike import ASKED, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
-from periplus.analyse.engines.stages import STAGES, Order, blocks, compute
+from periplus.analyse.engines.stages import STAGES, StageParameters, blocks, compute
 from periplus.analyse.engines.whole import ENGINE
 from periplus.model.dataset import TABLES
 
@@ -26,7 +26,7 @@ class World:
         rows = {name: [row for block in blocks(dataset, name, columns) for row in block.to_pylist()] for name, columns in names.items()}
         self.urls, self.links, self.pages, self.texts = rows["urls"], rows["links"], rows["pages"], rows["texts"]
         self.moved = {row["source"]: row["target"] for row in rows["redirects"]}
-        self.folders = {done.stage: done.folder for done in compute(dataset, folder / "r", list(STAGES), Order(), ("numpy", ENGINE), lambda *_: None)}
+        self.folders = {done.stage: done.folder for done in compute(dataset, folder / "r", list(STAGES), StageParameters(), ("numpy", ENGINE), lambda *_: None)}
 
     def found(self, stage, table=""):
         return rows_of(self.folders[stage], table or next(iter(STAGES[stage].tables)))

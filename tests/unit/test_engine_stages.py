@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from datasets import chance_dataset, rows_of, write_dataset
-from periplus.analyse.engines.stages import ANALYSES, STAGES, Order, chosen, compute, folder_name, needed
+from periplus.analyse.engines.stages import ANALYSES, STAGES, StageParameters, chosen, compute, folder_name, needed
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE
 from periplus.api.engines import EngineWish, analysed
@@ -42,20 +42,20 @@ def test_a_name_changes_with_what_the_stage_depends_on_and_with_nothing_else():
     def names(order, digest="d"):
         return {name: folder_name(stage, digest, order) for name, stage in STAGES.items()}
 
-    plain, damped = names(Order()), names(Order(damping=0.9))
+    plain, damped = names(StageParameters()), names(StageParameters(damping=0.9))
     assert {name for name in STAGES if plain[name] != damped[name]} == {"ranks", "web_ranks", "map"}
-    assert {name for name in STAGES if plain[name] != names(Order(near=0.7))[name]} == {"near", "cascades"}
-    assert not set(plain.values()) & set(names(Order(), "other").values())
+    assert {name for name in STAGES if plain[name] != names(StageParameters(near=0.7))[name]} == {"near", "cascades"}
+    assert not set(plain.values()) & set(names(StageParameters(), "other").values())
 
 
 def test_what_is_finished_is_left_and_what_was_interrupted_is_made_anew(dataset, tmp_path):
-    done = compute(dataset, tmp_path / "r", ["map"], Order(), ("numpy", ENGINE), silent)
+    done = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("numpy", ENGINE), silent)
     assert [stage.was_there for stage in done] == [False] * 4
     (done[2].folder / "manifest.json").unlink()
     (done[2].folder / "ranks" / "part-00007.parquet").write_bytes(b"half of it")
     made = []
     noted = {name: lambda task, name=name: (made.append(name), ENGINE[name](task)) for name in ENGINE}
-    again = compute(dataset, tmp_path / "r", ["map"], Order(), ("numpy", noted), silent)
+    again = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("numpy", noted), silent)
     assert made == ["ranks"]
     assert [stage.was_there for stage in again] == [True, True, False, True]
     assert len(rows_of(again[2].folder, "ranks")) == again[2].rows["ranks"]
@@ -63,7 +63,7 @@ def test_what_is_finished_is_left_and_what_was_interrupted_is_made_anew(dataset,
 
 def test_a_stage_that_fails_leaves_no_manifest(dataset, tmp_path):
     with pytest.raises(NotConverged):
-        compute(dataset, tmp_path / "r", ["ranks"], Order(max_rounds=1), ("numpy", ENGINE), silent)
+        compute(dataset, tmp_path / "r", ["ranks"], StageParameters(max_rounds=1), ("numpy", ENGINE), silent)
     found = {path.name.split("-")[0]: (path / "manifest.json").exists() for path in (tmp_path / "r").iterdir()}
     assert found == {"ends": True, "graph": True, "ranks": False}
 
@@ -74,13 +74,13 @@ def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
     hosts = [{"host": 0, "name": "a.org:443", "site": 0, "site_name": "a.org"}]
     dataset = write_dataset(tmp_path / "web", {"hosts": hosts, "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=3)
     with pytest.raises(StoreError, match="order of their sources"):
-        compute(dataset, tmp_path / "r", ["graph"], Order(), ("stream", STREAM), silent)
+        compute(dataset, tmp_path / "r", ["graph"], StageParameters(), ("stream", STREAM), silent)
 
 
 def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
     (dataset / "manifest.json").unlink()
     with pytest.raises(StoreError, match="not whole"):
-        compute(dataset, tmp_path / "r", ["ends"], Order(), ("numpy", ENGINE), silent)
+        compute(dataset, tmp_path / "r", ["ends"], StageParameters(), ("numpy", ENGINE), silent)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Rules proposed from what was fetched: what is found, what is refused, and what a proposal saves on a site whose truth is known."""
 
-from periplus.analyse.equivalences import SeenPage, Verdict, propose, rules_text
+from periplus.analyse.equivalences import SeenPage, TwistVerdict, propose, rules_text
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.twins import Twist, differences, place, words
@@ -64,10 +64,10 @@ def test_the_order_of_pages_does_not_matter():
 
 def test_one_contradiction_prevents_a_rule():
     seen = [page(f"/a{letter}?lang={lang}", f"text {letter}") for letter in "bcdefgh" for lang in ("en", "de")]
-    assert [found.verdict for found in propose(seen)] == [Verdict.SAME]
+    assert [found.verdict for found in propose(seen)] == [TwistVerdict.SAME]
     seen += [page("/az?lang=en", "text"), page("/az?lang=de", "Text")]
     found = propose(seen)
-    assert [(one.verdict, one.same, one.different) for one in found] == [(Verdict.DIFFERENT, 7, 1)]
+    assert [(one.verdict, one.same, one.different) for one in found] == [(TwistVerdict.DIFFERENT, 7, 1)]
     assert rules_text(found) == ""
 
 
@@ -75,7 +75,7 @@ def test_too_few_pairs_or_only_one_text_prevent_a_rule():
     few = [page(f"/a{letter}?x={value}", f"text {letter}") for letter in "bcde" for value in (1, 2)]
     alike = [page(f"/view.php?id={number}&x={value}", "please log in") for number in range(20) for value in (1, 2)]
     for seen in (few, alike):
-        assert {found.verdict for found in propose(seen) if Twist("parameter", "x") in found.twists} <= {Verdict.UNKNOWN}
+        assert {found.verdict for found in propose(seen) if Twist("parameter", "x") in found.twists} <= {TwistVerdict.UNKNOWN}
         assert rules_text(propose(seen)) == ""
 
 
@@ -83,7 +83,7 @@ def test_two_parameters_that_change_in_every_link_are_judged_together():
     seen = [page(f"/p{letter}?t=17000{number}{at}&s=x{at}{number}", f"text {letter}") for number, letter in enumerate("bcdefgh") for at in (1, 2)]
     (found,) = propose(seen)
     assert found.twists == {Twist("parameter", "s"), Twist("parameter", "t")}
-    assert found.verdict is Verdict.SAME
+    assert found.verdict is TwistVerdict.SAME
 
 
 def test_pairs_that_differ_in_something_else_are_no_evidence():
@@ -100,7 +100,7 @@ def test_a_print_version_without_the_menu_is_shown_to_a_person_and_is_no_rule():
     seen = [page(f"/view.php?id={number}", f"a{number}", shingles) for number, shingles in enumerate(whole)]
     seen += [page(f"/view.php?id={number}&print=1", f"b{number}", frozenset(sorted(shingles)[5:45])) for number, shingles in enumerate(whole)]
     found = [one for one in propose(seen) if one.twists == {Twist("parameter", "print")}]
-    assert [one.verdict for one in found] == [Verdict.NEAR]
+    assert [one.verdict for one in found] == [TwistVerdict.NEAR]
     assert rules_text(found) == ""
 
 

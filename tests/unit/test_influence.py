@@ -9,7 +9,7 @@ import pytest
 from periplus.analyse.cascades import cascades_of_lines, halves
 from periplus.analyse.influence import (
     Coverage,
-    Selection,
+    SiteSelection,
     best_of,
     bound_at,
     coverage,
@@ -39,7 +39,7 @@ def random_cascades(seed: int, stories: int = 30, sites: int = 12) -> Cascades:
     return cascades_of_lines(lines)
 
 
-def plain_greedy(cover: Coverage, budget: float, by_ratio: bool) -> Selection:
+def plain_greedy(cover: Coverage, budget: float, by_ratio: bool) -> SiteSelection:
     """The slow twin: every gain anew in each round; of equal ones the first site."""
     best, sites, added, left = np.zeros(cover.story_count), [], [], budget
     while True:
@@ -49,7 +49,7 @@ def plain_greedy(cover: Coverage, budget: float, by_ratio: bool) -> Selection:
         key[cover.costs > left * (1 + 1e-12)] = 0
         site = int(np.argmax(key))
         if key[site] <= 0:
-            return Selection(tuple(sites), tuple(added), 0)
+            return SiteSelection(tuple(sites), tuple(added), 0)
         sites.append(site)
         added.append(float(found[site]))
         left -= float(cover.costs[site])

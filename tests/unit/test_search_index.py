@@ -8,7 +8,7 @@ import pytest
 import periplus.search.index
 from periplus.model.page import Block, BlockKind, Part, Position
 from periplus.model.search import PageToIndex
-from periplus.search.asking import CHARS, Highlighter, Searcher, Wish, snippet
+from periplus.search.asking import CHARS, Highlighter, MatchWindow, Searcher, snippet
 from periplus.search.index import (
     FOLDER,
     FORMS,
@@ -45,7 +45,7 @@ def page(number, title, blocks=(), *, url="", language="cs", anchors=(), media_t
 
 
 def found(folder, query, ranks=unranked, **wish):
-    return Searcher(folder, Searching()).search(query, Wish(**wish), ranks)
+    return Searcher(folder, Searching()).search(query, MatchWindow(**wish), ranks)
 
 
 def ids(folder, query, ranks=unranked):

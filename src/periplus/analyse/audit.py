@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit_input import POSITIONS, AuditInput, Finding, Mask, PageTraits, Places, dead, redirecting
+from periplus.analyse.audit_input import POSITIONS, AuditInput, IssueColumns, Mask, PageTraits, Places, dead, redirecting
 from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import chain_ends
@@ -41,13 +41,13 @@ def _is_kind(known: AuditInput, kinds: frozenset[LinkKind]) -> Mask:
     return found
 
 
-def _of_links(known: AuditInput, code: str, rows: Places) -> Finding:
+def _of_links(known: AuditInput, code: str, rows: Places) -> IssueColumns:
     """A finding for each of these links, by page."""
     rows = rows[np.argsort(known.links.source[rows], kind="stable")]
-    return Finding(code, known.links.source[rows], known.links.target[rows], links=rows)
+    return IssueColumns(code, known.links.source[rows], known.links.target[rows], links=rows)
 
 
-def _targets(known: AuditInput) -> Iterator[Finding]:
+def _targets(known: AuditInput) -> Iterator[IssueColumns]:
     """Links of own pages by what is thought of their targets."""
     urls, links = known.urls, known.links
     asked = urls.own[links.source] & ~_is_kind(known, NOT_FOLLOWED)
@@ -60,12 +60,12 @@ def _targets(known: AuditInput) -> Iterator[Finding]:
         yield _of_links(known, code, np.flatnonzero(asked & (verdict == VERDICTS.index(name))))
 
 
-def _starts(known: AuditInput) -> Iterator[Finding]:
+def _starts(known: AuditInput) -> Iterator[IssueColumns]:
     """What the user gave as a start, and is not there: perhaps no link leads to it."""
-    yield Finding("dead-start", np.flatnonzero(known.urls.start & dead(known)))
+    yield IssueColumns("dead-start", np.flatnonzero(known.urls.start & dead(known)))
 
 
-def _remarks(known: AuditInput) -> Iterator[Finding]:
+def _remarks(known: AuditInput) -> Iterator[IssueColumns]:
     """What was found at single links."""
     urls, remarks = known.urls, known.remarks
     for code, fragments in (("broken-fragment", remarks.fragments), ("missing-text", remarks.texts)):
@@ -73,22 +73,22 @@ def _remarks(known: AuditInput) -> Iterator[Finding]:
         kept = urls.own[known.links.source[rows]]
         words = [fragment for (_, fragment), wanted in zip(fragments, kept.tolist(), strict=True) if wanted]
         rows = rows[kept]
-        yield Finding(code, known.links.source[rows], known.links.target[rows], links=rows, words=words)
+        yield IssueColumns(code, known.links.source[rows], known.links.target[rows], links=rows, words=words)
     mails = [(page, f"{text[:200]}: {problem}") for page, text, problem in remarks.mails if urls.own[page]]
-    yield Finding("bad-mailto", np.array([page for page, _ in mails], np.int64), words=[text for _, text in mails])
+    yield IssueColumns("bad-mailto", np.array([page for page, _ in mails], np.int64), words=[text for _, text in mails])
     malformed = [(page, text[:200]) for page, text in remarks.malformed if urls.own[page]]
-    yield Finding("malformed-link", np.array([page for page, _ in malformed], np.int64), words=[text for _, text in malformed])
+    yield IssueColumns("malformed-link", np.array([page for page, _ in malformed], np.int64), words=[text for _, text in malformed])
 
 
-def _nofollow(known: AuditInput) -> Iterator[Finding]:
+def _nofollow(known: AuditInput) -> Iterator[IssueColumns]:
     """By page, with the number of its nofollow links to own pages."""
     urls, links = known.urls, known.links
     inside = links.nofollow & urls.own[links.source] & urls.own[links.target] & _is_kind(known, _WAYS)
     pages, counts = np.unique(links.source[inside], return_counts=True)
-    yield Finding("nofollow-inside", pages, numbers=counts.astype(np.float64))
+    yield IssueColumns("nofollow-inside", pages, numbers=counts.astype(np.float64))
 
 
-def _redirects(known: AuditInput) -> Iterator[Finding]:
+def _redirects(known: AuditInput) -> Iterator[IssueColumns]:
     """Own URLs that redirect badly, and own pages that link to what has moved."""
     urls, links, redirects = known.urls, known.links, known.redirects
     ends = chain_ends(redirects)
@@ -100,7 +100,7 @@ def _redirects(known: AuditInput) -> Iterator[Finding]:
     ):
         rows = np.flatnonzero(own & mask)
         rows = rows[np.argsort(redirects.sources[rows])]
-        yield Finding(code, redirects.sources[rows], ends.ends[rows], ends.hops[rows].astype(np.float64))
+        yield IssueColumns(code, redirects.sources[rows], ends.ends[rows], ends.hops[rows].astype(np.float64))
     # Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good.
     # What leads to nothing is a broken link: there is no new place to name.
     moved = ((redirecting(known) & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~dead(known)
@@ -115,7 +115,7 @@ def redirect_ends(known: AuditInput) -> Places:
     return ends
 
 
-def _orphans(known: AuditInput) -> Iterator[Finding]:
+def _orphans(known: AuditInput) -> Iterator[IssueColumns]:
     """Own pages that no other page leads to, be it over redirects; known from a sitemap or an earlier run."""
     urls, links = known.urls, known.links
     end = redirect_ends(known)[links.target]
@@ -126,10 +126,10 @@ def _orphans(known: AuditInput) -> Iterator[Finding]:
     reached[starts] = True
     pages = known.pages.place
     missing = urls.verdict[pages] == VERDICTS.index(Verdict.MISSING)
-    yield Finding("orphan", pages[~reached[pages] & ~missing])
+    yield IssueColumns("orphan", pages[~reached[pages] & ~missing])
 
 
-def _security(known: AuditInput) -> Iterator[Finding]:
+def _security(known: AuditInput) -> Iterator[IssueColumns]:
     """What secure pages fetch or send insecurely."""
     urls, links = known.urls, known.links
     secure = np.fromiter((text.startswith("https:") for text in urls.url), np.bool_, len(urls.url))
@@ -138,19 +138,19 @@ def _security(known: AuditInput) -> Iterator[Finding]:
     yield _of_links(known, "insecure-form", np.flatnonzero(downgrade & _is_kind(known, frozenset({LinkKind.FORM}))))
 
 
-CHECKS: tuple[Callable[[AuditInput], Iterator[Finding]], ...] = (_targets, _starts, _remarks, _nofollow, _redirects, _orphans, _security)
+CHECKS: tuple[Callable[[AuditInput], Iterator[IssueColumns]], ...] = (_targets, _starts, _remarks, _nofollow, _redirects, _orphans, _security)
 
 
 # Each check takes the whole input and yields findings as columns: no loop over pages or links is written in Python but where text is looked at.
 
-Check = Callable[[AuditInput], Iterator[Finding]]
+Check = Callable[[AuditInput], Iterator[IssueColumns]]
 
 # BCP 47 as far as search engines heed it: language, script, region; x-default for everybody else
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?|x-default", re.IGNORECASE)
 _NO_REGIONS = frozenset({"uk", "eu", "en"})  # ISO 3166 has GB; these are written by mistake
 
 
-def audit(known: AuditInput) -> list[Finding]:
+def audit(known: AuditInput) -> list[IssueColumns]:
     """All that is wrong, by kind in the order of the table; kinds without findings are left out. O(u + p log p + m log m).
 
     A page that is no answer to a reader (a soft 404), asks not to be indexed or names another page as canonical is not
@@ -169,25 +169,25 @@ def _showable(known: AuditInput) -> Mask:
     return shown
 
 
-def _titles(known: AuditInput) -> Iterator[Finding]:
+def _titles(known: AuditInput) -> Iterator[IssueColumns]:
     pages, limits, shown = known.pages, known.limits, _showable(known)
-    yield Finding("title-missing", pages.place[shown & (pages.title == 0)])
+    yield IssueColumns("title-missing", pages.place[shown & (pages.title == 0)])
     yield _beyond("title-long", pages, shown, pages.title_chars, limits.title_chars)
     yield _shared("title-duplicate", pages, pages.title, shown)
-    yield Finding("description-missing", pages.place[shown & (pages.description == 0)])
+    yield IssueColumns("description-missing", pages.place[shown & (pages.description == 0)])
     yield _beyond("description-long", pages, shown, pages.description_chars, limits.description_chars)
     yield _shared("description-duplicate", pages, pages.description, shown)
-    yield Finding("h1-missing", pages.place[shown & (pages.h1s == 0)])
+    yield IssueColumns("h1-missing", pages.place[shown & (pages.h1s == 0)])
     yield _beyond("h1-several", pages, shown, pages.h1s, 1)
 
 
-def _beyond(code: str, pages: PageTraits, among: Mask, values: NDArray[np.int32 | np.int64 | np.float64], limit: float) -> Finding:
+def _beyond(code: str, pages: PageTraits, among: Mask, values: NDArray[np.int32 | np.int64 | np.float64], limit: float) -> IssueColumns:
     """Those whose value is greater than the limit."""
     over = among & (values > limit)
-    return Finding(code, pages.place[over], numbers=values[over].astype(np.float64))
+    return IssueColumns(code, pages.place[over], numbers=values[over].astype(np.float64))
 
 
-def _shared(code: str, pages: PageTraits, keys: NDArray[np.uint64], among: Mask) -> Finding:
+def _shared(code: str, pages: PageTraits, keys: NDArray[np.uint64], among: Mask) -> IssueColumns:
     """Pages whose key (not 0) others have too. related: the first of the others; number: how many have it."""
     rows = np.flatnonzero(among & (keys != 0))
     _, first, inverse, counts = np.unique(keys[rows], return_index=True, return_inverse=True, return_counts=True)
@@ -201,10 +201,10 @@ def _shared(code: str, pages: PageTraits, keys: NDArray[np.uint64], among: Mask)
     following = np.zeros(len(rows), np.int64)
     following[order[:-1]] = rows[order[1:]]
     related = np.where(mine, pages.place[following] if len(rows) else related, related)
-    return Finding(code, pages.place[rows], related, sizes.astype(np.float64))
+    return IssueColumns(code, pages.place[rows], related, sizes.astype(np.float64))
 
 
-def _canonicals(known: AuditInput) -> Iterator[Finding]:
+def _canonicals(known: AuditInput) -> Iterator[IssueColumns]:
     pages = known.pages
     count = len(known.urls.url)
     rows = np.flatnonzero((pages.canonical >= 0) & (pages.canonical != pages.place))
@@ -217,30 +217,30 @@ def _canonicals(known: AuditInput) -> Iterator[Finding]:
     taken = np.zeros(len(rows), np.bool_)
     for code, mask in (("canonical-broken", gone), ("canonical-redirect", moved), ("canonical-noindex", hidden), ("canonical-chain", chain)):
         here = mask & ~taken
-        yield Finding(code, page[here], named[here])
+        yield IssueColumns(code, page[here], named[here])
         taken |= mask
-    yield Finding("canonical-elsewhere", page[~taken], named[~taken])
+    yield IssueColumns("canonical-elsewhere", page[~taken], named[~taken])
 
 
-def _sitemap(known: AuditInput) -> Iterator[Finding]:
+def _sitemap(known: AuditInput) -> Iterator[IssueColumns]:
     urls, pages = known.urls, known.pages
     listed = urls.in_sitemap & urls.own
     if not listed.any():
         return
-    yield Finding("robots-sitemap-conflict", np.flatnonzero(listed & (urls.reason == REASONS.index(Reason.ROBOTS))))
-    yield Finding("redirect-in-sitemap", np.flatnonzero(listed & redirecting(known)))
-    yield Finding("broken-in-sitemap", np.flatnonzero(listed & dead(known)))
+    yield IssueColumns("robots-sitemap-conflict", np.flatnonzero(listed & (urls.reason == REASONS.index(Reason.ROBOTS))))
+    yield IssueColumns("redirect-in-sitemap", np.flatnonzero(listed & redirecting(known)))
+    yield IssueColumns("broken-in-sitemap", np.flatnonzero(listed & dead(known)))
     in_list = listed[pages.place]
-    yield Finding("noindex-in-sitemap", pages.place[in_list & pages.noindex])
+    yield IssueColumns("noindex-in-sitemap", pages.place[in_list & pages.noindex])
     other = in_list & (pages.canonical >= 0) & (pages.canonical != pages.place)
-    yield Finding("canonical-in-sitemap", pages.place[other], pages.canonical[other])
-    yield Finding("missing-from-sitemap", pages.place[~in_list & _showable(known)])
+    yield IssueColumns("canonical-in-sitemap", pages.place[other], pages.canonical[other])
+    yield IssueColumns("missing-from-sitemap", pages.place[~in_list & _showable(known)])
 
 
-def _languages(known: AuditInput) -> Iterator[Finding]:
+def _languages(known: AuditInput) -> Iterator[IssueColumns]:
     pages = known.pages
-    yield Finding("language-missing", pages.place[_showable(known) & ~pages.has_language])
-    yield Finding("charset-mismatch", pages.place[pages.charset_mismatch])
+    yield IssueColumns("language-missing", pages.place[_showable(known) & ~pages.has_language])
+    yield IssueColumns("charset-mismatch", pages.place[pages.charset_mismatch])
     rows = known.remarks.hreflangs
     if not rows:
         return
@@ -248,11 +248,11 @@ def _languages(known: AuditInput) -> Iterator[Finding]:
     targets = np.array([row[1] for row in rows], np.int64)
     valid = {language: is_language(language) for language in {row[2] for row in rows}}
     bad = np.array([not valid[row[2]] for row in rows])
-    yield Finding("hreflang-bad-language", sources[bad], targets[bad], words=[row[2] for row, wrong in zip(rows, bad.tolist(), strict=True) if wrong])
+    yield IssueColumns("hreflang-bad-language", sources[bad], targets[bad], words=[row[2] for row, wrong in zip(rows, bad.tolist(), strict=True) if wrong])
     yield from _hreflang_pairs(known, sources, targets)
 
 
-def _hreflang_pairs(known: AuditInput, sources: Places, targets: Places) -> Iterator[Finding]:
+def _hreflang_pairs(known: AuditInput, sources: Places, targets: Places) -> Iterator[IssueColumns]:
     """Each pair once, whatever the languages."""
     count = len(known.urls.url)
     noindex, fetched = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
@@ -260,10 +260,10 @@ def _hreflang_pairs(known: AuditInput, sources: Places, targets: Places) -> Iter
     pairs = np.unique(sources * count + targets)
     source, target = pairs // count, pairs % count
     no_page = dead(known)[target] | redirecting(known)[target] | noindex[target]
-    yield Finding("hreflang-broken", source[no_page], target[no_page])
+    yield IssueColumns("hreflang-broken", source[no_page], target[no_page])
     returned = np.isin(target * count + source, pairs)
     alone = fetched[target] & ~returned & ~no_page
-    yield Finding("hreflang-no-return", source[alone], target[alone])
+    yield IssueColumns("hreflang-no-return", source[alone], target[alone])
 
 
 def is_language(code: str) -> bool:
@@ -280,20 +280,20 @@ _UNREAD = {
 }
 
 
-def _reading(known: AuditInput) -> Iterator[Finding]:
+def _reading(known: AuditInput) -> Iterator[IssueColumns]:
     """What could not be read, or not whole: of that, nothing else that is found is sure to be all."""
     for code in dict.fromkeys(_UNREAD.values()):
         rows = [(place, why) for place, reason, why in known.remarks.unread if _UNREAD[reason] == code]
-        yield Finding(code, np.array([place for place, _ in rows], np.int64), words=[why for _, why in rows])
+        yield IssueColumns(code, np.array([place for place, _ in rows], np.int64), words=[why for _, why in rows])
 
 
-def _series(known: AuditInput) -> Iterator[Finding]:
+def _series(known: AuditInput) -> Iterator[IssueColumns]:
     rows = known.remarks.series
     places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
-    yield Finding("endless-series", places, numbers=left.astype(np.float64), words=[family for _, family, _ in rows])
+    yield IssueColumns("endless-series", places, numbers=left.astype(np.float64), words=[family for _, family, _ in rows])
 
 
-def _contents(known: AuditInput) -> Iterator[Finding]:
+def _contents(known: AuditInput) -> Iterator[IssueColumns]:
     pages, shown = known.pages, _showable(known)
     yield _shared("duplicate", pages, pages.text, shown)
     yield _beyond("image-without-alt", pages, ~pages.noindex, pages.images_without_alt, 0)
@@ -302,10 +302,10 @@ def _contents(known: AuditInput) -> Iterator[Finding]:
     rows = [(member, group.leader, value) for group in known.remarks.near for member, value in zip(group.members, group.similarity, strict=True)]
     kept = [row for row in rows if wanted[row[0]] and wanted[row[1]]]
     members, leaders = np.array([row[0] for row in kept], np.int64), np.array([row[1] for row in kept], np.int64)
-    yield Finding("near-duplicate", members, leaders, np.floor(np.array([row[2] for row in kept], np.float64) * 100))
+    yield IssueColumns("near-duplicate", members, leaders, np.floor(np.array([row[2] for row in kept], np.float64) * 100))
 
 
-def _measures(known: AuditInput) -> Iterator[Finding]:
+def _measures(known: AuditInput) -> Iterator[IssueColumns]:
     pages, limits, urls = known.pages, known.limits, known.urls
     every = np.ones(len(pages.place), np.bool_)
     yield _beyond("slow-page", pages, every, pages.took_s, limits.slow_s)
@@ -313,7 +313,7 @@ def _measures(known: AuditInput) -> Iterator[Finding]:
     yield _beyond("deep-page", pages, every, urls.layer[pages.place], limits.deep_clicks)
     chars = np.fromiter(map(len, urls.url), np.int64, len(urls.url))
     long = np.flatnonzero(urls.own & (chars > limits.url_chars))
-    yield Finding("url-too-long", long, numbers=chars[long].astype(np.float64))
+    yield IssueColumns("url-too-long", long, numbers=chars[long].astype(np.float64))
 
 
 AUDIT_CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _series, _contents, _measures, *CHECKS)
@@ -391,7 +391,7 @@ class Lookups:
     whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
 
 
-def issues(findings: Iterable[Finding], known: AuditInput, rules: AuditRules | None = None, lookups: Lookups | None = None) -> Iterator[Issue]:
+def issues(findings: Iterable[IssueColumns], known: AuditInput, rules: AuditRules | None = None, lookups: Lookups | None = None) -> Iterator[Issue]:
     """The findings one by one, in their order, in words. Bounded memory."""
     rules, lookups = rules or AuditRules(), lookups or Lookups()
     ends = redirect_ends(known)
@@ -406,14 +406,14 @@ def issues(findings: Iterable[Finding], known: AuditInput, rules: AuditRules | N
                     yield graded
 
 
-def _part(finding: Finding, rows: slice) -> Finding:
+def _part(finding: IssueColumns, rows: slice) -> IssueColumns:
     """Some rows of a finding."""
     return rows_of(finding, np.arange(len(finding))[rows])
 
 
-def rows_of(finding: Finding, rows: Places) -> Finding:
+def rows_of(finding: IssueColumns, rows: Places) -> IssueColumns:
     """Some rows of a finding, in the order given."""
-    return Finding(
+    return IssueColumns(
         finding.code,
         finding.subjects[rows],
         finding.related[rows] if finding.related is not None else None,
@@ -423,7 +423,7 @@ def rows_of(finding: Finding, rows: Places) -> Finding:
     )
 
 
-def causes(finding: Finding) -> Places:
+def causes(finding: IssueColumns) -> Places:
     """int64[k]: a number for the cause of each row; rows of one cause have the same."""
     related = finding.related if finding.related is not None else finding.subjects
     match KINDS_OF_ISSUES[finding.code].caused_by:
@@ -460,7 +460,7 @@ def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
             return min(page, related)
 
 
-def _worded(finding: Finding, known: AuditInput, ends: Places, lookups: Lookups) -> Iterator[Issue]:
+def _worded(finding: IssueColumns, known: AuditInput, ends: Places, lookups: Lookups) -> Iterator[Issue]:
     """ends: where each URL leads by redirects."""
     kind, urls, count = KINDS_OF_ISSUES[finding.code], known.urls, len(finding)
     related = finding.related if finding.related is not None else np.full(count, -1)

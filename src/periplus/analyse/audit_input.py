@@ -1,6 +1,6 @@
 """What must be known of a site before it can be audited? Columns, fit for a million pages and ten million links.
 
-A URL's *place* is its index in UrlFacts; every other column names URLs by place, so that checks are array work.
+A URL's *place* is its index in AuditUrls; every other column names URLs by place, so that checks are array work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POSITIONS = tuple(Position)
 
 
 @dataclass(frozen=True, slots=True)
-class UrlFacts:
+class AuditUrls:
     """u URLs: the site's own, and all that these link to. In ascending order of text, so that lists need no sorting."""
 
     url: Sequence[Url]
@@ -57,7 +57,7 @@ class PageTraits:
     has_language: NDArray[np.bool_]
     charset_mismatch: NDArray[np.bool_]  # header and document name different encodings, or the text contradicts what they name
     took_s: NDArray[np.float64]  # from the request sent to the last byte read
-    weight_bytes: NDArray[np.int64]  # with all it pulls in: rows of sizes.Weights.pulled, summed
+    weight_bytes: NDArray[np.int64]  # with all it pulls in: rows of sizes.PageWeights.pulled, summed
     images_without_alt: NDArray[np.int32]  # -1: not known
 
 
@@ -103,7 +103,7 @@ class AuditLimits:
 class AuditInput:
     """All that the checks need."""
 
-    urls: UrlFacts
+    urls: AuditUrls
     pages: PageTraits
     links: LinkFacts
     redirects: RedirectColumns  # sources and targets are places
@@ -112,7 +112,7 @@ class AuditInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IssueColumns:
     """k issues of one kind as columns; `audit.issues` puts them into words."""
 
     code: str

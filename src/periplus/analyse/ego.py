@@ -29,7 +29,7 @@ class Grouping(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NeighbourhoodQuery:
     """Of which neighbourhood is asked. middle: a node; steps: 1 or 2; most: nodes that are named, the middle apart."""
 
     middle: int
@@ -147,7 +147,7 @@ def _node_links(out: sparse.csr_array, back: sparse.csr_array, nodes: Places, in
     return of, matrix.indices[found].astype(np.int64), matrix.data[found]
 
 
-def neighbourhood(web: Web, asked: Asked) -> Neighbourhood:
+def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
     """The middle and its nearest, of more than asked.most those of greatest rank, nearer ones first."""
     middle = np.array([asked.middle])
     (_, here, many_here), (_, linked, many_linked) = web.links(middle, True), web.links(middle, False)

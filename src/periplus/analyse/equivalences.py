@@ -37,7 +37,7 @@ class SeenPage(NamedTuple):
     shingles: frozenset[int] | None = None
 
 
-class Verdict(StrEnum):
+class TwistVerdict(StrEnum):
     """What the pairs say of a twist."""
 
     SAME = "one page"  # enough equal pairs, none against
@@ -53,7 +53,7 @@ class Proposal:
     site: SiteKey
     place: str  # path pattern; /** for the whole site
     twists: frozenset[Twist]
-    verdict: Verdict
+    verdict: TwistVerdict
     same: int  # pairs of equal text
     near: int  # pairs of nearly equal text, among the different ones
     different: int
@@ -74,19 +74,19 @@ class Proposal:
         where = self.site if self.place == "/**" else f"{self.site}{self.place}"
         kind = " (a session or campaign)" if is_well_known(self.twists) else ""
         match self.verdict:
-            case Verdict.SAME:
+            case TwistVerdict.SAME:
                 return f"{what}{kind} on {where}: never changed the text in {self.same} pairs of {self.pages} pages"
-            case Verdict.NEAR:
+            case TwistVerdict.NEAR:
                 return f"{what}{kind} on {where}: {self.near} pairs have nearly the same text, {self.same} the same"
-            case Verdict.DIFFERENT:
+            case TwistVerdict.DIFFERENT:
                 always = "always" if not self.same else f"{self.same} times did not, {self.different} times did"
                 return f"{what} on {where}: {always} changed the text" + (f" in {self.different} pairs" if not self.same else "")
-            case Verdict.UNKNOWN:
+            case TwistVerdict.UNKNOWN:
                 return f"{what}{kind} on {where}: {self.same} equal pairs of {self.pages} pages, too few"
 
 
 def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) -> tuple[Proposal, ...]:
-    """What the pages say of each twist that they have, surest first; rules are those with Verdict.SAME.
+    """What the pages say of each twist that they have, surest first; rules are those with TwistVerdict.SAME.
 
     pages: fetched once each, in any order; the result does not depend on it.
     """
@@ -94,7 +94,7 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
     for page in pages:
         sites[site_key(page.url)].append(page)
     found = [proposal for site in sorted(sites) for proposal in _of_site(site, sorted(sites[site], key=lambda page: page.url), confirmations)]
-    order = list(Verdict)
+    order = list(TwistVerdict)
     return tuple(sorted(found, key=lambda proposal: (order.index(proposal.verdict), -proposal.same, proposal.site, proposal.place, sorted(proposal.twists))))
 
 
@@ -107,8 +107,8 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
         judged = {
             (found.place, found.twists): found for hypothesis in _hypotheses(pages, plain) for found in _judged(site, pages, hypothesis, plain, confirmations)
         }
-        fresh = {key: found for key, found in judged.items() if found.verdict is Verdict.SAME and key not in accepted}
-        others = {key: found for key, found in judged.items() if found.verdict is not Verdict.SAME}
+        fresh = {key: found for key, found in judged.items() if found.verdict is TwistVerdict.SAME and key not in accepted}
+        others = {key: found for key, found in judged.items() if found.verdict is not TwistVerdict.SAME}
         accepted |= _smallest(fresh)
         if not fresh:
             break
@@ -217,14 +217,14 @@ def _proposal(site: SiteKey, where: str, twists: frozenset[Twist], pairs: _Pairs
     seen = pairs.evidence
     enough = seen.same + seen.near >= confirmations
     if seen.different > seen.near:
-        verdict = Verdict.DIFFERENT
+        verdict = TwistVerdict.DIFFERENT
     elif seen.near and enough:
-        verdict = Verdict.NEAR
+        verdict = TwistVerdict.NEAR
     elif not seen.near and enough and len(pairs.texts) >= PAGES:
-        verdict = Verdict.SAME
+        verdict = TwistVerdict.SAME
     else:
-        verdict = Verdict.UNKNOWN
-    examples = (pairs.unequal if verdict is Verdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
+        verdict = TwistVerdict.UNKNOWN
+    examples = (pairs.unequal if verdict is TwistVerdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
     paths = tuple(sorted({"/".join(map(mask, _path(url).split("/"))) for url in pairs.urls})) if not where.endswith("*") else (where,)
     return Proposal(
         site, where, twists, verdict, seen.same, seen.near, seen.different, len(pairs.texts), tuple(examples), paths, _preferred(twists, pairs.urls)
@@ -254,14 +254,14 @@ _FORMS = ("www", "scheme", "slash")
 
 
 def rules_text(proposals: Iterable[Proposal]) -> str:
-    """TOML tables [[site]] and [[script]] of all proposals with Verdict.SAME, each with its evidence as a comment; empty for none."""
+    """TOML tables [[site]] and [[script]] of all proposals with TwistVerdict.SAME, each with its evidence as a comment; empty for none."""
     ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.twists)))
     parts = [part for _, group in groupby(ordered, key=lambda proposal: proposal.site) for part in _rules_of_site(list(group))]
     return "\n".join(parts)
 
 
 def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
-    proven = [proposal for proposal in found if proposal.verdict is Verdict.SAME]
+    proven = [proposal for proposal in found if proposal.verdict is TwistVerdict.SAME]
     if not proven:
         return []
     twists = sorted({twist for proposal in proven for twist in proposal.twists})
@@ -283,7 +283,7 @@ def _is_site_wide(twist: Twist, found: Sequence[Proposal]) -> bool:
     having = [proposal for proposal in found if twist in proposal.twists]
     if twist.kind == "path-parameter" or is_well_known({twist}):
         return not any(proposal.different for proposal in having)
-    proven = {proposal.place for proposal in having if proposal.verdict is Verdict.SAME}
+    proven = {proposal.place for proposal in having if proposal.verdict is TwistVerdict.SAME}
     return len(proven) >= PLACES_FOR_SITE and {proposal.place for proposal in having} <= proven
 
 

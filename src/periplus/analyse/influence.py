@@ -46,7 +46,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SiteSelection:
     """Sites in the order of choice."""
 
     sites: tuple[int, ...]
@@ -129,7 +129,7 @@ def gains(cover: Coverage, best: Floats) -> Floats:
     return np.bincount(cover.sites, more, cover.site_count).astype(np.float64, copy=False)  # of no entries it counts whole
 
 
-def lazy_greedy(cover: Coverage, budget: float, *, by_ratio: bool = False, among: Sequence[int] | None = None, had: Floats | None = None) -> Selection:
+def lazy_greedy(cover: Coverage, budget: float, *, by_ratio: bool = False, among: Sequence[int] | None = None, had: Floats | None = None) -> SiteSelection:
     """Always the site that adds most (by_ratio: most for its cost) of those that the budget still allows; of equal ones the first.
 
     Equal to the plain greedy: what a site adds never grows, so an old figure is a bound, and only the top of the heap is worked out anew.
@@ -161,7 +161,7 @@ def lazy_greedy(cover: Coverage, budget: float, *, by_ratio: bool = False, among
         gain = float(np.maximum(values - best[stories], 0.0).sum())
         if gain > 0:
             heapq.heappush(heap, (-gain / float(weight[site]), site, len(sites)))
-    return Selection(tuple(sites), tuple(added), evaluations)
+    return SiteSelection(tuple(sites), tuple(added), evaluations)
 
 
 def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, ...]:

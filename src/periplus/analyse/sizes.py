@@ -53,7 +53,7 @@ class SizeInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class PageWeights:
     """Bytes by media class, a row a URL (zeros for what holds no links), columns in the order of MediaClass."""
 
     pulled: NDArray[np.int64]  # u x classes: with the page's own bytes in its own class
@@ -77,7 +77,7 @@ def media_places(media_types: Sequence[str]) -> NDArray[np.uint8]:
     return np.fromiter((of_type[name] for name in media_types), np.uint8, len(media_types))
 
 
-def weights(sizes: SizeInput) -> Weights:
+def weights(sizes: SizeInput) -> PageWeights:
     """What each page pulls in and links to: each target once a page, the page itself not among its links. O(u + m log m)."""
     pulled, pulled_unsized = _sums(sizes, PULLED_KINDS)
     linked, linked_unsized = _sums(sizes, LINKED_KINDS)
@@ -85,7 +85,7 @@ def weights(sizes: SizeInput) -> Weights:
     holders[sizes.sources] = True
     own = np.flatnonzero(holders | (sizes.media == _CLASS_PLACE[MediaClass.PAGES]))
     pulled[own, sizes.media[own]] += sizes.size_bytes[own]
-    return Weights(pulled, pulled_unsized, linked, linked_unsized)
+    return PageWeights(pulled, pulled_unsized, linked, linked_unsized)
 
 
 def _sums(sizes: SizeInput, kinds: frozenset[LinkKind]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import NOT_FOLLOWED
-from periplus.analyse.audit_input import AuditInput, AuditLimits, LinkFacts, PageTraits, Places, Remarks, UrlFacts, text_keys
+from periplus.analyse.audit_input import AuditInput, AuditLimits, AuditUrls, LinkFacts, PageTraits, Places, Remarks, text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.linkgraph import places_in_sorted, resolved
-from periplus.analyse.sizes import SizeInput, Weights, media_places, weights
+from periplus.analyse.sizes import PageWeights, SizeInput, media_places, weights
 from periplus.analyse.verdicts import TEXT_CHARS, Attempt, Evidence, Hop, HostHabits, Judgement, PageLook, RedirectColumns, judged, looks_missing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.facts import known_sizes
@@ -246,7 +246,7 @@ class Audited:
     statuses: NDArray[np.int16]  # by place; 0: no answer
     sites: NDArray[np.int32]  # by place: numbers of sites
     sizes: SizeInput
-    weights: Weights
+    weights: PageWeights
     followed: NDArray[np.bool_]  # by link: it is to be followed, or part of the page
     duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
@@ -297,7 +297,7 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
     places = urls.places(np.array(order.starts, np.int64))
     start[places[places >= 0]] = True
     rows, by = urls.rows, urls.order
-    url_facts = UrlFacts(urls.texts, rows.reasons[by], verdicts, rows.layers[by], own, start, rows.in_sitemap[by])
+    url_facts = AuditUrls(urls.texts, rows.reasons[by], verdicts, rows.layers[by], own, start, rows.in_sitemap[by])
     fragments = list(_fragments(connection, order.site, links, notes))
     remarks = Remarks(
         fragments=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.MISSING],
@@ -369,7 +369,7 @@ class _Said:
     texts: Mapping[UrlId, int]  # given: of pages that say what others do, the number of that text
 
 
-def _page_traits(connection: reading.Connection, site: SiteKey, urls: _Urls, found: Weights, texts: Mapping[UrlId, int]) -> tuple[PageTraits, _Said]:
+def _page_traits(connection: reading.Connection, site: SiteKey, urls: _Urls, found: PageWeights, texts: Mapping[UrlId, int]) -> tuple[PageTraits, _Said]:
     """One pass over the pages; long texts become numbers at once."""
     said = _Said([], [], texts)
     columns: list[NDArray[np.generic]] = []

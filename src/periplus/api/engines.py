@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from periplus.analyse.engines.stages import ANALYSES, Choice, Computed, Engine, Order, Watch, chosen, compute, manifest_in
+from periplus.analyse.engines.stages import ANALYSES, Engine, EngineChoice, StageParameters, StageResult, Watch, chosen, compute, manifest_in
 from periplus.errors import UsageError
 
 ENGINES = ("auto", "numpy", "stream", "spark")
@@ -17,9 +17,9 @@ LOCAL = "local[*]"
 MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
-__all__ = ["ENGINES", "NO_SPARK", "Analysed", "EngineWish", "Order", "analysed", "free_memory"]
+__all__ = ["ENGINES", "NO_SPARK", "Analysed", "EngineWish", "StageParameters", "analysed", "free_memory"]
 NO_SPARK = "this needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17 on every machine"
-_ORDER = Order()
+_ORDER = StageParameters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,21 @@ class EngineWish:
 class Analysed:
     """What was computed, in the order of the stages, by which engine and why."""
 
-    choice: Choice
-    stages: tuple[Computed, ...]
+    choice: EngineChoice
+    stages: tuple[StageResult, ...]
 
 
 _WISH = EngineWish()
 
 
 def analysed(
-    dataset: Path, wanted: Sequence[str] = (), results: Path | None = None, *, order: Order = _ORDER, wish: EngineWish = _WISH, watch: Watch | None = None
+    dataset: Path,
+    wanted: Sequence[str] = (),
+    results: Path | None = None,
+    *,
+    order: StageParameters = _ORDER,
+    wish: EngineWish = _WISH,
+    watch: Watch | None = None,
 ) -> Analysed:
     """Computes analyses (names of ANALYSES; none: all that the dataset has tables for) into folders below results, by default beside the dataset.
 
@@ -58,7 +64,7 @@ def analysed(
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
         raise UsageError(f"{dataset} holds no texts, which {', '.join(lacking)} need: export it again with --texts")
     memory_bytes = wish.memory_bytes or free_memory()
-    choice = chosen(manifest, memory_bytes, has_cluster=bool(wish.on)) if wish.engine == "auto" else Choice(wish.engine, "it was asked for")
+    choice = chosen(manifest, memory_bytes, has_cluster=bool(wish.on)) if wish.engine == "auto" else EngineChoice(wish.engine, "it was asked for")
     stages = [stage for name in names for stage in ANALYSES[name]]
     place = results or dataset.with_name(dataset.name + ".results")
     with _opened(choice.engine, wish.on, memory_bytes) as engine:

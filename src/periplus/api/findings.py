@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import NOT_FOLLOWED, AuditRules, Lookups, audit, audit_rules, causes, issues, redirect_ends, rows_of
-from periplus.analyse.audit_input import AuditInput, Finding, Places, dead
+from periplus.analyse.audit_input import AuditInput, IssueColumns, Places, dead
 from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree, places_in_sorted
-from periplus.analyse.sizes import SizeInput, Weights, media_places, site_sizes, weights
+from periplus.analyse.sizes import PageWeights, SizeInput, media_places, site_sizes, weights
 from periplus.analyse.verdicts import Judgement, chain_ends
 from periplus.api.audit import SETTLED, Audited, AuditOrder, Seen
 from periplus.api.audit import audited as stored_audit
@@ -53,7 +53,7 @@ class SiteAudit:
     """A site with all that was found."""
 
     known: AuditInput
-    findings: Sequence[Finding]
+    findings: Sequence[IssueColumns]
     judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
     ids: Places  # of the URLs, by place
     duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
@@ -258,7 +258,7 @@ class _Looked:
     audit: SiteAudit
     followed: NDArray[np.bool_]  # by link
     sizes: SizeInput
-    weights: Weights
+    weights: PageWeights
 
     @property
     def known(self) -> AuditInput:
@@ -375,7 +375,7 @@ def issue_groups(connection: reading.Connection, looked: SiteAudit) -> tuple[Iss
     return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
 
 
-def _issue_group(connection: reading.Connection, looked: SiteAudit, finding: Finding) -> IssueGroup:
+def _issue_group(connection: reading.Connection, looked: SiteAudit, finding: IssueColumns) -> IssueGroup:
     numbers, first, cause, totals = np.unique(causes(finding), return_index=True, return_inverse=True, return_counts=True)
     width = len(looked.ids)
     pages = np.bincount(distinct_sorted(cause * width + finding.subjects) // width, minlength=len(numbers))

@@ -16,7 +16,7 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from periplus.analyse.ego import Asked, Grouping, Neighbourhood, Web, book_graph, neighbourhood, web_of
+from periplus.analyse.ego import Grouping, Neighbourhood, NeighbourhoodQuery, Web, book_graph, neighbourhood, web_of
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
@@ -197,7 +197,7 @@ def around(connection: reading.Connection, book: KeptBook, web: Web, wish: NearW
     place = inlinks.place_of(book, url_id(url))
     if place < 0:
         raise UsageError(f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text.")
-    found = neighbourhood(web, Asked(int(web.groups[place]), wish.steps, wish.most))
+    found = neighbourhood(web, NeighbourhoodQuery(int(web.groups[place]), wish.steps, wish.most))
     ids = book.links.ids[[node.place for node in found.nodes]].tolist()
     if wish.grouping is Grouping.PAGE:
         ids[0] = url_id(url)

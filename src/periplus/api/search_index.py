@@ -25,7 +25,7 @@ from periplus.model.page import Part
 from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.search.asking import Highlighter, Searcher, Wish, snippet
+from periplus.search.asking import Highlighter, MatchWindow, Searcher, snippet
 from periplus.search.index import NOTHING, IndexBusy, IndexWriter, Ranks, read_state, said_digest, write_ranks
 from periplus.search.query import parse
 from periplus.settings import Searching
@@ -309,7 +309,7 @@ class Search:
         searcher = self._opened()
         if searcher is None:
             return SearchResult(query, 0, (), (), (EMPTY if os.access(self._folder, os.W_OK) else SHUT,), "", time.perf_counter() - started)
-        matches = searcher.search(query, Wish(limit, (page - 1) * limit, facets), self._ranks.of)
+        matches = searcher.search(query, MatchWindow(limit, (page - 1) * limit, facets), self._ranks.of)
         hits = tuple(self._hits(query, matches, searcher.languages))
         notes = (*matches.notes, behind) if behind else matches.notes
         return SearchResult(query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started)

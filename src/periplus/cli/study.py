@@ -209,12 +209,12 @@ def analyse(dataset: Path, analyses: tuple[str, ...], results: Path | None, as_j
     periplus analyse site.dataset ranks map --json     two analyses, and where their tables are
     periplus analyse web.dataset --on spark://host:7077 --engine spark
     """
-    from periplus.api.engines import EngineWish, Order, analysed
+    from periplus.api.engines import EngineWish, StageParameters, analysed
     from periplus.cli.runner_link import Watch
     from periplus.present.text import computed_json, computed_lines
 
     wish = EngineWish(wishes["engine"], wishes["on"], int(wishes["memory"] * 1e9))
-    order = Order(wishes["damping"], wishes["tolerance"], near=wishes["near"], template=wishes["template"])
+    order = StageParameters(wishes["damping"], wishes["tolerance"], near=wishes["near"], template=wishes["template"])
     found = analysed(dataset, analyses, results, order=order, wish=wish, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in found.stages]
     with opened(output, exact=as_json) as out:

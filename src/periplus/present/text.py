@@ -52,7 +52,7 @@ def told(plan: DeletionPlan, wish: Deletion) -> Told:
     return Told(tuple(line for some, line in kinds if some), stays)
 
 
-Rows = Sequence[Mapping[str, object]]  # of periplus.analyse.engines.stages.Computed
+Rows = Sequence[Mapping[str, object]]  # of periplus.analyse.engines.stages.StageResult
 
 
 def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:

@@ -466,7 +466,7 @@ Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # of pages, as 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MatchWindow:
     """Which of the matches are wanted."""
 
     limit: int = 10
@@ -515,7 +515,7 @@ class Searcher:
         ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
         return {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
-    def search(self, text: str, wish: Wish, rank: Rank) -> Matches:
+    def search(self, text: str, wish: MatchWindow, rank: Rank) -> Matches:
         """The pages that answer. Where none has all words, those that have some."""
         query = parse(text)
         if query.root is None:

@@ -114,7 +114,7 @@ class Traces(NamedTuple):
     paths: list[PathFacts]  # those that differ in more than digits
 
 
-class Seen(NamedTuple):
+class PageEvidence(NamedTuple):
     """What a site's evidence says of a page, the page itself left out."""
 
     text_pages: Floats  # for each block: other pages that carry this text in elements of the same names
@@ -223,7 +223,7 @@ class SiteEvidence:
         evidence._paths = {key: counts[texts + 3 * at : texts + 3 * at + 3] for at, key in enumerate(keys[texts:])}
         return evidence
 
-    def seen(self, blocks: Sequence[Block], traces: Traces | None = None, *, counted: bool) -> Seen:
+    def seen(self, blocks: Sequence[Block], traces: Traces | None = None, *, counted: bool) -> PageEvidence:
         """What other pages tell of these blocks. counted: whether this page has been learnt itself."""
         traces = traces or traces_of(blocks)
         own, size, none = int(counted), len(traces.paths), (0, 0, 0)
@@ -233,12 +233,12 @@ class SiteEvidence:
         alone = np.bincount(path[others <= 0], minlength=size)
         known = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
         pages, blocks_on, texts = np.maximum(known.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0)
-        return Seen(np.maximum(others, 0), pages, blocks_on, texts, np.array([max(self.pages - own, 0)], dtype=np.float32))
+        return PageEvidence(np.maximum(others, 0), pages, blocks_on, texts, np.array([max(self.pages - own, 0)], dtype=np.float32))
 
 
-def joined(seen: Sequence[Seen]) -> Seen:
+def joined(seen: Sequence[PageEvidence]) -> PageEvidence:
     """What is known of several pages, one after the other."""
-    return seen[0] if len(seen) == 1 else Seen(*map(np.concatenate, zip(*seen, strict=True)))
+    return seen[0] if len(seen) == 1 else PageEvidence(*map(np.concatenate, zip(*seen, strict=True)))
 
 
 def _first_paths(traces: Traces) -> dict[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import KINDS, Array, Floats, Pages, PathFacts, Seen, signed_distance
+from periplus.analyse.content.evidence import KINDS, Array, Floats, PageEvidence, Pages, PathFacts, signed_distance
 from periplus.model.page import BlockKind, Position
 
 Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
@@ -116,7 +116,7 @@ def of_headline(pages: Pages) -> Measures:
     ]
 
 
-def of_containers(pages: Pages, seen: Seen) -> Measures:
+def of_containers(pages: Pages, seen: PageEvidence) -> Measures:
     """What the containers hold in which a block stands."""
     long_plain = pages.plain * (pages.plain >= _LONG_WORDS)
     words, plain, long = pages.sums(pages.words), pages.sums(pages.plain), pages.sums(long_plain)
@@ -135,7 +135,7 @@ def of_containers(pages: Pages, seen: Seen) -> Measures:
     return list(pages.of_paths(out))
 
 
-def of_site(pages: Pages, seen: Seen) -> Measures:
+def of_site(pages: Pages, seen: PageEvidence) -> Measures:
     """What other pages of the site tell."""
     mates = seen.path_pages
     most = _upper_quarters(pages, mates[pages.path])
@@ -225,7 +225,7 @@ def named(path: PathFacts, weigh: Callable[[tuple[str, ...]], float]) -> tuple[f
     return steps[0], sum(steps), min(outer), max(outer), sum(steps[:3])
 
 
-def matrix(pages: Pages, seen: Seen, names: Callable[[PathFacts], tuple[float, ...]]) -> Floats:
+def matrix(pages: Pages, seen: PageEvidence, names: Callable[[PathFacts], tuple[float, ...]]) -> Floats:
     """float32[m, n]: a row for each measure, a column for each block. seen: of all the pages. names: `named` with weights."""
     rows = [
         *of_blocks(pages),

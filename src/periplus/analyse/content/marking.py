@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from periplus.analyse.content import features
-from periplus.analyse.content.evidence import Array, Floats, Pages, PathFacts, Seen, SiteEvidence, Traces, joined, signed_distance, traces_of
+from periplus.analyse.content.evidence import Array, Floats, PageEvidence, Pages, PathFacts, SiteEvidence, Traces, joined, signed_distance, traces_of
 from periplus.model.page import Block, Part
 
 # First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six comparisons and a look-up.
@@ -163,12 +163,12 @@ _AT_ONCE = 4_096  # blocks that are measured together, ten pages or one large on
 _JUDGED_AT_ONCE = 512  # blocks that the trees judge together: what they compare stays in the processor's cache
 
 
-class Known(NamedTuple):
+class PageContext(NamedTuple):
     """A page and what is known of it."""
 
     blocks: Sequence[Block]
     traces: Traces
-    seen: Seen
+    seen: PageEvidence
 
 
 def parts_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, learnt: bool = True) -> tuple[Part, ...]:
@@ -185,20 +185,20 @@ def scores_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, 
     return next(_scores_of_each([known(blocks, evidence, learnt=learnt)]))
 
 
-def known(blocks: Sequence[Block], evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True) -> Known:
+def known(blocks: Sequence[Block], evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True) -> PageContext:
     """As for `parts_of`. traces: the page's, where they are at hand."""
     traces = traces or traces_of(blocks)
-    return Known(blocks, traces, (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None))
+    return PageContext(blocks, traces, (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None))
 
 
-def parts_of_each(pages: Iterable[Known]) -> Iterator[tuple[Part, ...]]:
+def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part for each block of each page: several pages at once take half of the time that they take one by one."""
     content, navigation, threshold = Part.CONTENT, Part.NAVIGATION, weights().threshold
     for scores in _scores_of_each(pages):
         yield tuple([content if one else navigation for one in (scores > threshold).tolist()])
 
 
-def _scores_of_each(pages: Iterable[Known]) -> Iterator[Floats]:
+def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[Floats]:
     for some in _gathered(pages):
         full = [page for page in some if page.blocks]
         scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
@@ -208,9 +208,9 @@ def _scores_of_each(pages: Iterable[Known]) -> Iterator[Floats]:
             at += len(page.blocks)
 
 
-def _gathered(pages: Iterable[Known]) -> Iterator[list[Known]]:
+def _gathered(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
     """So many pages that they have _AT_ONCE blocks together, or one that has more."""
-    some: list[Known] = []
+    some: list[PageContext] = []
     size = 0
     for page in pages:
         if some and size + len(page.blocks) > _AT_ONCE:
@@ -222,7 +222,7 @@ def _gathered(pages: Iterable[Known]) -> Iterator[list[Known]]:
         yield some
 
 
-def _scores(some: Sequence[Known]) -> Floats:
+def _scores(some: Sequence[PageContext]) -> Floats:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
     measures = features.matrix(pages, joined([page.seen for page in some]), _named)
     first = _judged(weights().first, measures)

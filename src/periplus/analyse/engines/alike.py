@@ -11,7 +11,7 @@ import numpy as np
 
 from periplus.analyse.audit import NOT_FOLLOWED
 from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
-from periplus.analyse.engines.stages import BLOCK_ROWS, Ints, Mask, Task, blocks, flags, is_among, manifest_in, numbers
+from periplus.analyse.engines.stages import BLOCK_ROWS, Ints, Mask, StageTask, blocks, flags, is_among, manifest_in, numbers
 from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.page import FOLLOWED_KINDS, LinkKind
@@ -106,7 +106,7 @@ UNDATED = np.iinfo(np.int64).min
 Names = Callable[[str, str | None], Hashes]  # (text, content) of a page: what it is compared by, ascending and distinct
 
 
-def duplicates(task: Task) -> None:
+def duplicates(task: StageTask) -> None:
     """By digests: pages of one folded text, the first by merit standing for all."""
     merit = merits_of(task.dataset)
     fetched = is_among(task.dataset, "urls", "reason", FETCHED_REASONS)
@@ -128,7 +128,7 @@ def duplicates(task: Task) -> None:
 _DIGEST = np.dtype([("high", "<u8"), ("low", "<u8")])
 
 
-def _digests(task: Task) -> tuple[Ints, np.ndarray, np.ndarray, np.ndarray]:
+def _digests(task: StageTask) -> tuple[Ints, np.ndarray, np.ndarray, np.ndarray]:
     """(page, folded, text, body digest): 56 bytes a page."""
     names = ("folded_digest", "text_digest", "body_digest")
     columns: list[list[np.ndarray]] = [[], [], []]
@@ -161,7 +161,7 @@ def sketch_rows(names_of: Names, urls: Ints, texts: list[str], contents: list[st
     return urls[full], counts, [sketch(found[place]).astype("<u8").tobytes() for place in full]
 
 
-def _sketched(names_of: Names, task: Task) -> None:
+def _sketched(names_of: Names, task: StageTask) -> None:
     with task.writer("sketches") as writer:
         for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS):
             urls, texts, contents = block.columns
@@ -174,18 +174,18 @@ sketches = partial(_sketched, _content)
 outlines = partial(_sketched, _outline)
 
 
-def near(task: Task) -> None:
+def near(task: StageTask) -> None:
     """Among pages that no other with the same text stands for."""
     twins = numbers(task.folders["duplicates"], "duplicates", "url")
     others = twins[twins != numbers(task.folders["duplicates"], "duplicates", "group")]
     _alike(task, "sketches", "near", task.order.near, others)
 
 
-def templates(task: Task) -> None:
+def templates(task: StageTask) -> None:
     _alike(task, "outlines", "templates", task.order.template, np.zeros(0, np.int64))
 
 
-def _alike(task: Task, of: str, table: str, threshold: float, left_out: Ints) -> None:
+def _alike(task: StageTask, of: str, table: str, threshold: float, left_out: Ints) -> None:
     """Groups of the pages of a table of sketches."""
     urls, bins = _bins(task, of, left_out)
     order = np.argsort(merits_of(task.dataset)[urls])
@@ -194,7 +194,7 @@ def _alike(task: Task, of: str, table: str, threshold: float, left_out: Ints) ->
     task.write(table, {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]})
 
 
-def _bins(task: Task, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
+def _bins(task: StageTask, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
     """(pages with enough to compare, their MinHash values: in a file, 1 kB a page)."""
     path = task.scratch / "bins"
     kept = []
@@ -209,7 +209,7 @@ def _bins(task: Task, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
     return urls, np.memmap(path, np.uint64, "r", shape=(len(urls), BINS)) if len(urls) else np.zeros((0, BINS), np.uint64)
 
 
-def _buckets(task: Task, bins: Hashes, width: int) -> Ints:
+def _buckets(task: StageTask, bins: Hashes, width: int) -> Ints:
     """int64[pages, bands]: the bucket of each page in each band, -1 for one that it has for itself. In a file, by columns."""
     pages, bands = len(bins), BINS // width
     if not pages:
@@ -266,7 +266,7 @@ def _rows(order: Ints, buckets: Ints) -> Iterator[tuple[int, list[int]]]:
             yield page, [bucket for bucket in row if bucket >= 0]
 
 
-def cascades(task: Task) -> None:
+def cascades(task: StageTask) -> None:
     """A text's pages: those of one near group with all their twins. Texts of one site are none."""
     pages = numbers(task.dataset, "pages", "url")
     story = _stories(task, manifest_in(task.dataset).rows("urls"))[pages]
@@ -289,7 +289,7 @@ def cascades(task: Task) -> None:
     task.write("cascades", {name: values[kept] for name, values in columns.items()})
 
 
-def _stories(task: Task, urls: int) -> Ints:
+def _stories(task: StageTask, urls: int) -> Ints:
     """Of each URL the page that stands for all that say what it does, or nearly so; -1: it is in no group."""
     same, alike = task.folders["duplicates"], task.folders["near"]
     story = np.full(urls, -1)

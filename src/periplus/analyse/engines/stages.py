@@ -209,7 +209,7 @@ _ALIKE = (_URL, _GROUP, Field("similarity", "double", "the share of MinHash valu
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StageParameters:
     """What the stages are asked. near, template: shares of MinHash values from which pages are of one group."""
 
     damping: float = 0.85
@@ -221,7 +221,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step that is computed as a whole. needs: the stages before it; parameters: the fields of Order that it depends on."""
+    """A step that is computed as a whole. needs: the stages before it; parameters: the fields of StageParameters that it depends on."""
 
     name: str
     sentence: str
@@ -232,13 +232,13 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StageTask:
     """One stage to be computed. folders: of the stages that it needs, whole; out: where its tables go; scratch: a folder that goes afterwards."""
 
     stage: Stage
     dataset: Path
     folders: Mapping[str, Path]
-    order: Order
+    order: StageParameters
     out: Path
     scratch: Path
 
@@ -251,7 +251,7 @@ class Task:
             writer.add(columns)
 
 
-Engine = Mapping[str, Callable[[Task], None]]
+Engine = Mapping[str, Callable[[StageTask], None]]
 """What computes each stage, by its name."""
 
 _ALL = (
@@ -366,18 +366,18 @@ def needed(wanted: Sequence[str]) -> tuple[Stage, ...]:
     return tuple(found.values())
 
 
-def folder_name(stage: Stage, dataset_digest: str, order: Order) -> str:
+def folder_name(stage: Stage, dataset_digest: str, order: StageParameters) -> str:
     """`ranks-1f0c...`: equal for equal questions."""
     return f"{stage.name}-{_digest(stage, dataset_digest, order)[:16]}"
 
 
-def _digest(stage: Stage, dataset_digest: str, order: Order) -> str:
+def _digest(stage: Stage, dataset_digest: str, order: StageParameters) -> str:
     before = [_digest(STAGES[name], dataset_digest, order) for name in stage.needs]
     said = [stage.name, stage.version, dataset_digest, parameters_of(stage, order), before]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def parameters_of(stage: Stage, order: Order) -> dict[str, float]:
+def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
     """What the stage itself depends on."""
     return {field.name: getattr(order, field.name) for field in fields(order) if field.name in stage.parameters}
 
@@ -391,7 +391,7 @@ PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class StageResult:
     """A stage that is finished. took_s: 0.0 where it was finished before."""
 
     stage: str
@@ -403,14 +403,14 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """An engine and why."""
 
     engine: str
     why: str
 
 
-def compute(dataset: Path, results: Path, wanted: Sequence[str], order: Order, engines: tuple[str, Engine], watch: Watch) -> list[Computed]:
+def compute(dataset: Path, results: Path, wanted: Sequence[str], order: StageParameters, engines: tuple[str, Engine], watch: Watch) -> list[StageResult]:
     """Each stage that leads to these, whole, in a folder below results. engines: name and what computes the stages.
 
     A stage whose manifest is there is left as it is; what is there without one was interrupted, and is made anew.
@@ -427,16 +427,16 @@ def compute(dataset: Path, results: Path, wanted: Sequence[str], order: Order, e
         folder = folders[stage.name] = results / folder_name(stage, digest, order)
         was_there, began = is_whole(folder), time.monotonic()
         if not was_there:
-            task = Task(stage, dataset, {before: folders[before] for before in stage.needs}, order, folder, folder / ".scratch")
+            task = StageTask(stage, dataset, {before: folders[before] for before in stage.needs}, order, folder, folder / ".scratch")
             _compute(task, digest, name, engine)
         manifest = manifest_in(folder)
         took_s = 0.0 if was_there else time.monotonic() - began
         rows = {table.name: table.rows for table in manifest.tables}
-        done.append(Computed(stage.name, folder, str(manifest.inputs.get("engine", "")), was_there, took_s, rows))
+        done.append(StageResult(stage.name, folder, str(manifest.inputs.get("engine", "")), was_there, took_s, rows))
     return done
 
 
-def _compute(task: Task, digest: str, name: str, engine: Engine) -> None:
+def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
     try:
         if task.out.exists():
             shutil.rmtree(task.out)
@@ -449,18 +449,18 @@ def _compute(task: Task, digest: str, name: str, engine: Engine) -> None:
     write_manifest(task.out, task.stage.name, inputs, parameters_of(task.stage, task.order), task.stage.tables)
 
 
-def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> Choice:
+def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> EngineChoice:
     """The least engine that the dataset fits: in memory, else links from disk, else the cluster. memory_bytes: that may be used."""
     urls, links = manifest.rows("urls"), manifest.rows("links")
     whole = PROGRAM_BYTES + WHOLE_URL_BYTES * urls + WHOLE_LINK_BYTES * links
     stream = PROGRAM_BYTES + STREAM_URL_BYTES * urls
     holds = f"{urls:,} URLs and {links:,} links"
     if whole <= memory_bytes:
-        return Choice("numpy", f"{holds} take some {_size(whole)} of the {_size(memory_bytes)} that may be used")
+        return EngineChoice("numpy", f"{holds} take some {_size(whole)} of the {_size(memory_bytes)} that may be used")
     if stream <= memory_bytes or not has_cluster:
         more = "" if stream <= memory_bytes else "; even so memory may not do, and no cluster was named (--on)"
-        return Choice("stream", f"{holds} would take some {_size(whole)} of {_size(memory_bytes)}, with links on disk {_size(stream)}{more}")
-    return Choice("spark", f"{holds} would take {_size(stream)} even with links on disk, and {_size(memory_bytes)} may be used")
+        return EngineChoice("stream", f"{holds} would take some {_size(whole)} of {_size(memory_bytes)}, with links on disk {_size(stream)}{more}")
+    return EngineChoice("spark", f"{holds} would take {_size(stream)} even with links on disk, and {_size(memory_bytes)} may be used")
 
 
 def _size(size_bytes: int) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from periplus.analyse.engines import whole
 from periplus.analyse.engines.alike import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
-from periplus.analyse.engines.stages import Engine, Floats, Ints, Task, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.stages import Engine, Floats, Ints, StageTask, blocks, flags, numbers, reals, text_mask
 from periplus.analyse.engines.whole import write_links, write_map, write_nodes
 from periplus.analyse.linkgraph import TIE, depth_first_places, distinct_sorted
 from periplus.errors import NotConverged, StoreError
@@ -40,7 +40,7 @@ def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[In
         yield distinct_sorted(np.fromfile(folder / str(number), np.int64))
 
 
-class Tally:
+class NumberTally:
     """How often each number was met. Memory: the different ones, and WAITING more."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Tally:
 LINKS_AT_ONCE = 1 << 22  # of a map's layer: 100 MB
 
 
-def graph(task: Task) -> None:
+def graph(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
     write_nodes(task, urls, homes(task.dataset, end, urls))
@@ -82,7 +82,7 @@ def graph(task: Task) -> None:
             writer.add({"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})
 
 
-def _edges(task: Task, urls: UrlVectors, end: Ints) -> Iterator[tuple[Ints, Ints]]:
+def _edges(task: StageTask, urls: UrlVectors, end: Ints) -> Iterator[tuple[Ints, Ints]]:
     for source, target in _links(task, FOLLOWED):
         led = end[target]
         kept = (led >= 0) & (source != led) & urls.fetched[source]
@@ -90,7 +90,7 @@ def _edges(task: Task, urls: UrlVectors, end: Ints) -> Iterator[tuple[Ints, Ints
         yield source[kept], led[kept]
 
 
-def _links(task: Task, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
+def _links(task: StageTask, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
     for block in blocks(task.dataset, "links", ["source", "target", "kind"]):
         kept = text_mask(block, "kind", kinds)
         yield np.asarray(block.column(0), np.int64)[kept], np.asarray(block.column(1), np.int64)[kept]
@@ -121,7 +121,7 @@ class _Nodes(NamedTuple):
     groups: int
 
 
-def _nodes(task: Task, *, by_site: bool) -> _Nodes:
+def _nodes(task: StageTask, *, by_site: bool) -> _Nodes:
     folder = task.folders["graph"]
     pages = numbers(folder, "nodes", "url")
     place = np.zeros(int(pages.max(initial=-1)) + 1, np.int64)
@@ -130,7 +130,7 @@ def _nodes(task: Task, *, by_site: bool) -> _Nodes:
     return _Nodes(pages, place, group, int(group.max(initial=-1)) + 1)
 
 
-def _placed_edges(task: Task, nodes: _Nodes, *, inside: bool) -> Iterator[tuple[Ints, Ints]]:
+def _placed_edges(task: StageTask, nodes: _Nodes, *, inside: bool) -> Iterator[tuple[Ints, Ints]]:
     for block in blocks(task.folders["graph"], "edges", ["source", "target", "inside"]):
         source, target = (nodes.place[np.asarray(block.column(at), np.int64)] for at in (0, 1))
         kept = np.asarray(block.column(2), np.bool_)
@@ -144,7 +144,7 @@ class _Links(NamedTuple):
     targets: Ints | NDArray[np.int32]
 
 
-def _links_by_source(task: Task, nodes: _Nodes, *, inside: bool) -> _Links:
+def _links_by_source(task: StageTask, nodes: _Nodes, *, inside: bool) -> _Links:
     path, kind = task.scratch / "targets", np.int32 if len(nodes.pages) < 2**31 else np.int64
     counts = np.zeros(len(nodes.pages) + 1, np.int64)
     with path.open("wb") as file:
@@ -166,15 +166,15 @@ def _runs(links: _Links) -> Iterator[slice]:
         begin = after
 
 
-def ranks(task: Task) -> None:
+def ranks(task: StageTask) -> None:
     _ranks(task, by_site=True)
 
 
-def web_ranks(task: Task) -> None:
+def web_ranks(task: StageTask) -> None:
     _ranks(task, by_site=False)
 
 
-def _ranks(task: Task, *, by_site: bool) -> None:
+def _ranks(task: StageTask, *, by_site: bool) -> None:
     """As analyse.pagerank, all groups at once: 60 bytes a page."""
     nodes, order = _nodes(task, by_site=by_site), task.order
     count = len(nodes.pages)
@@ -200,7 +200,7 @@ def _ranks(task: Task, *, by_site: bool) -> None:
     task.write("ranks", {"url": nodes.pages, "rank": scores})
 
 
-def site_map(task: Task) -> None:
+def site_map(task: StageTask) -> None:
     """The maps of all sites at once, layer by layer: 70 bytes a page."""
     nodes = _nodes(task, by_site=True)
     rank = reals(task.folders["ranks"], "ranks", "rank")
@@ -261,7 +261,7 @@ def _links_out(links: _Links, pages: Ints) -> tuple[Ints, Ints]:
     return np.repeat(pages, counts), links.targets[positions].astype(np.int64)
 
 
-def broken(task: Task) -> None:
+def broken(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
     with task.writer("broken") as writer:
@@ -273,7 +273,7 @@ def broken(task: Task) -> None:
             writer.add({"source": source[kept], "target": target[kept], "end": led[kept], **words})
 
 
-def external(task: Task) -> None:
+def external(task: StageTask) -> None:
     """Links are counted as they pass; those of a page come together, so that pages are, too; targets are marked."""
     urls = url_vectors(task.dataset)
     sites = max(int(urls.site.max(initial=-1)) + 1, 1)
@@ -296,14 +296,14 @@ def external(task: Task) -> None:
     task.write("sites", {"site": some, "links": links[some], "pages": pages[some], "targets": targets[some]})
 
 
-def interlinking(task: Task) -> None:
+def interlinking(task: StageTask) -> None:
     nodes = _nodes(task, by_site=True)
     sites = max(nodes.groups, 1)
     directory = np.unique(directory_hashes(task.dataset)[nodes.pages], return_inverse=True)[1]
     span = int(directory.max(initial=0)) + 1
     site_of = np.zeros(span, np.int64)
     site_of[directory] = nodes.group
-    of_pages, of_folders = Tally(), Tally()
+    of_pages, of_folders = NumberTally(), NumberTally()
 
     def folders() -> Iterator[Ints]:
         for source, target in _placed_edges(task, nodes, inside=False):

@@ -21,7 +21,7 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.stages import Engine, Ints, Mask, Task, flags, is_among, numbers, reals
+from periplus.analyse.engines.stages import Engine, Ints, Mask, StageTask, flags, is_among, numbers, reals
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, hierarchical_map, invalid_links, resolved
 from periplus.analyse.pagerank import pagerank
 from periplus.analyse.webometrics import counted
@@ -29,13 +29,13 @@ from periplus.model.graph import LinkGraph, LinkRows
 from periplus.model.web import Url
 
 
-def ends(task: Task) -> None:
+def ends(task: StageTask) -> None:
     moved = LinkRows(numbers(task.dataset, "redirects", "source"), numbers(task.dataset, "redirects", "target"))
     end, known = resolved(moved.sources, moved)
     task.write("ends", {"source": moved.sources, "end": np.where(known, end, -1)})
 
 
-def graph(task: Task) -> None:
+def graph(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     count = len(urls.site)
     end = end_vector(task.folders["ends"], count)
@@ -50,17 +50,17 @@ def graph(task: Task) -> None:
     task.write("edges", {"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})
 
 
-def write_nodes(task: Task, urls: UrlVectors, home: Ints) -> None:
+def write_nodes(task: StageTask, urls: UrlVectors, home: Ints) -> None:
     pages = np.flatnonzero(urls.page)
     task.write("nodes", {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)})
 
 
-def _links(task: Task, kinds: list[str]) -> tuple[Ints, Ints]:
+def _links(task: StageTask, kinds: list[str]) -> tuple[Ints, Ints]:
     kept = is_among(task.dataset, "links", "kind", kinds)
     return numbers(task.dataset, "links", "source")[kept], numbers(task.dataset, "links", "target")[kept]
 
 
-def graphs_by_site(task: Task) -> list[tuple[Ints, LinkGraph]]:
+def graphs_by_site(task: StageTask) -> list[tuple[Ints, LinkGraph]]:
     """(numbers of its pages, graph) of each site."""
     folder = task.folders["graph"]
     pages, site, indexed = numbers(folder, "nodes", "url"), numbers(folder, "nodes", "site"), flags(folder, "nodes", "indexed")
@@ -88,7 +88,7 @@ def _graph_of(offsets: Ints, targets: Ints, indexed: Mask) -> LinkGraph:
     return LinkGraph(unnamed, offsets, targets.astype(np.int32), indexed, np.full(count, -1, np.int32))
 
 
-def ranks(task: Task) -> None:
+def ranks(task: StageTask) -> None:
     parts = [(pages, _ranked(task, graph)) for pages, graph in graphs_by_site(task)]
     pages = np.concatenate([pages for pages, _ in parts]) if parts else np.zeros(0, np.int64)
     rank = np.concatenate([rank for _, rank in parts]) if parts else np.zeros(0)
@@ -96,7 +96,7 @@ def ranks(task: Task) -> None:
     task.write("ranks", {"url": pages[order], "rank": rank[order]})
 
 
-def web_ranks(task: Task) -> None:
+def web_ranks(task: StageTask) -> None:
     folder = task.folders["graph"]
     pages = numbers(folder, "nodes", "url")
     source, target = (np.searchsorted(pages, numbers(folder, "edges", name)) for name in ("source", "target"))
@@ -105,12 +105,12 @@ def web_ranks(task: Task) -> None:
     task.write("ranks", {"url": pages, "rank": rank})
 
 
-def _ranked(task: Task, graph: LinkGraph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _ranked(task: StageTask, graph: LinkGraph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     order = task.order
     return pagerank(graph, damping=order.damping, tolerance=order.tolerance, max_rounds=order.max_rounds).scores
 
 
-def site_map(task: Task) -> None:
+def site_map(task: StageTask) -> None:
     nodes, found = task.folders["graph"], task.folders["ranks"]
     home = numbers(nodes, "nodes", "url")[flags(nodes, "nodes", "home")]
     rank = np.zeros(int(numbers(nodes, "nodes", "url").max(initial=-1)) + 1)
@@ -126,13 +126,13 @@ def site_map(task: Task) -> None:
     write_map(task, np.concatenate(rows))
 
 
-def write_map(task: Task, rows: Ints) -> None:
+def write_map(task: StageTask, rows: Ints) -> None:
     """rows: one a page, in the columns of the table."""
     rows = rows[np.argsort(rows[:, 0])]
     task.write("map", dict(zip(("url", "layer", "parent", "below", "place"), rows.T.copy(), strict=True)))
 
 
-def broken(task: Task) -> None:
+def broken(task: StageTask) -> None:
     import pyarrow as pa
 
     urls = url_vectors(task.dataset)
@@ -146,7 +146,7 @@ def broken(task: Task) -> None:
     task.write("broken", columns | {name: words.column(name).combine_chunks() for name in ("kind", "position")})
 
 
-def _words(task: Task, rows: Ints) -> list[object]:
+def _words(task: StageTask, rows: Ints) -> list[object]:
     """Kind and position of the links at these places, ascending."""
     import pyarrow as pa
 
@@ -162,7 +162,7 @@ def _words(task: Task, rows: Ints) -> list[object]:
     return found
 
 
-def external(task: Task) -> None:
+def external(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
     source, target = _links(task, FOLLOWED)
@@ -174,7 +174,7 @@ def external(task: Task) -> None:
     task.write("sites", {name: values[order] for name, values in columns.items()})
 
 
-def interlinking(task: Task) -> None:
+def interlinking(task: StageTask) -> None:
     folder = task.folders["graph"]
     nodes = numbers(folder, "nodes", "url")
     site = numbers(folder, "nodes", "site")
@@ -190,7 +190,7 @@ def interlinking(task: Task) -> None:
     write_links(task, sites, {"page": (pairs, counts), "directory": (of_folders, folder_counts), "site": (pairs, np.ones_like(counts))})
 
 
-def write_links(task: Task, sites: int, found: dict[str, tuple[Ints, Ints]]) -> None:
+def write_links(task: StageTask, sites: int, found: dict[str, tuple[Ints, Ints]]) -> None:
     """found: by model, pairs as source * sites + target, and their counts."""
     with task.writer("links") as writer:
         for model, (pairs, counts) in found.items():

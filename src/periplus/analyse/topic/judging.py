@@ -225,7 +225,7 @@ STEP, SLOWING = 8.0, 0.02  # a step is STEP / (1 + SLOWING examples seen)
 KIND_MOST = 10.0  # times that a step of the rarer kind is longer, at most
 
 
-class Table(NamedTuple):
+class WeightTable(NamedTuple):
     """Weights by bucket."""
 
     weights: Floats32
@@ -246,14 +246,14 @@ def input_of(counts: Mapping[str, int]) -> Input:
     return Input(places, (values / max(float(np.sqrt(values @ values)), 1e-12)).astype(np.float32))
 
 
-def chance(table: Table, text: Input) -> float:
+def chance(table: WeightTable, text: Input) -> float:
     """That the text belongs to the topic."""
     return 1.0 / (1.0 + exp(-float(np.clip(table.weights[text.places] @ text.values + table.bias, -60, 60))))
 
 
-def taught(examples: Sequence[tuple[Input, bool]]) -> Table:
+def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
     """The table after some rounds through the examples, one of each kind in turn as far as they last."""
-    table = Table(np.zeros(BUCKETS, np.float32), 0.0)
+    table = WeightTable(np.zeros(BUCKETS, np.float32), 0.0)
     mixed = _mixed(examples)
     positives = sum(label for _, label in mixed)
     for turn in range(ROUNDS):
@@ -266,7 +266,7 @@ def taught(examples: Sequence[tuple[Input, bool]]) -> Table:
 def learned_on(topic: Topic, example: Example) -> Topic:
     """The topic after one more example, marked by nothing: it keeps no digest of it."""
     table = _step(
-        Table(topic.hashed.copy(), -topic.threshold), input_of(word_counts(example.text)), example.positive, STEP / (1 + SLOWING * len(topic.examples))
+        WeightTable(topic.hashed.copy(), -topic.threshold), input_of(word_counts(example.text)), example.positive, STEP / (1 + SLOWING * len(topic.examples))
     )
     return replace(topic, hashed=table.weights, threshold=-table.bias)
 
@@ -278,7 +278,7 @@ def _mixed(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
     return [examples[at] for _, at in order]
 
 
-def _step(table: Table, text: Input, label: bool, length: float) -> Table:
+def _step(table: WeightTable, text: Input, label: bool, length: float) -> WeightTable:
     pull = float(length * (label - chance(table, text)))
     np.add.at(table.weights, text.places, np.float32(pull) * text.values)
-    return Table(table.weights, table.bias + 0.1 * pull)
+    return WeightTable(table.weights, table.bias + 0.1 * pull)

@@ -122,7 +122,7 @@ GRAM_SHARE = 0.25  # weight of a word's grams beside the word itself
 SMOOTHING = 0.1  # added to each word's sum before its log-odds; with 1 rare words are lost where there are few texts
 
 
-class Weights(NamedTuple):
+class LinearWeights(NamedTuple):
     """The score of a row is row @ words + bias."""
 
     words: Floats
@@ -130,7 +130,7 @@ class Weights(NamedTuple):
     bias: float
 
 
-def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, grams: csr_array | None = None) -> Weights:
+def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, grams: csr_array | None = None) -> LinearWeights:
     """The weights that minimise half their squares plus cost times the losses.
 
     rows: n x v. labels: n. hinge: squared hinge loss, else logistic. grams: v x GRAM_BUCKETS: weights of words are partly shared by words with the same grams.
@@ -162,10 +162,10 @@ def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, 
     start = np.zeros(known + 1 + (0 if grams is None else grams.shape[1]))
     at: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS, "ftol": TOLERANCE}).x
     if grams is None:
-        return Weights(at[:known], np.zeros(0), float(at[-1]))
+        return LinearWeights(at[:known], np.zeros(0), float(at[-1]))
     shared = np.zeros(GRAM_BUCKETS)
     shared[used] = GRAM_SHARE * at[known:-1]
-    return Weights(at[:known] + grams @ shared[used], shared, float(at[-1]))
+    return LinearWeights(at[:known] + grams @ shared[used], shared, float(at[-1]))
 
 
 def log_odds(rows: csr_array, labels: Bools) -> Floats:
@@ -205,7 +205,7 @@ class Learned(NamedTuple):
 class _Model(NamedTuple):
     """Parts whose sum, each over its scale, is the score."""
 
-    parts: tuple[Weights, ...]
+    parts: tuple[LinearWeights, ...]
 
     def scores(self, rows: csr_array) -> Floats:
         """float64[n, parts]."""
@@ -274,7 +274,7 @@ def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int
 def _model(rows: csr_array, labels: Bools, method: Method, shared: csr_array | None) -> _Model:
     if method is Method.SVM:
         return _Model((fitted(rows, labels, SVM_COST, hinge=True),))
-    odds = Weights(log_odds(rows, labels), np.zeros(0), 0.0)
+    odds = LinearWeights(log_odds(rows, labels), np.zeros(0), 0.0)
     return _Model((fitted(rows, labels, LOGISTIC_COST, grams=shared), odds))
 
 

@@ -18,13 +18,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from periplus.analyse.engines.spark import frames
-from periplus.analyse.engines.stages import Engine, Task, manifest_in
+from periplus.analyse.engines.stages import Engine, StageTask, manifest_in
 from periplus.errors import StoreError
 
 ROWS_A_TASK = 2_000_000  # of links: some 60 MB of an exchange
 TASKS_A_CORE = 2
 
-_STAGES: dict[str, Callable[[SparkSession, Task], None]] = {
+_STAGES: dict[str, Callable[[SparkSession, StageTask], None]] = {
     "ends": frames.ends,
     "graph": frames.graph,
     "ranks": frames.ranks,
@@ -49,7 +49,7 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
     with contextlib.ExitStack() as opened:
         sessions: list[SparkSession] = []
 
-        def run(name: str, task: Task) -> None:
+        def run(name: str, task: StageTask) -> None:
             if not sessions:
                 sessions.append(opened.enter_context(session_on(master, memory_bytes)))
             session = sessions[0]

@@ -35,7 +35,7 @@ from periplus.analyse.engines.alike import (
     TEXT_ROWS,
     sketch_rows,
 )
-from periplus.analyse.engines.stages import Task, part_paths
+from periplus.analyse.engines.stages import StageTask, part_paths
 from periplus.analyse.linkgraph import TIE
 from periplus.errors import NotConverged, StoreError
 
@@ -54,7 +54,7 @@ def frame(session: SparkSession, folder: Path, table: str) -> DataFrame:
     return session.read.parquet(*paths)
 
 
-def write(found: DataFrame, task: Task, table: str) -> None:
+def write(found: DataFrame, task: StageTask, table: str) -> None:
     """A stage's table, in files that are named as every engine names them, in the order of the frame's partitions."""
     fields = task.stage.tables[table]
     folder = task.out / table
@@ -67,19 +67,19 @@ def write(found: DataFrame, task: Task, table: str) -> None:
             path.unlink()
 
 
-def settled(found: DataFrame, task: Task, name: str) -> DataFrame:
+def settled(found: DataFrame, task: StageTask, name: str) -> DataFrame:
     """The same, computed once and for all: read from a file of the stage's scratch, so that neither a lost executor nor a long plan matters."""
     place = (task.scratch / name).resolve()
     found.write.mode("overwrite").parquet(place.as_uri())
     return session_of(found).read.schema(found.schema).parquet(place.as_uri())
 
 
-def forget(task: Task, name: str) -> None:
+def forget(task: StageTask, name: str) -> None:
     """Deletes what `settled` wrote."""
     shutil.rmtree(task.scratch / name, ignore_errors=True)
 
 
-def ends(session: SparkSession, task: Task) -> None:
+def ends(session: SparkSession, task: StageTask) -> None:
     """Each round follows redirects twice as far as the one before; what goes on after more rounds than any chain needs is a circle."""
     hops = frame(session, task.dataset, "redirects").select("source", col("target").alias("end"))
     rounds = hops.count().bit_length()
@@ -97,7 +97,7 @@ def ends(session: SparkSession, task: Task) -> None:
     write(found.orderBy("source"), task, "ends")
 
 
-def _urls(session: SparkSession, task: Task) -> DataFrame:
+def _urls(session: SparkSession, task: StageTask) -> DataFrame:
     reason = col("reason")
     return frame(session, task.dataset, "urls").select(
         "url",
@@ -109,7 +109,7 @@ def _urls(session: SparkSession, task: Task) -> DataFrame:
     )
 
 
-def _led(session: SparkSession, task: Task, kinds: list[str]) -> DataFrame:
+def _led(session: SparkSession, task: StageTask, kinds: list[str]) -> DataFrame:
     """Links of these kinds with `led`: where redirects lead from their target."""
     links = frame(session, task.dataset, "links").where(col("kind").isin(kinds)).select("source", "target", "kind", "position")
     moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("target"), "end")
@@ -123,7 +123,7 @@ def _known(links: DataFrame, urls: DataFrame) -> DataFrame:
     return links.join(sources, "source").join(targets, "led")
 
 
-def graph(session: SparkSession, task: Task) -> None:
+def graph(session: SparkSession, task: StageTask) -> None:
     urls = _urls(session, task)
     moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("url"), "end")
     starts = urls.where("is_start").select("url").join(moved, "url", "left").select(coalesce("end", "url").alias("url"))
@@ -136,18 +136,18 @@ def graph(session: SparkSession, task: Task) -> None:
     write(edges.orderBy("source", "target"), task, "edges")
 
 
-def broken(session: SparkSession, task: Task) -> None:
+def broken(session: SparkSession, task: StageTask) -> None:
     found = _known(_led(session, task, ASKED), _urls(session, task)).where("led_invalid")
     write(found.withColumnRenamed("led", "end").orderBy("source", "target"), task, "broken")
 
 
-def external(session: SparkSession, task: Task) -> None:
+def external(session: SparkSession, task: StageTask) -> None:
     found = _known(_led(session, task, FOLLOWED), _urls(session, task)).where("NOT led_invalid AND site != led_site")
     tallies = [count("*").alias("links"), count_distinct("source").alias("pages"), count_distinct("led").alias("targets")]
     write(found.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), task, "sites")
 
 
-def interlinking(session: SparkSession, task: Task) -> None:
+def interlinking(session: SparkSession, task: StageTask) -> None:
     folder = regexp_replace("text", FOLDER, "$1")
     texts = frame(session, task.dataset, "urls").select("url", folder.alias("folder"))
     nodes = frame(session, task.folders["graph"], "nodes").select("url", "site").join(texts, "url")
@@ -163,7 +163,7 @@ def interlinking(session: SparkSession, task: Task) -> None:
     write(found.orderBy("model", "source", "target"), task, "links")
 
 
-def site_map(session: SparkSession, task: Task) -> None:
+def site_map(session: SparkSession, task: StageTask) -> None:
     """Layer by layer: the pages that the last layer links to and that stand nowhere yet, each below the first by precedence that links to it."""
     nodes = frame(session, task.folders["graph"], "nodes")
     turns = settled(_turns(nodes, frame(session, task.folders["ranks"], "ranks")), task, "turns")
@@ -182,7 +182,7 @@ def _turns(nodes: DataFrame, ranks: DataFrame) -> DataFrame:
     return alike.select("url", (row_number().over(Window.partitionBy("site").orderBy("class", "url")) - 1).alias("turn"))
 
 
-def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: Task) -> list[DataFrame]:
+def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTask) -> list[DataFrame]:
     """(url, turn, parent) of each layer."""
     last = settled(homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "layer-0")
     layers, reached = [last], last.select("url")
@@ -196,7 +196,7 @@ def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: Task) ->
         reached = reached.unionByName(last.select("url"))
 
 
-def _with_below(layers: list[DataFrame], task: Task) -> list[DataFrame]:
+def _with_below(layers: list[DataFrame], task: StageTask) -> list[DataFrame]:
     """The layers with `below`: from the last to the first, each page's children are summed when its turn comes."""
     found: list[DataFrame] = []
     under: DataFrame | None = None
@@ -212,7 +212,7 @@ def _with_below(layers: list[DataFrame], task: Task) -> list[DataFrame]:
     return found[::-1]
 
 
-def _placed(layers: list[DataFrame], turns: DataFrame, task: Task) -> DataFrame:
+def _placed(layers: list[DataFrame], turns: DataFrame, task: StageTask) -> DataFrame:
     """All pages with `place`: behind the parent and the branches of the siblings before."""
     before = Window.partitionBy("parent").orderBy("turn").rowsBetween(Window.unboundedPreceding, -1)
     last = layers[0].select("url", lit(0).alias("layer"), "parent", "below", lit(0).cast("bigint").alias("place"))
@@ -226,15 +226,15 @@ def _placed(layers: list[DataFrame], turns: DataFrame, task: Task) -> DataFrame:
     return found
 
 
-def ranks(session: SparkSession, task: Task) -> None:
+def ranks(session: SparkSession, task: StageTask) -> None:
     _ranks(session, task, by_site=True)
 
 
-def web_ranks(session: SparkSession, task: Task) -> None:
+def web_ranks(session: SparkSession, task: StageTask) -> None:
     _ranks(session, task, by_site=False)
 
 
-def _ranks(session: SparkSession, task: Task, *, by_site: bool) -> None:
+def _ranks(session: SparkSession, task: StageTask, *, by_site: bool) -> None:
     """As analyse.pagerank. A round costs one exchange: of what flows along the links, summed on each side first."""
     edges = frame(session, task.folders["graph"], "edges")
     edges = edges.where("inside") if by_site else edges
@@ -249,7 +249,7 @@ def _ranks(session: SparkSession, task: Task, *, by_site: bool) -> None:
     session.catalog.clearCache()
 
 
-def _iterated(state: DataFrame, edges: DataFrame, sizes: DataFrame, task: Task) -> DataFrame:
+def _iterated(state: DataFrame, edges: DataFrame, sizes: DataFrame, task: StageTask) -> DataFrame:
     """Each round is written down: a lost executor costs one round, and the plan of the next one is short. Nested cached frames instead, ten rounds
     long, filled a heap of 2 GB with the text of their plans."""
     order = task.order
@@ -283,7 +283,7 @@ def _residual(state: DataFrame, sizes: DataFrame) -> float:
 WORD = 8  # bytes of a MinHash value
 
 
-def _merits(session: SparkSession, task: Task) -> DataFrame:
+def _merits(session: SparkSession, task: StageTask) -> DataFrame:
     """(url, merit) of every URL, as selection.merits."""
     depth = f"IF(depth IS NULL OR depth < 0, {DEPTH_MOST + 1}L, least(depth, {DEPTH_MOST}L))"
     length = f"least(CAST(octet_length(text) AS bigint), {LENGTH_MOST}L)"
@@ -291,7 +291,7 @@ def _merits(session: SparkSession, task: Task) -> DataFrame:
     return frame(session, task.dataset, "urls").selectExpr("url", f"{merit} AS merit")
 
 
-def duplicates(session: SparkSession, task: Task) -> None:
+def duplicates(session: SparkSession, task: StageTask) -> None:
     read = frame(session, task.dataset, "urls").where(col("reason").isin(FETCHED_REASONS)).select("url")
     pages = frame(session, task.dataset, "pages").select("url", "folded_digest", "text_digest", "body_digest")
     pages = pages.join(read, "url").join(_merits(session, task), "url")
@@ -302,7 +302,7 @@ def duplicates(session: SparkSession, task: Task) -> None:
     write(found.orderBy("url"), task, "duplicates")
 
 
-def _sketched(of: str, session: SparkSession, task: Task) -> None:
+def _sketched(of: str, session: SparkSession, task: StageTask) -> None:
     """By the same code as on one machine, which the executors' Python must have."""
     texts = frame(session, task.dataset, "texts").select("url", "text", "content")
     rows = texts.rdd.mapPartitions(partial(_sketch_rows, of))
@@ -325,23 +325,23 @@ def _sketch_rows(of: str, rows: Iterable[Any]) -> Iterator[tuple[int, int, bytea
         yield from zip(found.tolist(), counts.tolist(), map(bytearray, bins), strict=True)
 
 
-def near(session: SparkSession, task: Task) -> None:
+def near(session: SparkSession, task: StageTask) -> None:
     others = frame(session, task.folders["duplicates"], "duplicates").where("url != group").select("url")
     known = frame(session, task.folders["sketches"], "sketches").join(others, "url", "left_anti")
     _alike(_alike_known(session, task, known), task, "near", task.order.near)
 
 
-def templates(session: SparkSession, task: Task) -> None:
+def templates(session: SparkSession, task: StageTask) -> None:
     known = frame(session, task.folders["outlines"], "sketches")
     _alike(_alike_known(session, task, known), task, "templates", task.order.template)
 
 
-def _alike_known(session: SparkSession, task: Task, sketches: DataFrame) -> DataFrame:
+def _alike_known(session: SparkSession, task: StageTask, sketches: DataFrame) -> DataFrame:
     found = sketches.where(col("shingles") >= SHINGLES_LEAST).join(_merits(session, task), "url").select("url", "merit", "bins")
     return settled(found, task, "known")
 
 
-def _alike(known: DataFrame, task: Task, table: str, threshold: float) -> None:
+def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> None:
     """Rounds of `alike.leaders`: a page that comes first, among those not decided, in each of its buckets stands for a group; what is near to one
     that stands for a group does not. The order of decisions does not matter, since nothing that comes later could change them.
     """
@@ -406,7 +406,7 @@ def _groups(matches: DataFrame | None, session: SparkSession) -> DataFrame:
     return members.unionByName(leaders).orderBy("url")
 
 
-def cascades(session: SparkSession, task: Task) -> None:
+def cascades(session: SparkSession, task: StageTask) -> None:
     same = frame(session, task.folders["duplicates"], "duplicates").select("url", col("group").alias("head"))
     alike = frame(session, task.folders["near"], "near").select(col("url").alias("head"), col("group").alias("story"))
     urls = frame(session, task.dataset, "urls").select("url", "site", "first_seen")
