@@ -100,7 +100,7 @@ def _reason_of(status: int, cause: Cause | None) -> Reason:
     return Reason.CLIENT_ERROR if 400 <= status < 500 else Reason.SERVER_ERROR if 500 <= status < 600 else Reason.BAD_ANSWER
 
 
-class Seen:
+class UrlEvidence:
     """Everything that was seen of the collection's URLs, as it stands at one moment."""
 
     def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float, most_hops: int) -> None:

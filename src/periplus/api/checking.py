@@ -15,7 +15,7 @@ import numpy as np
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_errand
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
-from periplus.api.audit import FAILED, Seen
+from periplus.api.audit import FAILED, UrlEvidence
 from periplus.api.crawling import EVERY_HOST, CrawlEnd, CrawlOrder, OwnFrontier, Progress, at_limit, crawl, work, workable
 from periplus.api.findings import CHECK
 from periplus.api.refreshing import last_settings
@@ -226,7 +226,7 @@ def _ended(folder: Path, run_id: int, *, net_down: bool) -> None:
 def _store_verdicts(order: CrawlOrder) -> None:
     """What was found dead becomes invalid when the run ends; what the crawl found dead, and the check did not, is invalid no longer."""
     with contextlib.closing(reading.connect(order.folder)) as connection, reading.snapshot(connection):
-        seen = Seen(connection, site_rows.all_urls(connection), order.settings.manners.recheck_wait_s, order.settings.limits.redirect_hops)
+        seen = UrlEvidence(connection, site_rows.all_urls(connection), order.settings.manners.recheck_wait_s, order.settings.limits.redirect_hops)
         dead, revived = list(seen.dead()), list(seen.revived())
     with schema.writing(order.folder) as connection:
         checks.store_verdicts(connection, dead)
@@ -237,7 +237,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
     """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed, when its time comes."""
     with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
-        seen = Seen(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops)
+        seen = UrlEvidence(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
@@ -271,7 +271,7 @@ def _fragments(connection: reading.Connection) -> dict[int, tuple[str, ...]]:
 class _Plan:
     """Gathers what is to be asked. `add` may be called for any URL that links lead to."""
 
-    def __init__(self, order: CheckOrder, seen: Seen, since: float, now: float) -> None:
+    def __init__(self, order: CheckOrder, seen: UrlEvidence, since: float, now: float) -> None:
         self._order, self._seen, self._since, self._now = order, seen, since, now
         self.scope: SiteScope = site_scope(order.crawl.starts, order.crawl.settings.scope)
         self.errands: list[Errand] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from periplus.analyse.duplicates import shingles
 from periplus.analyse.verdicts import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home, without_address
-from periplus.api.audit import Seen
+from periplus.api.audit import UrlEvidence
 from periplus.model.frontier import Look
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store.sqlite import checks, reading
@@ -18,7 +18,7 @@ from periplus.urls.hosts import host_key
 ALIKE_CHARS = (0.7, 1.4)  # of a probe's length without its address: beyond, texts do not share nine shingles in ten
 
 
-def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[PageTexts]) -> dict[int, str]:
+def missing_pages(connection: reading.Connection, seen: UrlEvidence, pages: Sequence[PageTexts]) -> dict[int, str]:
     """Why each seems to be one, by id: of the site's pages, of what leads to its home page, and of others that checks looked at."""
     looks = checks.looks(connection)
     habits = _habits(connection, seen, looks, pages)
@@ -35,7 +35,7 @@ def missing_pages(connection: reading.Connection, seen: Seen, pages: Sequence[Pa
     return found | _sent_home(seen, habits)
 
 
-def _habits(connection: reading.Connection, seen: Seen, looks: Mapping[Url, Look], pages: Sequence[PageTexts]) -> dict[HostKey, HostHabits]:
+def _habits(connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], pages: Sequence[PageTexts]) -> dict[HostKey, HostHabits]:
     """What each host sends for URLs that cannot exist, and its home page beside it."""
     probes: dict[HostKey, list[PageLook]] = {}
     for number, url in seen.met().items():
@@ -53,7 +53,7 @@ def _is_home(url: Url) -> bool:
     return url.count("/") == 3 and url.endswith("/")
 
 
-def _own_look(contents: Contents, seen: Seen, page: PageTexts, habits: Mapping[HostKey, HostHabits]) -> PageLook | None:
+def _own_look(contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]) -> PageLook | None:
     """The page as `looks_missing` takes it; None where title and length alone say that it is none."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
     if not short and not habits:
@@ -72,7 +72,7 @@ def _may_be_alike(text_chars: int, url: Url, probe: PageLook) -> bool:
     return low * chars <= text_chars <= high * chars + times * len(url)
 
 
-def _page_look(seen: Seen, page: PageTexts, contents: Contents) -> PageLook:
+def _page_look(seen: UrlEvidence, page: PageTexts, contents: Contents) -> PageLook:
     text, url = contents.text(UrlId(page.url_id)) or "", seen.text(page.url_id)
     return PageLook(url, url, page.title, page.h1, text, shingles(without_address(text, url)))
 
@@ -81,7 +81,7 @@ def _look(url: Url, final: Url, look: Look) -> PageLook:
     return PageLook(url, final, look.title, look.h1, look.text, shingles(without_address(look.text, url)))
 
 
-def _sent_home(seen: Seen, habits: Mapping[HostKey, HostHabits]) -> dict[int, str]:
+def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[int, str]:
     """Deep URLs that redirect to a home page, where those do as well that cannot exist."""
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
@@ -93,7 +93,7 @@ def _is_sent_home(look: PageLook, habits: Mapping[HostKey, HostHabits]) -> bool:
     return host is not None and PROBE_WORDS not in look.url and sent_home(look, host)
 
 
-def _redirected(seen: Seen) -> Iterator[tuple[int, PageLook]]:
+def _redirected(seen: UrlEvidence) -> Iterator[tuple[int, PageLook]]:
     """Every URL that redirects, with where to; nothing else of the look is known."""
     none = shingles("")
     for number in seen.redirecting():

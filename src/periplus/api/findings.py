@@ -18,7 +18,7 @@ from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree, places_in_sorted
 from periplus.analyse.sizes import PageWeights, SizeInput, media_places, site_sizes, weights
 from periplus.analyse.verdicts import Judgement, chain_ends
-from periplus.api.audit import SETTLED, Audited, AuditOrder, Seen
+from periplus.api.audit import SETTLED, Audited, AuditOrder, UrlEvidence
 from periplus.api.audit import audited as stored_audit
 from periplus.api.error_pages import missing_pages
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, known_sizes, read_site, starts_of
@@ -85,7 +85,7 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float | 
     begun = [url_id(Url(text)) for run in runs.run_records(connection) for text in run.starts]
     order = AuditOrder(start.site, (UrlId(start.home_id), *dict.fromkeys(begun)), near)
     base = stored_audit(connection, order, links, site_rows.redirects(connection))
-    seen = Seen(connection, site_rows.all_urls(connection), *_check_settings(connection, spacing_s))
+    seen = UrlEvidence(connection, site_rows.all_urls(connection), *_check_settings(connection, spacing_s))
     missing = missing_pages(connection, seen, list(site_rows.page_texts(connection, start.site)))
     verdict, judgements = _verdicts(base, seen, missing)
     said, looked_for = base.known.remarks, list(_looked_for(connection, seen, links))
@@ -107,7 +107,7 @@ def _check_settings(connection: reading.Connection, spacing_s: float | None) -> 
     return usual if spacing_s is None else spacing_s, hops if isinstance(hops, int) else FetchLimits().redirect_hops
 
 
-def _verdicts(base: Audited, seen: Seen, missing: Mapping[int, str]) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:
+def _verdicts(base: Audited, seen: UrlEvidence, missing: Mapping[int, str]) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:
     """What is thought of each URL, and the judgements that are worth words."""
     urls = base.known.urls
     verdict = np.where(_SETTLED[urls.reason], VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
@@ -122,7 +122,7 @@ def _verdicts(base: Audited, seen: Seen, missing: Mapping[int, str]) -> tuple[np
     return verdict, judgements
 
 
-def _looked_for(connection: reading.Connection, seen: Seen, links: site_rows.SiteLinks) -> Iterator[tuple[int, str, FragmentVerdict]]:
+def _looked_for(connection: reading.Connection, seen: UrlEvidence, links: site_rows.SiteLinks) -> Iterator[tuple[int, str, FragmentVerdict]]:
     """(index of a link, fragment, verdict) of the links to pages that were not kept, or that redirects lead to."""
     looks: dict[int, dict[str, FragmentVerdict]] = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
     for source, target, kind, position, fragments in checks.fragments(connection):

@@ -97,7 +97,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class LazyTable:
     """A table whose rows are computed when it is looked at. key: what they follow from."""
 
     name: str
@@ -110,19 +110,19 @@ class Computed:
         return browsing.memory_source(self.name, self.columns, _SEARCHED.get(self.name, ()), _FACETS.get(self.name, ()))
 
 
-def result_table(counted: Counted, name: str) -> Computed:
+def result_table(counted: Counted, name: str) -> LazyTable:
     """One of `present.survey_report`. Raises UsageError for another name."""
     columns, rows = survey_table(counted.found, name)
-    return Computed(name, columns, counted.key, lambda: rows)
+    return LazyTable(name, columns, counted.key, lambda: rows)
 
 
-def standing_table(folder: Path, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> Computed:
+def standing_table(folder: Path, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> LazyTable:
     """The sites as they stand while the survey is read."""
     key = (folder.resolve(), moment.seq, tuple(marks.values()))
-    return Computed("standing", STANDING, key, lambda: standing_rows(moment.standing, marks))
+    return LazyTable("standing", STANDING, key, lambda: standing_rows(moment.standing, marks))
 
 
-def link_table(folder: Path, wanted: LinkChoice) -> Computed:
+def link_table(folder: Path, wanted: LinkChoice) -> LazyTable:
     """The first LINKS links that answer. Raises UsageError, NoCollection, StoreError."""
     kinds = survey.KINDS.get(wanted.kind)
     if kinds is None:
@@ -130,7 +130,7 @@ def link_table(folder: Path, wanted: LinkChoice) -> Computed:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         key = (folder.resolve(), browsing.standing(connection), stored_survey.plan(connection), wanted)
     columns = tuple(Column(name, _KINDS.get(name, ColumnKind.TEXT), _LINK_WORDS[name]) for name in kinds)
-    return Computed(wanted.kind, columns, key, lambda: survey.links(folder, dataclasses.replace(wanted, limit=LINKS)))
+    return LazyTable(wanted.kind, columns, key, lambda: survey.links(folder, dataclasses.replace(wanted, limit=LINKS)))
 
 
 @dataclass(slots=True)
@@ -169,17 +169,17 @@ class Surveys:
             self._rows = key, survey_rows_of(connection, units, order)
         return self._rows[1]
 
-    def page(self, table: Computed, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
+    def page(self, table: LazyTable, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError."""
         with self._lock:
             return leafed(self._held(table), table.source, wish, columns)
 
-    def write(self, table: Computed, wish: TableQuery, format: str, path: Path) -> None:
+    def write(self, table: LazyTable, wish: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, as a file. Raises UsageError."""
         with self._lock:
             written(self._held(table), table.source, wish, format, path)
 
-    def _held(self, table: Computed) -> reading.Connection:
+    def _held(self, table: LazyTable) -> reading.Connection:
         key = (table.name, *table.key)
         if key not in self._tables:
             self._tables[key] = browsing.kept_in_memory(table.name, table.columns, list(table.rows()))

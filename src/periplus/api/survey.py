@@ -370,7 +370,7 @@ SHORTEST_PATIENCE_S = 2.0  # with a budget of pages: hosts further off are given
 
 
 @dataclass(slots=True)
-class Record:
+class YieldRecord:
     """What every page brought, for curves and estimates: 8 bytes a link."""
 
     sites: dict[SiteKey, int] = field(default_factory=dict)
@@ -410,7 +410,7 @@ class Chooser:
 
     rule: SitePolicy
     territory: UnitTerritory
-    record: Record = field(default_factory=Record)
+    record: YieldRecord = field(default_factory=YieldRecord)
     orders: PageOrders | None = None  # None: layer by layer
     last: dict[int, int] = field(default_factory=dict)  # new links of documents that are not stored yet, by identity
 

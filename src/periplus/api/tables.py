@@ -43,9 +43,9 @@ __all__ = [
     "WRITE_S",
     "Browser",
     "Count",
-    "Facet",
     "ResultTable",
     "Rows",
+    "TableFacet",
     "TablePage",
     "TableQuery",
     "leafed",
@@ -206,7 +206,7 @@ _AUDIT_SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class TableFacet:
     """What the rows that answer have in one column, commonest first. value empty: nothing is said."""
 
     name: str
@@ -221,7 +221,7 @@ class TablePage:
     columns: tuple[Column, ...]
     rows: tuple[tuple[object, ...], ...]
     count: Count
-    facets: tuple[Facet, ...]
+    facets: tuple[TableFacet, ...]
     sampled: int  # rows that the facets are counted of
     unordered: bool  # they stand as they lie on disk, for there are too many
 
@@ -326,7 +326,7 @@ def leafed(connection: reading.Connection, source: TableSource, wish: TableQuery
     shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
     look = browsing.looked(connection, source, wish, columns)
     content = tuple(browsing.found(connection, source, wish, columns, look))
-    told = tuple(Facet(name, values) for name, values in look.facets) if content else ()
+    told = tuple(TableFacet(name, values) for name, values in look.facets) if content else ()
     return TablePage(source.name, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))
 
 

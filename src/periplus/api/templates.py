@@ -27,7 +27,7 @@ Watch = Callable[[str, int, int], None]  # (what is being done, pages done, page
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TemplateMarks:
     """What a method says of pages, by their numbers. Neither sources nor texts are kept: they are read again when they are asked for."""
 
     clusters: Sequence[ChainCluster]  # largest first
@@ -37,7 +37,7 @@ class Judged:
     source_left: Callable[[int], str]
 
 
-def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, watch: Watch) -> Judged:
+def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, watch: Watch) -> TemplateMarks:
     """Shorkin's method. source: of a page, by its number. Memory: 12 bytes for each tag and text of the site."""
     length = rules.min_fragmenters_chain
     held: list[Chains] = []
@@ -56,7 +56,7 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
         return pieces, covered(chains(pieces, length), navigation[page], length)
 
     sizes = [int(size.sum()) for size in parts]
-    return Judged(found, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page)))
+    return TemplateMarks(found, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page)))
 
 
 def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> list[ChainCluster]:
@@ -64,7 +64,7 @@ def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> lis
     return sorted(found, key=lambda cluster: -len(cluster.pages))
 
 
-def of_sources(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> Judged:
+def of_sources(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> TemplateMarks:
     """Shorkin's method on stored pages."""
     contents = Contents(connection)
 
@@ -75,7 +75,7 @@ def of_sources(connection: reading.Connection, rows: Sequence[SourceRow], rules:
     return by_shorkin(source, len(rows), rules, watch)
 
 
-def of_marks(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> Judged:
+def of_marks(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> TemplateMarks:
     """The marks that are stored with the blocks of pages. Templates are found among them by the same rules, a navigation block for a chain.
 
     Blocks are whole and their white space is folded, so that no run of them need agree; and pages alike in all are of one template too.
@@ -94,7 +94,7 @@ def of_marks(connection: reading.Connection, rows: Sequence[SourceRow], rules: T
         sizes.append(sum(_bytes(block) for block, _ in blocks))
     alike = TemplateRules(**{name: getattr(rules, name) for name in rules.__slots__} | {"duplicates": 100})
     gone = [int((one & np.uint64(0xFFFFFFFF)).sum()) for one in held]
-    return Judged(_clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source)
+    return TemplateMarks(_clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source)
 
 
 def _bytes(block: Block) -> int:
@@ -120,7 +120,7 @@ def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> boo
     return any(page.parts is not None for page in pages_of(connection, [row.url_id for row in some]))
 
 
-METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], Judged]] = {"site": of_marks, "shorkin": of_sources}
+METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {"site": of_marks, "shorkin": of_sources}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Templates:
 
     found: SiteTemplates
     _pages: Sequence[TemplatePage]
-    _judged: Judged
+    _judged: TemplateMarks
 
     def chosen(self, most: int = -1) -> list[tuple[TemplatePage, int]]:
         """(page, its template): template after template, then those that none took (-1); most: of each, -1: all."""

@@ -43,7 +43,7 @@ FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
 Judge = Callable[[Sequence[str]], NDArray[np.float64]]
 
 
-class Said(NamedTuple):
+class TopicLink(NamedTuple):
     """A link, as it stands on a page or is stored."""
 
     target: Url
@@ -53,7 +53,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TopicReader:
     """Says what a page is worth, and what its links promise."""
 
     judge: Judge
@@ -63,10 +63,10 @@ class Reader:
         return float(self.judge([text])[0])
 
     def of(self, document: Document) -> tuple[float, list[Pointer]]:
-        links = [Said(link.target, link.kind.value, link.anchor, link.nofollow) for link in document.links]
+        links = [TopicLink(link.target, link.kind.value, link.anchor, link.nofollow) for link in document.links]
         return self.worth(content_text(document.title, document.blocks, None)), self.pointers(links)
 
-    def pointers(self, links: Iterable[Said]) -> list[Pointer]:
+    def pointers(self, links: Iterable[TopicLink]) -> list[Pointer]:
         """Of the links that are followed, in the order of their targets, for so they can be had again from what is stored."""
         followed = sorted(link for link in links if link.kind in FOLLOWED and not link.nofollow and self.territory.decide(link.target) is None)
         anchors = sorted({link.anchor for link in followed})
@@ -106,7 +106,7 @@ class TopicalFrontier(ChosenFrontier):
 
     store: SqliteCrawlStore
     queue: TopicalQueue
-    reader: Reader
+    reader: TopicReader
     pages: int  # budget of this run; 0: none
     gathered: Gathered = field(default_factory=Gathered)
     spent: int = 0  # pages asked for in this run
@@ -202,7 +202,7 @@ class TopicalOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TopicalProgress:
     """A topical crawl as it stands."""
 
     progress: Progress
@@ -218,7 +218,7 @@ class TopicalEnd:
     recall: float | None
 
 
-def crawl_topic(order: TopicalOrder, watch: Callable[[Standing], bool]) -> TopicalEnd:
+def crawl_topic(order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -> TopicalEnd:
     """Runs or goes on with a topical crawl until its pages or its time are spent, nothing is left, the harvest falls, or watch returns True.
 
     What earlier runs fetched is judged again, so a topic that was taught more meanwhile holds at once. Raises UsageError, StoreError.
@@ -241,7 +241,7 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
 
 
 class _Run:
-    def __init__(self, order: TopicalOrder, watch: Callable[[Standing], bool]) -> None:
+    def __init__(self, order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -> None:
         self._order, self._watch = order, watch
         self._engine = _engine_order(order)
         self._territory = site_scope(order.seeds, self._engine.settings.scope)
@@ -275,7 +275,7 @@ class _Run:
         return TopicalEnd(end, self._frontier.gathered, recall)
 
     def _opened(self, store: SqliteCrawlStore) -> TopicalFrontier:
-        queue, reader, gathered = queue_named(self._order.order), Reader(self._order.judge, self._territory), Gathered()
+        queue, reader, gathered = queue_named(self._order.order), TopicReader(self._order.judge, self._territory), Gathered()
         queue.start(self._order.seeds)
         with _connected(self._order.folder) as connection:
             replay(connection, queue, reader, gathered)
@@ -292,7 +292,7 @@ class _Run:
         gathered, least = self._frontier.gathered, self._order.least_harvest
         if is_due(gathered.pages, self._noted):
             self._note(gathered)
-        if self._watch(Standing(progress, gathered)):
+        if self._watch(TopicalProgress(progress, gathered)):
             return True
         if self._frontier.spent >= WINDOW and gathered.lately < least:
             self._why = f"of the last {len(gathered.last)} pages {gathered.lately:.1%} were relevant, fewer than {least:.1%}"
@@ -310,7 +310,7 @@ class _Run:
         return sum(store.was_read(url_id(url)) for url in known) / len(known) if known else None
 
 
-def replay(connection: reading.Connection, queue: TopicalQueue, reader: Reader, gathered: Gathered) -> None:
+def replay(connection: reading.Connection, queue: TopicalQueue, reader: TopicReader, gathered: Gathered) -> None:
     """Reads again, in the same order, what earlier runs fetched: nobody else remembers what it taught."""
     for visit in survey.page_visits(connection):
         if not visit.asked:
@@ -323,7 +323,7 @@ def replay(connection: reading.Connection, queue: TopicalQueue, reader: Reader, 
         if visit.read:
             for page in text_rows.pages_of(connection, [visit.url_id]):
                 worth = reader.worth(text_of_page(page))
-            links = [Said(link.target, link.kind, link.anchor, link.nofollow) for link in survey.links_of(connection, visit.url_id)]
+            links = [TopicLink(link.target, link.kind, link.anchor, link.nofollow) for link in survey.links_of(connection, visit.url_id)]
         queue.read(visit.url, worth, reader.pointers(links))
         gathered.book(worth)
 

@@ -16,7 +16,7 @@ from periplus.cli.progress import amount, duration, say, troubles
 from periplus.errors import UsageError
 
 if TYPE_CHECKING:
-    from periplus.api.topical_run import Standing, TopicalEnd
+    from periplus.api.topical_run import TopicalEnd, TopicalProgress
     from periplus.settings import Settings
 
 SAID_EVERY_S = 5.0
@@ -62,7 +62,7 @@ def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collecti
     notice(settings)
     stopping, display = StopOnSignal(), _Lines(flags["quiet"])
 
-    def watch(standing: Standing) -> bool:
+    def watch(standing: TopicalProgress) -> bool:
         display.show(standing)
         return stopping.asked
 
@@ -93,7 +93,7 @@ class _Lines:
         self._quiet, self._runner = quiet, RunnerLink()
         self._said_at = time.monotonic()
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: TopicalProgress) -> None:
         from periplus.model.job import JobProgress
 
         counts, gathered = standing.progress.counts, standing.gathered

@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from periplus.analyse.units import UnitChoice
 from periplus.api import survey as api_survey
 from periplus.api.collection import open_collection
-from periplus.api.remembered import LINKS, Computed, Counted, link_table, result_table, standing_table
+from periplus.api.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
 from periplus.api.survey import KINDS, LinkChoice
 from periplus.api.survey_curation import decide, marks_in
 from periplus.api.tables import DOWNLOADS
@@ -381,7 +381,7 @@ def _pictures(one: View, found: SurveyResults) -> list[tuple[str, str]]:
     return [(what, said) for what, said in one.pictures if what != "matrix" or found.chosen <= HEAT_SITES]
 
 
-def _table(request: Request, name: str, counted: Counted | None = None) -> Computed:
+def _table(request: Request, name: str, counted: Counted | None = None) -> LazyTable:
     """A table by its name. Raises UsageError."""
     _, folder = folder_of(request)
     asked = dict(request.query_params)
@@ -392,7 +392,7 @@ def _table(request: Request, name: str, counted: Counted | None = None) -> Compu
     return result_table(counted or house_of(request).surveys.of(folder, order_of(asked)), name)
 
 
-def _rows(request: Request, table: Computed, columns: tuple[str, ...]) -> dict[str, object]:
+def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> dict[str, object]:
     """A page of a table, as table screens have it."""
     asked = {name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)}
     wish, at = wish_of(asked)

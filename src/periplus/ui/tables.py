@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.collection import open_collection
-from periplus.api.tables import DOWNLOADS, Facet, TableQuery
+from periplus.api.tables import DOWNLOADS, TableFacet, TableQuery
 from periplus.errors import NoCollection, UsageError
 from periplus.model.table import ColumnKind
 from periplus.ui import rendering
@@ -156,7 +156,7 @@ def screen_of(shown: str) -> Screen:
     return SCREENS[shown]
 
 
-def tells(facet: Facet, asked: Mapping[str, str]) -> bool:
+def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
     """A facet of one value tells nothing, unless it is that which was chosen."""
     return len(facet.values) > 1 or facet.name in asked
 
