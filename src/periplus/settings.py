@@ -179,7 +179,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """One row of the table, as the flags and the reference need it."""
 
     group: str
@@ -194,7 +194,7 @@ class Row:
     sentence: str
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[SettingRow]:
     """The table, in the order of the groups."""
     for group in dataclasses.fields(Settings):
         group_type = type(getattr(Settings(), group.name))
@@ -203,10 +203,10 @@ def rows() -> Iterator[Row]:
             many = isinstance(item.default, tuple)
             kind = str if many else hints[item.name]
             meta = item.metadata
-            yield Row(group.name, item.name, kind, many, item.default, meta["unit"], meta["low"], meta["high"], meta["choices"], meta["sentence"])
+            yield SettingRow(group.name, item.name, kind, many, item.default, meta["unit"], meta["low"], meta["high"], meta["choices"], meta["sentence"])
 
 
-def _checked(row: Row, value: Any) -> Any:
+def _checked(row: SettingRow, value: Any) -> Any:
     """The value in its row's type and range, else UnknownSetting."""
     if row.many:
         if not isinstance(value, (list, tuple)) or not all(isinstance(part, str) for part in value):

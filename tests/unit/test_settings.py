@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.errors import UnknownSetting
-from periplus.settings import DELAY_FLOOR_S, Manners, Row, Settings, as_values, read_settings, rows, settings_from
+from periplus.settings import DELAY_FLOOR_S, Manners, SettingRow, Settings, as_values, read_settings, rows, settings_from
 
 TABLE = list(rows())
 
 
-def ids(row: Row) -> str:
+def ids(row: SettingRow) -> str:
     return row.name
 
 
@@ -96,7 +96,7 @@ def test_settings_are_frozen():
 def values() -> st.SearchStrategy[dict[str, object]]:
     """Legal values for any choice of names."""
 
-    def of(row: Row) -> st.SearchStrategy[object]:
+    def of(row: SettingRow) -> st.SearchStrategy[object]:
         if row.many:
             return st.lists(st.text(max_size=5), max_size=3)
         if row.choices:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from periplus.errors import NoCollection, UsageError
-from periplus.settings import Row, Settings, read_settings, rows, settings_from
+from periplus.settings import SettingRow, Settings, read_settings, rows, settings_from
 
 SUFFIX = ".periplus"
 SETTINGS_FILE = "periplus.toml"
@@ -37,7 +37,7 @@ class WholeNumber(click.IntRange):
         return number
 
 
-def flag_of(row: Row) -> str:
+def flag_of(row: SettingRow) -> str:
     """A setting's flag: its name with dashes, without the `_s` of seconds (`--delay 2`)."""
     return "--" + row.name.removesuffix("_s").replace("_", "-")
 

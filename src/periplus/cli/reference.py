@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from periplus.model.table import Column
-from periplus.settings import Row, Settings, rows
+from periplus.settings import SettingRow, Settings, rows
 
 _SQL = """# Asking a collection in SQL
 
@@ -140,7 +140,7 @@ def shown_default(value: object) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def value_range(row: Row) -> str:
+def value_range(row: SettingRow) -> str:
     if row.choices:
         return ", ".join(f"`{choice}`" for choice in row.choices)
     if row.kind is bool:
@@ -152,7 +152,7 @@ def value_range(row: Row) -> str:
     return f"{row.low:.12g} to {row.high:.12g}"
 
 
-def _cells(row: Row) -> str:
+def _cells(row: SettingRow) -> str:
     cells = (f"`{row.name}`", shown_default(row.default), row.unit or "-", value_range(row), row.sentence)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

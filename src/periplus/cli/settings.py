@@ -12,7 +12,7 @@ from periplus.cli.options import collection_option, columns_of, flag_of, found_c
 from periplus.cli.reference import shown_default, value_range
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, visible
-from periplus.settings import Row, rows
+from periplus.settings import SettingRow, rows
 
 # `periplus settings`: every setting with its flag, default and range.
 
@@ -35,7 +35,7 @@ def settings(format: str, output: Path | None) -> None:
             write_table(COLUMNS, map(_cells, rows()), format, out)
 
 
-def _cells(row: Row) -> tuple[object, ...]:
+def _cells(row: SettingRow) -> tuple[object, ...]:
     return row.name, flag_of(row), row.default, row.unit, _plain(value_range(row)), row.sentence
 
 

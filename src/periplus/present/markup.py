@@ -82,7 +82,7 @@ Cell = str | int | tuple[str, str]  # a text, a number, or a link as (URL, name)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class HtmlColumn:
     """kind: `text`; `link`, a URL with a name; `n`, a number; `bytes`, a size. wide: left out on a telephone."""
 
     head: str
@@ -100,7 +100,7 @@ class PagedTable:
     """total: rows that there are, if rows are only the first of them."""
 
     name: str  # of the element: unique on the page
-    columns: Sequence[Column]
+    columns: Sequence[HtmlColumn]
     rows: Iterable[Sequence[Cell]]
     total: int
     origin: str = ""  # scheme://host of the site itself, which its URLs are shown without
@@ -149,7 +149,7 @@ def at_home(url: str, origin: str) -> str:
     return url.removeprefix(origin) if origin and url.startswith(origin + "/") else url
 
 
-def _cell(value: Cell, column: Column, origin: str) -> Html:
+def _cell(value: Cell, column: HtmlColumn, origin: str) -> Html:
     if isinstance(value, tuple):
         url, name = value
         shown = at_home(url, origin)

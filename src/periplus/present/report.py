@@ -12,7 +12,7 @@ from periplus.model.page import MediaClass
 from periplus.model.results import OTHERS, DeadLink, Holder, IssueGroup, MapNode, PageColumns, PageOverview, ReportData, Tally
 from periplus.model.visit import Reason, State
 from periplus.present import markup
-from periplus.present.markup import Column, Html, PagedTable, at_home, bar, left_out, link, named, paged, table, text
+from periplus.present.markup import Html, HtmlColumn, PagedTable, at_home, bar, left_out, link, named, paged, table, text
 from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, labels, number, size, utc
 
@@ -78,8 +78,8 @@ def all_issues(groups: Sequence[IssueGroup], origin: str) -> Html:
 def _group(group: IssueGroup, origin: str) -> Html:
     kind, several = group.kind, group.kind.caused_by is not CausedBy.PAGE
     detailed, worded = any(fault.detail for fault in group.faults), several and any(fault.issues[0].anchor for fault in group.faults)
-    columns = [Column("cause" if several else "page", "text" if kind.caused_by is CausedBy.WORDS else "link")] + [Column("what")] * detailed
-    columns += [Column("pages", "n"), Column("the first of them", "link")] * several + [Column("words of the link", wide=True)] * worded
+    columns = [HtmlColumn("cause" if several else "page", "text" if kind.caused_by is CausedBy.WORDS else "link")] + [HtmlColumn("what")] * detailed
+    columns += [HtmlColumn("pages", "n"), HtmlColumn("the first of them", "link")] * several + [HtmlColumn("words of the link", wide=True)] * worded
     rows = [_cells(fault, kind.caused_by, detailed, worded, origin) for fault in group.faults]
     table = paged(PagedTable(f"rows-{kind.code}", columns, rows, group.total, origin, "`periplus check` lists all."))
     return (
@@ -207,7 +207,13 @@ def _dead(data: ReportData) -> Html:
     blocks = "\n".join(map(_dead_link, data.dead[:DEAD_IN_FULL]))
     if data.dead_urls <= DEAD_IN_FULL:
         return note + blocks
-    columns = [Column("dead URL", "link"), Column("what"), Column("pages", "n"), Column("one of them", "link", wide=True), Column("words", wide=True)]
+    columns = [
+        HtmlColumn("dead URL", "link"),
+        HtmlColumn("what"),
+        HtmlColumn("pages", "n"),
+        HtmlColumn("one of them", "link", wide=True),
+        HtmlColumn("words", wide=True),
+    ]
     rows = (
         ((dead.target, ""), _what(dead), dead.pages, (dead.holders[0].url, "") if dead.holders else "", dead.holders[0].anchor if dead.holders else "")
         for dead in data.dead
@@ -310,8 +316,8 @@ def _pages(data: ReportData) -> Html:
         for page in data.ranked
     )
     note = '<p class="note">By PageRank within the site. The score is its logarithm, from 0 (least) to 100 (most).</p>'
-    columns = [Column("page", "link"), Column("clicks", "n", wide=True), Column("links in", "n"), Column("links out", "n", wide=True)]
-    columns += [Column("size", "bytes", wide=True), Column("score", "n")]
+    columns = [HtmlColumn("page", "link"), HtmlColumn("clicks", "n", wide=True), HtmlColumn("links in", "n"), HtmlColumn("links out", "n", wide=True)]
+    columns += [HtmlColumn("size", "bytes", wide=True), HtmlColumn("score", "n")]
     found = paged(PagedTable("page-rows", columns, rows, len(data.ranked), _origin(data), "`periplus pages` lists all."))
     return note + found if found else ""
 
@@ -327,7 +333,7 @@ def _redirects(data: ReportData) -> Html:
         )
         for chain in data.chains
     )
-    columns = [Column("from", "link"), Column("way"), Column("to", "link"), Column("status", "n", wide=True), Column("pages linking", "n")]
+    columns = [HtmlColumn("from", "link"), HtmlColumn("way"), HtmlColumn("to", "link"), HtmlColumn("status", "n", wide=True), HtmlColumn("pages linking", "n")]
     return paged(PagedTable("redirect-rows", columns, rows, len(data.chains), _origin(data), "`periplus pages --reason redirect` lists all."))
 
 
@@ -363,8 +369,8 @@ def _sizes(data: ReportData) -> Html:
     ]
     note = f'<p class="note">{size(whole)} in all: the pages and what they show or link to, each URL once. Images, styles and scripts that were '
     note += "not fetched have the size that their server told a check (<code>--part-sizes head</code>), or none that is known.</p>"
-    columns = [Column("page", "link"), Column("with its parts", "bytes"), Column("of it images", "bytes", wide=True)]
-    columns += [Column("parts of unknown size", "n", wide=True), Column("behind its links", "bytes", wide=True)]
+    columns = [HtmlColumn("page", "link"), HtmlColumn("with its parts", "bytes"), HtmlColumn("of it images", "bytes", wide=True)]
+    columns += [HtmlColumn("parts of unknown size", "n", wide=True), HtmlColumn("behind its links", "bytes", wide=True)]
     images = list(MediaClass).index(MediaClass.IMAGES)
     heavy = (
         (named(page.url, page.title), sum(page.pulled), page.pulled[images], page.unsized, page.linked_bytes) for page in data.heaviest if sum(page.pulled)
@@ -375,7 +381,7 @@ def _sizes(data: ReportData) -> Html:
 
 def _external(data: ReportData) -> Html:
     rows: Iterator[tuple[str | int, ...]] = ((site.name, site.pages, site.links, site.targets) for site in data.external)
-    columns = [Column("site"), Column("pages with a link", "n"), Column("links", "n", wide=True), Column("URLs there", "n")]
+    columns = [HtmlColumn("site"), HtmlColumn("pages with a link", "n"), HtmlColumn("links", "n", wide=True), HtmlColumn("URLs there", "n")]
     return paged(PagedTable("site-rows", columns, rows, len(data.external), elsewhere="`periplus links --external` lists every link."))
 
 

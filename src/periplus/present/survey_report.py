@@ -16,8 +16,7 @@ from periplus.model.webometrics import CampaignStanding, Connectivity, ImpactFac
 from periplus.present import markup
 from periplus.present.fragment import write_fragment_svg
 from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
-from periplus.present.markup import Column as PagedColumn
-from periplus.present.markup import Html, PagedTable, paged, table, text
+from periplus.present.markup import Html, HtmlColumn, PagedTable, paged, table, text
 from periplus.present.network import matrix_of, network_of, said_of, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
 
@@ -37,18 +36,18 @@ def method_sheet(found: SurveyResults) -> Html:
     said = [*method.runs, *counts, *method.parameters]
     facts = table(["", ""], [[text(name), text(value)] for name, value in said], ["w", ""])
     columns = [
-        PagedColumn("site"),
-        PagedColumn("prefixes", wide=True),
-        PagedColumn("fetched", "n"),
-        PagedColumn("waiting", "n"),
-        PagedColumn("robots.txt", "n"),
+        HtmlColumn("site"),
+        HtmlColumn("prefixes", wide=True),
+        HtmlColumn("fetched", "n"),
+        HtmlColumn("waiting", "n"),
+        HtmlColumn("robots.txt", "n"),
     ]
     columns += [
-        PagedColumn("refused", "n"),
-        PagedColumn("dead", "n"),
-        PagedColumn("redirects", "n", wide=True),
-        PagedColumn("bundle", wide=True),
-        PagedColumn("state"),
+        HtmlColumn("refused", "n"),
+        HtmlColumn("dead", "n"),
+        HtmlColumn("redirects", "n", wide=True),
+        HtmlColumn("bundle", wide=True),
+        HtmlColumn("state"),
     ]
     rows = (
         (
@@ -339,14 +338,14 @@ def _network(found: SurveyResults) -> Html:
 
 
 def _indicators(found: SurveyResults) -> Html:
-    columns = [PagedColumn("site"), PagedColumn("pages", "n"), PagedColumn("read, %", "n"), PagedColumn("links in", "n"), PagedColumn("from sites", "n")]
+    columns = [HtmlColumn("site"), HtmlColumn("pages", "n"), HtmlColumn("read, %", "n"), HtmlColumn("links in", "n"), HtmlColumn("from sites", "n")]
     columns += [
-        PagedColumn("links out", "n"),
-        PagedColumn("to sites", "n"),
-        PagedColumn("to companions", "n", wide=True),
-        PagedColumn("self-links", "n", wide=True),
+        HtmlColumn("links out", "n"),
+        HtmlColumn("to sites", "n"),
+        HtmlColumn("to companions", "n", wide=True),
+        HtmlColumn("self-links", "n", wide=True),
     ]
-    columns += [PagedColumn("external WIF", "n"), PagedColumn("WIF", "n", wide=True)]
+    columns += [HtmlColumn("external WIF", "n"), HtmlColumn("WIF", "n", wide=True)]
     rows = (
         (
             found.units[row.unit].name,
@@ -410,13 +409,13 @@ def _fragment(found: SurveyResults) -> Html:
 
 def _report_companions(found: SurveyResults) -> Html:
     columns = [
-        PagedColumn("site"),
-        PagedColumn("class"),
-        PagedColumn("sites linking", "n"),
-        PagedColumn("pages linking", "n"),
-        PagedColumn("links", "n", wide=True),
+        HtmlColumn("site"),
+        HtmlColumn("class"),
+        HtmlColumn("sites linking", "n"),
+        HtmlColumn("pages linking", "n"),
+        HtmlColumn("links", "n", wide=True),
     ]
-    columns += [PagedColumn("links back to"), PagedColumn("status", wide=True), PagedColumn("tags", wide=True)]
+    columns += [HtmlColumn("links back to"), HtmlColumn("status", wide=True), HtmlColumn("tags", wide=True)]
     rows = (
         (
             site.name,
@@ -463,7 +462,7 @@ def _report_co_links(found: SurveyResults) -> Html:
         ("co-rows", "Linked from the same sites", found.co_inlinks),
         ("coupling-rows", "Linking to the same sites", found.couplings),
     ):
-        columns = [PagedColumn("site"), PagedColumn("and"), PagedColumn("sites", "n")]
+        columns = [HtmlColumn("site"), HtmlColumn("and"), HtmlColumn("sites", "n")]
         rows = ((found.units[pair.first].name, found.units[pair.second].name, pair.sites) for pair in pairs)
         shown = paged(PagedTable(name, columns, rows, len(pairs)))
         parts.append(f"<h3>{head}</h3>{shown}" if shown else "")

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlanLines:
     """Lines, each about one kind of thing of which there is some."""
 
     goes: tuple[str, ...]
     stays: tuple[str, ...]
 
 
-def told(plan: DeletionPlan, wish: Deletion) -> Told:
+def told(plan: DeletionPlan, wish: Deletion) -> PlanLines:
     """In the order of what matters to the one who deletes."""
     kinds = (
         (plan.pages, count_of(plan.pages, "page") + f", with what was read of {'it' if plan.pages == 1 else 'them'}"),
@@ -49,7 +49,7 @@ def told(plan: DeletionPlan, wish: Deletion) -> Told:
     )  # fmt: skip
     after = "they wait to be fetched again" if wish.again else "they are not asked for until a crawl names them"
     stays = (f"{count_of(plan.staying, 'address', 'addresses')} that other pages link to, or that a start or a sitemap names: {after}",) if plan.staying else ()
-    return Told(tuple(line for some, line in kinds if some), stays)
+    return PlanLines(tuple(line for some, line in kinds if some), stays)
 
 
 Rows = Sequence[Mapping[str, object]]  # of periplus.analyse.engines.stages.StageResult

@@ -31,7 +31,7 @@ from periplus.model.topic import KeywordList
 from periplus.settings import VERSION
 from periplus.ui.pages import VIEWS, Found
 from periplus.ui.rendering import house_of
-from periplus.ui.start import JobRow, Row
+from periplus.ui.start import CollectionRow, JobRow
 from periplus.ui.tables import ROWS, SCREENS
 from periplus.ui.topics import TopicRow
 
@@ -41,7 +41,7 @@ WHOLE = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RouteNotes:
     """What a route's types alone do not tell. answer: type by name, beside `title`; a name that ends in ? may be missing.
     asks: schema and sentence by name of a parameter; one that ends in ! must be there."""
 
@@ -62,19 +62,19 @@ def _one_of(*words: str) -> Schema:
 
 _SITE = {"site": (TEXT, "which site, where the collection has several")}
 _SEARCH = {"q": (TEXT, "words, in the query language of docs/search.md")}
-SAID: dict[str, Said] = {
-    "/": Said(
-        {"collections": list[Row], "periods": list[str], "line": str, "fault": str, "every": str, "works": bool, "base": str, "open_jobs": int},
+SAID: dict[str, RouteNotes] = {
+    "/": RouteNotes(
+        {"collections": list[CollectionRow], "periods": list[str], "line": str, "fault": str, "every": str, "works": bool, "base": str, "open_jobs": int},
         {"url": (TEXT, "starts: `line` says which command fetches them"), "every": (_one_of(*PERIODS), "how often")},
     ),
-    "/jobs": Said({"jobs": list[JobRow], "schedules": list[dict[str, object]], "works": bool, "base": str, "collections": list[str]}),
-    "/notices": Said({"subscriptions": list[dict[str, object]], "notices": list[dict[str, object]], "kinds": dict[str, str], "collections": list[str]}),
-    "/search": Said({"query": str, "found": list[Found], "at": int, "per": int}, _SEARCH),
-    "/c/{name}/search": Said(
+    "/jobs": RouteNotes({"jobs": list[JobRow], "schedules": list[dict[str, object]], "works": bool, "base": str, "collections": list[str]}),
+    "/notices": RouteNotes({"subscriptions": list[dict[str, object]], "notices": list[dict[str, object]], "kinds": dict[str, str], "collections": list[str]}),
+    "/search": RouteNotes({"query": str, "found": list[Found], "at": int, "per": int}, _SEARCH),
+    "/c/{name}/search": RouteNotes(
         {"name": str, "query": str, "found": list[Found], "at": int, "per": int}, _SEARCH | {"at": (_whole(1, 1000), "which page of the hits")}
     ),
-    "/c/{name}/live": Said({"name": str, "missing": str, "figures": list[tuple[str, int, str]]}),
-    "/c/{name}/t/{table}": Said(
+    "/c/{name}/live": RouteNotes({"name": str, "missing": str, "figures": list[tuple[str, int, str]]}),
+    "/c/{name}/t/{table}": RouteNotes(
         {
             "name": str, "sentence": str, "table": str, "columns": list[Column], "rows": list[list[object]], "count": dict[str, object],
             "facets": list[dict[str, object]], "conditions": list[list[str]],
@@ -84,24 +84,24 @@ SAID: dict[str, Said] = {
             "columns": (TEXT, "those wished, parted by commas"), "at": (_whole(1, 10_000_000), "which page"), "per": (_whole(1, ROWS[-1]), "rows of a page"),
         },
     ),
-    "/c/{name}/page": Said(
+    "/c/{name}/page": RouteNotes(
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
         {"url!": (TEXT, "the page"), "view": (_one_of(*VIEWS), "what of it")},
     ),
-    "/c/{name}/map": Said({"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
-    "/c/{name}/graph": Said({"name": str, "wish": NearWish, "found": Around | None}, {"node": (TEXT, "page, directory or site in the middle")}),
-    "/c/{name}/compare": Said(
+    "/c/{name}/map": RouteNotes({"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
+    "/c/{name}/graph": RouteNotes({"name": str, "wish": NearWish, "found": Around | None}, {"node": (TEXT, "page, directory or site in the middle")}),
+    "/c/{name}/compare": RouteNotes(
         {"name": str, "before": str, "after": str, "comparison": Comparison | None},
         _SITE | {"before": (TEXT, "a run’s number, last, last-1"), "after": (TEXT, "the same")},
     ),
-    "/c/{name}/topics": Said({"name": str, "topics": list[TopicRow], "line": str, "fault": str, "methods": list[str], "jobs": list[Job]}),
-    "/c/{name}/portals": Said({"name": str, "portals": list[dict[str, object]], "line": str, "fault": str, "topics": list[str], "periods": list[str]}),
-    "/c/{name}/stories": Said({"name": str, "found": float, "jobs": list[Job], "stories": list[dict[str, object]]}),
-    "/c/{name}/keywords": Said(
+    "/c/{name}/topics": RouteNotes({"name": str, "topics": list[TopicRow], "line": str, "fault": str, "methods": list[str], "jobs": list[Job]}),
+    "/c/{name}/portals": RouteNotes({"name": str, "portals": list[dict[str, object]], "line": str, "fault": str, "topics": list[str], "periods": list[str]}),
+    "/c/{name}/stories": RouteNotes({"name": str, "found": float, "jobs": list[Job], "stories": list[dict[str, object]]}),
+    "/c/{name}/keywords": RouteNotes(
         {"name": str, "of": str, "query": str, "found": KeywordList | None, "fault": str},
         {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
     ),
-    "/c/{name}/delete": Said(
+    "/c/{name}/delete": RouteNotes(
         {"name": str, "deleted": str, "plan": DeletionPlan | None, "wish?": Deletion, "goes?": list[str], "stays?": list[str]},
         {"site": (TEXT, "all of it"), "run": (_whole(1, 999_999_999), "its record and its pages"), "page": (TEXT, "a page’s number, hexadecimal")},
     ),
@@ -140,7 +140,7 @@ def answers_json(route: Route) -> bool:
 
 
 def _operation(route: Route, collections: Sequence[str], schemas: dict[str, Schema]) -> Schema:
-    said = SAID.get(route.path, Said())
+    said = SAID.get(route.path, RouteNotes())
     known: dict[str, Schema] = {
         "name": _one_of(*collections) if collections else TEXT,
         "table": _one_of(*SCREENS) if route.path.endswith("/t/{table}") else TEXT,
@@ -168,7 +168,7 @@ def _json(sentence: str, schema: Schema) -> Schema:
     return {"description": sentence, "content": {"application/json": {"schema": schema}}}
 
 
-def _answer(said: Said, schemas: dict[str, Schema]) -> Schema:
+def _answer(said: RouteNotes, schemas: dict[str, Schema]) -> Schema:
     properties: dict[str, Schema] = {"title": TEXT} | {name.rstrip("?"): schema_of(kind, schemas) for name, kind in said.answer.items()}
     return {"type": "object", "required": ["title", *(name for name in said.answer if not name.endswith("?"))], "properties": properties}
 

@@ -38,7 +38,7 @@ SANDBOX = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # for what w
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TreeLine:
     """A line of the tree. step: open (its branch follows), leaf, or close."""
 
     step: str
@@ -53,7 +53,7 @@ class Place:
     status: int = 0
 
 
-_CLOSE = Place("close")
+_CLOSE = TreeLine("close")
 
 
 def site_map(request: Request) -> Response:
@@ -102,7 +102,7 @@ def _form(request: Request) -> str:
     return form
 
 
-def lines(tree: MapNode, facts: PageColumns) -> Iterator[Place]:
+def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:
     """The tree in the order of its lines; a chain of a thousand pages is no deeper call than one."""
     yield replace(_place(tree, facts, _names((tree,), facts, "")[0]), step="open")
     stack = [iter(_named(tree.children, facts, facts.title[tree.page]))]
@@ -129,15 +129,15 @@ def _names(nodes: Sequence[MapNode], facts: PageColumns, parent: str) -> list[st
     return [f"and {node.pages:,} more" if node.page == OTHERS else next(names) for node in nodes]
 
 
-def _place(node: MapNode, facts: PageColumns, label: str) -> Place:
+def _place(node: MapNode, facts: PageColumns, label: str) -> TreeLine:
     step = "open" if node.children else "leaf"
     if node.page == OTHERS:
-        return Place("leaf", label=label, pages=node.pages, size_bytes=node.size_bytes)
+        return TreeLine("leaf", label=label, pages=node.pages, size_bytes=node.size_bytes)
     page = facts.page(node.page)
-    return Place(step, page.url, label, page.state.value, page.layer, node.pages, node.size_bytes, page.score, page.links_in, page.status)
+    return TreeLine(step, page.url, label, page.state.value, page.layer, node.pages, node.size_bytes, page.score, page.links_in, page.status)
 
 
-def _found(facts: PageColumns, text: str) -> Iterator[Place]:
+def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
     """Pages with the text in title or URL, greatest rank first."""
     if not text:
         return
@@ -145,7 +145,7 @@ def _found(facts: PageColumns, text: str) -> Iterator[Place]:
     hits = [page for page in range(len(facts.url)) if low in facts.url[page].lower() or low in facts.title[page].lower()]
     for page in sorted(hits, key=lambda page: -facts.rank[page])[:FOUND]:
         one = facts.page(page)
-        yield Place("leaf", one.url, one.title or one.url, one.state.value, one.layer, score=one.score, links_in=one.links_in, status=one.status)
+        yield TreeLine("leaf", one.url, one.title or one.url, one.state.value, one.layer, score=one.score, links_in=one.links_in, status=one.status)
 
 
 def picture(request: Request) -> Response:

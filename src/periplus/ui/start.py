@@ -23,7 +23,7 @@ READ_S = 3.0  # for one collection of the list
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectionRow:
     """A collection in the list. fault: why nothing else is known."""
 
     name: str
@@ -88,20 +88,20 @@ def _screen(request: Request, house: House, line: str, fault: str, form: Mapping
     return rendering.answer(request, "start.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
 
 
-def _row(name: str, folder: Path) -> Row:
+def _row(name: str, folder: Path) -> CollectionRow:
     try:
         with open_collection(folder, time_limit_s=READ_S) as kept:
             return _of_status(name, kept.status(0))
     except PeriplusError as error:
-        return Row(name, fault=str(error))
+        return CollectionRow(name, fault=str(error))
 
 
-def _of_status(name: str, status: Status) -> Row:
+def _of_status(name: str, status: Status) -> CollectionRow:
     run = status.runs[-1] if status.runs else None
     counts = {state: sum(tally.urls for tally in status.counts if tally.state is state) for state in State}
     last = (run.ended or run.started) if run else 0.0
     note = run.note if run and not status.running else ""
-    return Row(name, status.state, note, counts[State.INDEXED], sum(counts.values()), counts[State.INVALID], status.hosts, status.size_bytes, last)
+    return CollectionRow(name, status.state, note, counts[State.INDEXED], sum(counts.values()), counts[State.INVALID], status.hosts, status.size_bytes, last)
 
 
 SHOWN = 100

@@ -44,7 +44,7 @@ FORM = ("name", "title", "sites", "rule", "rule_number", "pages", "item", "withi
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SurveyRow:
     """A survey in the list. fault: why nothing else is known."""
 
     name: str
@@ -77,7 +77,7 @@ def _form(line: str = "", fault: str = "") -> dict[str, object]:
     return {"line": line, "fault": fault, "rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}
 
 
-def _row(name: str, folder: Path) -> Row | None:
+def _row(name: str, folder: Path) -> SurveyRow | None:
     """None: the collection holds no survey."""
     try:
         campaign = campaign_here(folder)
@@ -86,13 +86,13 @@ def _row(name: str, folder: Path) -> Row | None:
         with open_collection(folder, time_limit_s=READ_S) as kept:
             status = kept.status(0)
     except PeriplusError as error:
-        return Row(name, fault=str(error))
+        return SurveyRow(name, fault=str(error))
     runs = [run for run in status.runs if run.kind == "survey"]
     run = runs[-1] if runs else None
     state = status.state_of(run) if run else ""
     pages = sum(run.fetched for run in runs)
     note, last = (run.note, run.ended or run.started) if run and not status.running else ("", run.started if run else 0.0)
-    return Row(name, campaign.title, len(campaign.units), pages, campaign.pages, campaign.rule, state, note, last)
+    return SurveyRow(name, campaign.title, len(campaign.units), pages, campaign.pages, campaign.rule, state, note, last)
 
 
 def create(request: Request) -> Response:
@@ -274,7 +274,7 @@ _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SurveyView:
     """One look at a survey. columns: of its table, those shown where none are wished; pictures: by name in the address, with what they show."""
 
     title: str
@@ -285,24 +285,24 @@ class View:
 
 
 VIEWS = {
-    "standing": View(
+    "standing": SurveyView(
         "Sites", "How far each site was read and what it brought; tick some to decide on them.", "standing",
         ("site", "pages", "links", "recent", "score", "share", "waiting", "state", "tags"),
     ),
-    "companions": View(
+    "companions": SurveyView(
         "Companion set", "Sites outside the survey, by how many of its sites link to them: least values while sites are not read to the end.", "companions",
         ("site", "class", "units", "pages", "links", "back", "status", "tags"),
     ),
-    "indicators": View(
+    "indicators": SurveyView(
         "Indicators", "Links between the survey’s sites, each pair of documents once.", "sites",
         ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links", "external_linking_pages",
          "external_wif", "linking_pages", "wif", "state"),
     ),
-    "matrix": View(
+    "matrix": SurveyView(
         "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking", ("source", "target", "links"),
         (("matrix", "Interlinking matrix: rows link to columns, shades by the logarithm of the links"),),
     ),
-    "network": View(
+    "network": SurveyView(
         "Network", "How the sites hang together by direct links.", "connectivity",
         ("vertices", "sites", "arcs", "density", "reciprocity", "largest_strong", "strong_components", "largest_weak", "weak_components"),
         (
@@ -310,20 +310,20 @@ VIEWS = {
             ("fragment", "Model of the web fragment: the survey’s sites, classes of companion sites, and the links between them"),
         ),
     ),
-    "colinks": View(
+    "colinks": SurveyView(
         "Linked together", "Pairs of sites that the same sites link to, or that link to the same ones; global sites left out.", "colinks",
         ("kind", "first", "second", "sites"),
     ),
-    "suffixes": View(
+    "suffixes": SurveyView(
         "Countries and domains", "What the names of the sites outside are registered under.", "suffixes",
         ("direction", "suffix", "domain", "country", "sites", "links"),
     ),
-    "harvest": View(
+    "harvest": SurveyView(
         "Harvest", "How many external items were found over pages, beside a round robin, and how many there may be in all.", "standing",
         ("site", "pages", "links", "recent", "share", "waiting"), (("yield", "Found over pages, with round robin and estimate; and each site by itself"),),
     ),
-    "links": View("Links found", "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
-    "method": View(
+    "links": SurveyView("Links found", "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
+    "method": SurveyView(
         "Method", "How the figures came about, so that they can be set beside others.", "records",
         ("site", "prefixes", "fetched", "waiting", "robots", "refused", "dead", "redirects", "state"),
     ),
@@ -377,7 +377,7 @@ def view(request: Request) -> Response:
     return rendering.answer(request, "survey_view.html", values)
 
 
-def _pictures(one: View, found: SurveyResults) -> list[tuple[str, str]]:
+def _pictures(one: SurveyView, found: SurveyResults) -> list[tuple[str, str]]:
     return [(what, said) for what, said in one.pictures if what != "matrix" or found.chosen <= HEAT_SITES]
 
 

@@ -20,7 +20,7 @@ from periplus.present.portal.frame import (
     JSON_FEED,
     OPML,
     STYLE,
-    Page,
+    PortalPage,
     about_page,
     archive_pages,
     framed,
@@ -186,7 +186,7 @@ def _picture(entry: Entry) -> str:
     return out.getvalue()
 
 
-def _pages(edition: Edition) -> Iterator[Page]:
+def _pages(edition: Edition) -> Iterator[PortalPage]:
     for entry in edition.entries:
         yield story_page(edition, entry)
     *weeks, archive = reversed(list(archive_pages(edition)))

@@ -96,7 +96,7 @@ _STRIP_WIDTH, _STRIP_HEIGHT = 120, 14
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PortalPage:
     """A page before its frame. path: below the portal's folder, with slashes; here: which item of the navigation it belongs to."""
 
     path: str
@@ -123,7 +123,7 @@ def up(path: str) -> str:
     return "../" * path.count("/")
 
 
-def framed(edition: Edition, page: Page) -> str:
+def framed(edition: Edition, page: PortalPage) -> str:
     """A page of XHTML that every browser takes as HTML too: one style sheet beside it, no script, nothing from elsewhere."""
     portal, root = edition.portal, up(page.path)
     title = text(portal.title) if page.path == FRONT else f"{text(page.title)} · {text(portal.title)}"
@@ -155,7 +155,7 @@ def framed(edition: Edition, page: Page) -> str:
 """
 
 
-def _current(page: Page, path: str) -> str:
+def _current(page: PortalPage, path: str) -> str:
     if page.path == path:
         return ' aria-current="page"'
     return ' aria-current="true"' if page.here == path else ""
@@ -166,7 +166,7 @@ def _figures(edition: Edition) -> str:
     return f"{count_of(len(edition.entries), 'story', 'stories')} from {count_of(len(sites), 'site')}"
 
 
-def _foot(edition: Edition, page: Page) -> Html:
+def _foot(edition: Edition, page: PortalPage) -> Html:
     """Only the front page says when it was made: the others change when their stories do, and are not written anew without need."""
     renewed = f" Renewed {period(edition.portal.period_s)}." if edition.portal.period_s else ""
     came = f" from {text(edition.run)}" if edition.run else ""
@@ -209,7 +209,7 @@ def strip(entry: Entry) -> Html:
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="strip" {size} aria-hidden="true">{line}{"".join(reversed(marks))}</svg>'
 
 
-def story_page(edition: Edition, entry: Entry) -> Page:
+def story_page(edition: Edition, entry: Entry) -> PortalPage:
     story = entry.story
     week, language = entry.week, of_language(story.pages[0].language)
     sentence = f'<p class="summary"{language}>{text(entry.sentence)}</p>' if entry.sentence else ""
@@ -221,7 +221,7 @@ def story_page(edition: Edition, entry: Entry) -> Page:
         f"<h1{language}>{text(story.title)}</h1>\n{sentence}\n{tags(entry.keywords)}\n"
         f"<section><h2>How it went from site to site</h2>\n{figure}\n{_pages(entry)}</section>\n{_origin(edition, entry)}</article>"
     )
-    return Page(story_path(entry), story.title, body, ARCHIVE)
+    return PortalPage(story_path(entry), story.title, body, ARCHIVE)
 
 
 def _caption(entry: Entry) -> Html:
@@ -279,16 +279,18 @@ SITES_SHOWN, WEEKS_SHOWN, WORDS_SHOWN = 8, 6, 14  # in the margin
 KEYWORDS_SHOWN = 4  # of a story, on a page of many
 
 
-def front_page(edition: Edition) -> Page:
+def front_page(edition: Edition) -> PortalPage:
     stories = list(edition.front)
     if not stories:
-        return Page(FRONT, edition.portal.title, f'<div class="front"><div class="stories">{_nothing(edition)}</div>{_margin(edition)}</div>', FRONT, True)
+        return PortalPage(
+            FRONT, edition.portal.title, f'<div class="front"><div class="stories">{_nothing(edition)}</div>{_margin(edition)}</div>', FRONT, True
+        )
     lead, others = teaser(stories[0], "", "lead-story"), "\n".join(teaser(entry, "") for entry in stories[1:])
     more = len(edition.entries) - len(stories)
     rest = f'<p class="more"><a href="{ARCHIVE}">{count_of(more, "more story", "more stories")} in the archive</a></p>' if more > 0 else ""
     grid = f'<div class="grid">\n{others}\n</div>' if others else ""
     body = f'<div class="front">\n<div class="stories">\n{lead}\n{grid}{rest}</div>\n{_margin(edition)}</div>'
-    return Page(FRONT, edition.portal.title, body, FRONT, True)
+    return PortalPage(FRONT, edition.portal.title, body, FRONT, True)
 
 
 def _nothing(edition: Edition) -> Html:
@@ -363,14 +365,14 @@ def _weeks(edition: Edition) -> Html:
 TITLES_OF_WEEK = 3  # in the list of weeks
 
 
-def archive_pages(edition: Edition) -> Iterator[Page]:
+def archive_pages(edition: Edition) -> Iterator[PortalPage]:
     """The list of weeks, newest first, and a page for each."""
     weeks: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in edition.entries:
         weeks[entry.week].append(entry)
     order = sorted(weeks)
     body = "\n".join(_week_row(week, weeks[week]) for week in reversed(order))
-    yield Page(ARCHIVE, "Archive", f'<h1>Archive</h1>\n<div class="archive">{body or "<p>Nothing was published yet.</p>"}</div>', ARCHIVE)
+    yield PortalPage(ARCHIVE, "Archive", f'<h1>Archive</h1>\n<div class="archive">{body or "<p>Nothing was published yet.</p>"}</div>', ARCHIVE)
     for place, week in enumerate(order):
         before, after = order[place - 1] if place else "", order[place + 1] if place + 1 < len(order) else ""
         yield _week_page(week, weeks[week], before, after)
@@ -389,16 +391,16 @@ def _by_reach(entries: list[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda entry: (-len(entry.story.sites), -len(entry.story.pages), -entry.published, entry.key))
 
 
-def _week_page(week: str, entries: list[Entry], before: str, after: str) -> Page:
+def _week_page(week: str, entries: list[Entry], before: str, after: str) -> PortalPage:
     path = week_path(week)
     turns = [f'<a rel="prev" href="../{week_path(before)}">← {week_title(before)}</a>' if before else "<span></span>"]
     turns += [f'<a rel="next" href="../{week_path(after)}">{week_title(after)} →</a>' if after else ""]
     stories = "\n".join(teaser(entry, up(path)) for entry in _by_reach(entries))
     head = f'<h1>{week_title(week)}</h1><p class="when">{week_days(week)}</p>'
-    return Page(path, week_title(week), f'{head}\n<div class="grid">\n{stories}\n</div>\n<p class="turns">{"".join(turns)}</p>', ARCHIVE, True)
+    return PortalPage(path, week_title(week), f'{head}\n<div class="grid">\n{stories}\n</div>\n<p class="turns">{"".join(turns)}</p>', ARCHIVE, True)
 
 
-def sources_page(edition: Edition) -> Page:
+def sources_page(edition: Edition) -> PortalPage:
     shows_relevance = any(site.relevance is not None for site in edition.sites)
     heads = ["<th>site</th>", '<th class="n">stories</th>', '<th class="n">adds</th>']
     heads += ['<th class="n">of the topic</th>'] if shows_relevance else []
@@ -416,14 +418,14 @@ def sources_page(edition: Edition) -> Page:
     adds = " <i>Adds</i> is the share of all stories that a site has and none above it has."
     subscribe = f'All of them as a list for feed readers: <a href="{OPML}">OPML</a>.'
     note = f'<p class="note">The sites that one would read to miss the least.{covered}{adds} {subscribe}</p>'
-    return Page(SOURCES, "Sources", f"<h1>Sources</h1>\n{note}\n{table}", SOURCES)
+    return PortalPage(SOURCES, "Sources", f"<h1>Sources</h1>\n{note}\n{table}", SOURCES)
 
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
-def about_page(edition: Edition) -> Page:
+def about_page(edition: Edition) -> PortalPage:
     portal = edition.portal
     facts = [
         ("Made", utc(edition.made) + (f", and renewed {period(portal.period_s)}" if portal.period_s else "")),
@@ -442,4 +444,4 @@ def about_page(edition: Edition) -> Page:
         "once, and half as much every three days; the heaviest stories stand first. Sources are the sites that together have most of the stories.</p>"
         "<p>Pages belong to their authors: each story leads to them, and only the sentence with which the first one begins is shown here.</p>"
     )
-    return Page(ABOUT, "About", f'<h1>About</h1>\n{how}\n<dl class="facts">{rows}</dl>\n{missing}', ABOUT)
+    return PortalPage(ABOUT, "About", f'<h1>About</h1>\n{how}\n<dl class="facts">{rows}</dl>\n{missing}', ABOUT)
