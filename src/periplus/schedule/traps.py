@@ -53,7 +53,7 @@ BY_DOUBTFUL = "\1"  # before lines that a doubtful page has shown
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})  # feeds, translations, next and previous: no sign of endlessness
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"})
-_WITH_DIGITS = re.compile(r"[^\W_]*[0-9][^\W_]*")
+_WITH_DIGITS = re.compile(r"(?<![^\W_])[^\W0-9_]*+[0-9][^\W_]*")  # possessive: each word is looked at once
 _WORD = re.compile(r"[^\W\d_]+")
 
 VOUCHED, ONE_VOUCHER, NEAR, DEEP = 0, 1, 2, 3
@@ -110,13 +110,20 @@ class _Shown:
 
     def is_new(self, text: str) -> bool:
         """Whether the host had not shown it. Remembers it."""
-        key = xxhash.xxh32_intdigest(text.encode("utf-8", "replace"))
-        if key in self._young:
-            return False
-        known = key in self._old
-        self._add(key)
-        self._new.append(key)
-        return not known
+        return bool(self.new_of([text]))
+
+    def new_of(self, texts: Sequence[str], by: str = "") -> list[str]:
+        """Those that the host had not shown. Remembers them. by: before each, for texts that are compared with their own kind only."""
+        digest, new = xxhash.xxh32_intdigest, []
+        for text in texts:
+            key = digest((by + text).encode("utf-8", "replace"))
+            if key in self._young:
+                continue
+            if key not in self._old:
+                new.append(text)
+            self._add(key)
+            self._new.append(key)
+        return new
 
     def _add(self, key: int) -> None:
         self._young.add(key)
@@ -274,13 +281,18 @@ class TrapDetector:
     def _says_more(self, url: Url, document: Document, lines: Sequence[str], by: str) -> bool:
         """Whether FRESH_LETTERS of the lines are new. by: whose lines they are compared with, and remembered among."""
         # Words with digits are ids, dates and counters: what a server invents for each answer holds them nearly always.
-        new = [line for line in _WITH_DIGITS.sub("", "\n".join(lines).lower()).split("\n") if self._shown.is_new(by + line)] if lines else []
+        new = self._shown.new_of(_WITH_DIGITS.sub("", "\n".join(lines).lower()).split("\n"), by) if lines else []
         if sum(map(len, new)) < FRESH_LETTERS:
             return False
         home = url[: url.index("/", 8) + 1]
         addresses = " ".join([url, *(link.target for link in document.links if link.target.startswith(home))])
         spelled = set(_WORD.findall(unquote(addresses).lower()))
-        return sum(len(word) for word in _WORD.findall("\n".join(new)) if word not in spelled) >= FRESH_LETTERS
+        letters = 0
+        for line in new:
+            letters += sum(len(word) for word in _WORD.findall(line) if word not in spelled)
+            if letters >= FRESH_LETTERS:
+                return True
+        return False
 
     def _shows_resource(self, document: Document) -> bool:
         """Whether there is a new picture or file among the links; its parameters aside, which often only defeat caches."""
