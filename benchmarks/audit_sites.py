@@ -21,9 +21,13 @@ from selectolax.lexbor import LexborHTMLParser
 from serving import Host, Server, Site, serve
 from sites import DOC, MANUALS, PAGES, base_of, file_of, files_of, local_target, prepared
 
-APACHE = Site("apache.test", DOC / "apache2-doc/manual", "/en/index.html")  # the English tree: the others are asked for, not read
+# the English tree: the others are asked for, not read
+APACHE = Site("apache.test", DOC / "apache2-doc/manual", "/en/index.html")
 READ_BELOW = {APACHE.name: "/en/"}
-IN_PLACE = {"python.test": "https://docs.python.org/python3.11/html/", "cppreference.test": "http://en.cppreference.com/"}
+IN_PLACE = {
+    "python.test": "https://docs.python.org/python3.11/html/",
+    "cppreference.test": "http://en.cppreference.com/",
+}
 LINKS = "a[href], area[href]"
 PARTS = 'img[src], script[src], frame[src], iframe[src], link[rel~="stylesheet" i][href], link[rel~="icon" i][href]'
 RECHECK_S = 1.0  # between two failures: nothing on this server comes back
@@ -39,7 +43,11 @@ class Found:
 
     def sizes(self) -> tuple[int, ...]:
         """Dead links, their targets, dead parts, their targets, broken fragments."""
-        counts = (number for pairs in (self.links, self.parts) for number in (len(pairs), len({target for _, target in pairs})))
+        counts = (
+            number
+            for pairs in (self.links, self.parts)
+            for number in (len(pairs), len({target for _, target in pairs}))
+        )
         return (*counts, len(self.fragments))
 
     def without(self, other: Found) -> list[tuple[str, ...]]:
@@ -68,15 +76,24 @@ def read(root: Path, page: str, file: Path) -> _Page:
             if local is not None:
                 yield local
 
-    names = {node.attributes.get("id") or "" for node in tree.css("[id]")} | {node.attributes.get("name") or "" for node in tree.css("a[name]")}
-    pictures = [one.split()[0] for node in tree.css("img[srcset]") for one in (node.attributes.get("srcset") or "").split(",") if one.split()]
+    names = {node.attributes.get("id") or "" for node in tree.css("[id]")} | {
+        node.attributes.get("name") or "" for node in tree.css("a[name]")
+    }
+    pictures = [
+        one.split()[0]
+        for node in tree.css("img[srcset]")
+        for one in (node.attributes.get("srcset") or "").split(",")
+        if one.split()
+    ]
     larger = {local[0] for one in pictures if (local := local_target(root, base, one))}
     parts, frames = ({path for path, _ in targets(selector)} for selector in (PARTS, "frame[src], iframe[src]"))
     return _Page(frozenset(targets(LINKS)), frozenset(parts | larger), frozenset(frames), frozenset(names))
 
 
 def scan(site: Site, below: str = "/") -> tuple[Found, int]:
-    """What is wrong with the pages that links lead to from the start, as far as their paths begin with below; and how many they are."""
+    """What is wrong with the pages that links lead to from the start, as far as their paths begin with below;
+    and how many they are.
+    """
     known: dict[str, _Page] = {}
 
     def page_at(path: str, file: Path) -> _Page:
@@ -112,8 +129,19 @@ def checked(host: Host, folder: Path, below: str = "/") -> tuple[Found, Cost]:
     """What the command finds, read from its list."""
     crawl = product.by_name([host], folder / "kept")
     kept, issues = folder / "kept", folder / "issues.jsonl"
-    more = ["--no-external", "--no-near", "--recheck-wait", f"{RECHECK_S:g}", "--format", "jsonl", "--output", str(issues)]
-    cost = run([*product.check_command(crawl, kept), *more, *(["--scope", "prefix"] if below != "/" else [])], cwd=folder)
+    more = [
+        "--no-external",
+        "--no-near",
+        "--recheck-wait",
+        f"{RECHECK_S:g}",
+        "--format",
+        "jsonl",
+        "--output",
+        str(issues),
+    ]
+    cost = run(
+        [*product.check_command(crawl, kept), *more, *(["--scope", "prefix"] if below != "/" else [])], cwd=folder
+    )
     if not issues.exists():
         raise SystemExit(f"check ended with {cost.exit_code}: {cost.said[-500:]}")
     found = Found()
@@ -144,13 +172,21 @@ def audit(server: Server, host: Host, site: Site) -> tuple[list[object], list[st
         found, cost = checked(host, Path(folder), below)
         requests = len(server.hits(mark))
     missed, extra = truth.without(found), found.without(truth)
-    row: list[object] = [site.name, pages, *(f"{there:,} / {seen:,}" for there, seen in zip(truth.sizes(), found.sizes(), strict=True))]
-    said = [f"  missed: {' -> '.join(one)}" for one in missed[:5]] + [f"  extra: {' -> '.join(one)}" for one in extra[:5]]
+    row: list[object] = [
+        site.name,
+        pages,
+        *(f"{there:,} / {seen:,}" for there, seen in zip(truth.sizes(), found.sizes(), strict=True)),
+    ]
+    said = [f"  missed: {' -> '.join(one)}" for one in missed[:5]] + [
+        f"  extra: {' -> '.join(one)}" for one in extra[:5]
+    ]
     return [*row, len(missed), len(extra), requests, cost.cpu_s, cost.wall_s], said
 
 
 def in_place(site: Site, base: str) -> tuple[int, int]:
-    """(dead links of `a`, each occurrence; their targets) of all files as if they stood at base: links to the site's own name count too."""
+    """(dead links of `a`, each occurrence; their targets) of all files as if they stood at base:
+    links to the site's own name count too.
+    """
     home, dead = urlsplit(base), []
     for file in files_of(site.root):
         if file.suffix in PAGES:
@@ -160,7 +196,9 @@ def in_place(site: Site, base: str) -> tuple[int, int]:
                     parts = urlsplit(urljoin(page, node.attributes["href"] or ""))
                 except ValueError:
                     continue
-                inside = parts.path.startswith(home.path) and file_of(site.root, parts.path[len(home.path) :]) is not None
+                inside = (
+                    parts.path.startswith(home.path) and file_of(site.root, parts.path[len(home.path) :]) is not None
+                )
                 if parts.netloc == home.netloc and not inside:
                     dead.append((parts.path or "/", parts.query))
     return len(dead), len(set(dead))
@@ -168,11 +206,26 @@ def in_place(site: Site, base: str) -> tuple[int, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], metavar="SITE", help="postgresql, sqlite, python, cppreference, handbook, apache")
-    parser.add_argument("--in-place", action="store_true", help="only count what would be dead if two manuals stood under their own names; nothing is crawled")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        metavar="SITE",
+        help="postgresql, sqlite, python, cppreference, handbook, apache",
+    )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="only count what would be dead if two manuals stood under their own names; nothing is crawled",
+    )
     options = parser.parse_args()
     if options.in_place:
-        print(table(("as", "dead links", "their targets"), [(base, *in_place(site, base)) for site in MANUALS if (base := IN_PLACE.get(site.name))]))
+        print(
+            table(
+                ("as", "dead links", "their targets"),
+                [(base, *in_place(site, base)) for site in MANUALS if (base := IN_PLACE.get(site.name))],
+            )
+        )
         return
     there = [site for site in (*MANUALS, APACHE) if site.root.is_dir()]
     chosen = [site for site in there if not options.only or site.name.partition(".")[0] in options.only]

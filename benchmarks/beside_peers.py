@@ -1,4 +1,7 @@
-"""What does a page cost us, and what does it cost the peers, in one run over the same served pages? (`make bench-peers`)"""
+"""What does a page cost us, and what does it cost the peers, in one run over the same served pages?
+
+(`make bench-peers`)
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ def crawlers(hosts: tuple[Host, ...], only: set[str]) -> dict[str, Wish]:
             found[PAIR] = Wish(ours(hosts, workers=2), core=None)
     for name, peer in peers.PEERS.items():
         if peer.is_there():
-            found[name] = Wish(lambda folder, peer=peer: peer.command(starts, folder / "files"))  # type: ignore[misc]  # the loop's own value
+            # the loop's own value
+            found[name] = Wish(lambda folder, peer=peer: peer.command(starts, folder / "files"))  # type: ignore[misc]
     return {name: wish for name, wish in found.items() if not only or name in only}
 
 
@@ -104,7 +108,19 @@ def report(title: str, results: dict[str, list[Trial]]) -> str:
                 ",".join(str(one.cost.exit_code) for one in found),
             )
         )
-    heads = ("crawler", "runs", "pages", "requests", "CPU s / 1,000", "range", "pages / CPU s", "pages / s", "RSS MiB", "cost / ours", "exit codes")
+    heads = (
+        "crawler",
+        "runs",
+        "pages",
+        "requests",
+        "CPU s / 1,000",
+        "range",
+        "pages / CPU s",
+        "pages / s",
+        "RSS MiB",
+        "cost / ours",
+        "exit codes",
+    )
     return f"\n## {title} ({load()})\n\n{table(heads, rows)}"
 
 
@@ -116,7 +132,11 @@ def compare(title: str, sites: list[Site], rounds: int, only: set[str]) -> None:
 def roll_call() -> None:
     """Who takes part, in which version and how; who is absent."""
     for name, peer in peers.PEERS.items():
-        print(f"{name}: {peer.version_said()}, {peer.note}" if peer.is_there() else f"{name}: absent; --install-peers installs what is written in Python")
+        print(
+            f"{name}: {peer.version_said()}, {peer.note}"
+            if peer.is_there()
+            else f"{name}: absent; --install-peers installs what is written in Python"
+        )
 
 
 def main() -> None:
@@ -125,7 +145,11 @@ def main() -> None:
     parser.add_argument("--corpus", choices=("a", "b", "both"), default="both")
     parser.add_argument("--pages", type=int, default=5000, help="of corpus (b)")
     parser.add_argument("--only", nargs="*", default=[], choices=tuple(CRAWLERS))
-    parser.add_argument("--install-peers", action="store_true", help=f"install {', '.join(peers.PACKAGES.values())} beside {peers.VENV} first")
+    parser.add_argument(
+        "--install-peers",
+        action="store_true",
+        help=f"install {', '.join(peers.PACKAGES.values())} beside {peers.VENV} first",
+    )
     options = parser.parse_args()
     if options.install_peers:
         peers.install()

@@ -39,7 +39,9 @@ def site(root: Path, *, bomb: bool) -> Site:
 
 def crawl(one: Site, folder: Path) -> tuple[Cost, dict[str, object]]:
     with serve([one], folder) as server:
-        cost = run(product.command(product.by_name(server.hosts, folder / "kept")), cwd=folder, family=True, limit_s=LIMIT_S)
+        cost = run(
+            product.command(product.by_name(server.hosts, folder / "kept")), cwd=folder, family=True, limit_s=LIMIT_S
+        )
     return cost, product.status(folder / "kept")
 
 
@@ -74,10 +76,14 @@ def main() -> None:
             (folder / "root").mkdir(parents=True)
             one = sites[folder.name] = site(folder / "root", bomb=bomb)
             cost, status = crawl(one, folder)
-            rows.append(("with the bomb" if bomb else "without", cost.rss_bytes / MIB, cost.wall_s, cost.cpu_s, cost.exit_code))
+            rows.append(
+                ("with the bomb" if bomb else "without", cost.rss_bytes / MIB, cost.wall_s, cost.cpu_s, cost.exit_code)
+            )
             said.append(", ".join(f"{name}={value}" for name, value in product.leaves(status)))
         print(table(("crawl", "peak RSS MiB", "wall s", "CPU s", "exit"), rows))
-        print(f"the bomb costs {float(str(rows[1][1])) - float(str(rows[0][1])):.0f} MiB more; status with it: {said[1]}")
+        print(
+            f"the bomb costs {float(str(rows[1][1])) - float(str(rows[0][1])):.0f} MiB more; status with it: {said[1]}"
+        )
         if options.peers:
             heads = ("peer", "peak RSS MiB without", "with", "MiB more", "exit codes")
             print(table(heads, peers_rows({name: sites[name] for name in ("calm", "bomb")}, Path(temp))))

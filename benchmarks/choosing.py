@@ -17,14 +17,19 @@ AIM_MS = 0.2
 
 
 def ms_a_page(name: str, ready: int) -> float:
-    """Processor time of one choice among `ready` hosts and of learning what came of it, in a campaign of SITES sites."""
+    """Processor time of one choice among `ready` hosts and of learning what came of it,
+    in a campaign of SITES sites.
+    """
     policy = SitePolicy(rule_named(name, 10 * SITES, SITES), Novelty("page", SiteKey), seed=1)
     keys = [SiteKey(f"s{number}.test") for number in range(SITES)]
     rng = np.random.default_rng(1)
     rewards = [float(reward) for reward in rng.poisson(0.5, SITES + PAGES)]
     for key in keys:
         policy.book(key, rewards.pop())
-    hosts = [ReadyHost(number, HostKey(f"{keys[number]}:80"), keys[number], 1, 0, 0.0) for number in range(0, SITES, SITES // ready)]
+    hosts = [
+        ReadyHost(number, HostKey(f"{keys[number]}:80"), keys[number], 1, 0, 0.0)
+        for number in range(0, SITES, SITES // ready)
+    ]
     started = time.process_time()
     for _ in range(PAGES):
         (chosen,) = policy.choose(hosts, 1)
@@ -33,7 +38,10 @@ def ms_a_page(name: str, ready: int) -> float:
 
 
 def main() -> None:
-    rows = [(name, *(f"{ms_a_page(name, ready):.3f}" for ready in (10, 64, 500))) for name in ("scout", "raw-ucb", "kl-ucb", "r3")]
+    rows = [
+        (name, *(f"{ms_a_page(name, ready):.3f}" for ready in (10, 64, 500)))
+        for name in ("scout", "raw-ucb", "kl-ucb", "r3")
+    ]
     print(table(("rule", "10 ready", "64 ready", "500 ready"), rows))
     print(f"ms a page, {SITES} sites; aim {AIM_MS}")
 

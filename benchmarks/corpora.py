@@ -27,8 +27,12 @@ def real(cache: Path = CACHE) -> list[Site]:
     return [Site("python.test", python), Site("cpp.test", cpp, "/en/c.html")]
 
 
-def generated(cache: Path = CACHE, *, pages: int = 5000, links: int = 40, page_bytes: int = 25_600, seed: int = 1) -> list[Site]:
-    """Corpus (b): every page is reached from the start: page n links to n // 2 + 1's children first, the rest at random."""
+def generated(
+    cache: Path = CACHE, *, pages: int = 5000, links: int = 40, page_bytes: int = 25_600, seed: int = 1
+) -> list[Site]:
+    """Corpus (b): every page is reached from the start: page n links to n // 2 + 1's children first,
+    the rest at random.
+    """
     root = cache / f"generated{EDITION}-{pages}-{links}-{page_bytes}-{seed}"
     if not (root / ".complete").exists():
         rng = random.Random(seed)
@@ -36,14 +40,19 @@ def generated(cache: Path = CACHE, *, pages: int = 5000, links: int = 40, page_b
         for number in range(pages):
             near = [child for child in (2 * number + 1, 2 * number + 2) if child < pages]
             others = rng.sample(range(pages), links - len(near))
-            write(root, path_of(number), html(f"Page {number}", [path_of(one) for one in near + others], page_bytes, rng, words))
+            write(
+                root,
+                path_of(number),
+                html(f"Page {number}", [path_of(one) for one in near + others], page_bytes, rng, words),
+            )
         write(root, "/index.html", html("Start", [path_of(one) for one in range(links)], page_bytes, rng, words))
         finish(root)
     return [Site("generated.test", root)]
 
 
 def leafy(cache: Path = CACHE, *, pages: int = 5000, leaves: int = 200, seed: int = 1) -> list[Site]:
-    """Corpus (c): the start, hubs below it, pages below those; each page links to `leaves` addresses that no other page names.
+    """Corpus (c): the start, hubs below it, pages below those;
+    each page links to `leaves` addresses that no other page names.
 
     Crawled to depth 2 it has about `pages` pages and pages * leaves known addresses, which no file stands behind.
     """
@@ -64,16 +73,28 @@ def leafy(cache: Path = CACHE, *, pages: int = 5000, leaves: int = 200, seed: in
 
 
 def large(cache: Path = CACHE, *, hosts: int = 4) -> list[Site]:
-    """Corpus (d): pages of 150 to 500 KB, the same on each host but for a comment; no page beyond them is to be asked for (depth 1)."""
+    """Corpus (d): pages of 150 to 500 KB, the same on each host but for a comment;
+    no page beyond them is to be asked for (depth 1).
+    """
     manuals = [DOC / name for name in ("python3.11/html", "sqlite3", "postgresql-doc-15/html")]
-    found = sorted(path for manual in manuals for path in manual.rglob("*.html") if path.is_file() and 150_000 <= path.stat().st_size <= 500_000)
+    found = sorted(
+        path
+        for manual in manuals
+        for path in manual.rglob("*.html")
+        if path.is_file() and 150_000 <= path.stat().st_size <= 500_000
+    )
     sites = []
     for host in range(1, hosts + 1):
         root = cache / f"large{EDITION}-{host}"
         if not (root / ".complete").exists():
             for number, path in enumerate(found):
                 write(root, f"/page{number}.html", f"{path.read_text(errors='replace')}<!-- {host} -->")
-            write(root, "/index.html", "<!DOCTYPE html><title>Start</title>" + "".join(f'<a href="/page{n}.html">page {n}</a> ' for n in range(len(found))))
+            write(
+                root,
+                "/index.html",
+                "<!DOCTYPE html><title>Start</title>"
+                + "".join(f'<a href="/page{n}.html">page {n}</a> ' for n in range(len(found))),
+            )
             finish(root)
         sites.append(Site(f"large{host}.test", root))
     return sites
@@ -90,7 +111,9 @@ def vocabulary(rng: random.Random) -> list[str]:
 def html(title: str, links: list[str], page_bytes: int, rng: random.Random, words: list[str]) -> str:
     """A page of about page_bytes: a menu of the first links, paragraphs with the others in their text."""
     menu, rest = links[:10], links[10:]
-    parts = [f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>\n<nav><ul>']
+    parts = [
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>\n<nav><ul>'
+    ]
     parts += [f'<li><a href="{link}">{rng.choice(words)}</a></li>' for link in menu]
     parts.append(f"</ul></nav>\n<main><h1>{title}</h1>")
     size = sum(map(len, parts))

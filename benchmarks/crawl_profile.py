@@ -1,9 +1,12 @@
-"""Which part of our program does the time of a crawl go to? (Not called profile.py: cProfile imports a module of that name.)
+"""Which part of our program does the time of a crawl go to?
 
-Corpus (a) is crawled by one worker in this process under cProfile. Each function's own time belongs to the part whose module it stands in;
-what stands elsewhere (C functions, libraries) belongs to the parts that call it, as their calls share it. Waiting for
-the server is left out of the shares (the CPU's clock instead of the wall's would double the profiler's own cost). The profiler makes Python calls dearer
-than C calls, so shares show where to look and are no measure of cost: that is beside_peers.py.
+(Not called profile.py: cProfile imports a module of that name.)
+
+Corpus (a) is crawled by one worker in this process under cProfile. Each function's own time belongs to the part whose
+module it stands in; what stands elsewhere (C functions, libraries) belongs to the parts that call it, as their calls
+share it. Waiting for the server is left out of the shares (the CPU's clock instead of the wall's would double the
+profiler's own cost). The profiler makes Python calls dearer than C calls, so shares show where to look and are no
+measure of cost: that is beside_peers.py.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ PARTS = (  # the first that fits a function's file, seen from src/periplus
     ("cli/", "start and end"),
 )
 ELSEWHERE = "elsewhere"
-IDLE = ("select.epoll", "select.poll", "built-in method select.", "built-in method time.sleep")  # in the names of functions that wait
+# in the names of functions that wait
+IDLE = ("select.epoll", "select.poll", "built-in method select.", "built-in method time.sleep")
 ROUNDS = 60  # of handing time from callee to caller; deeper stacks of libraries than this end as ELSEWHERE
 Function = tuple[str, int, str]
 
@@ -55,7 +59,10 @@ def part_of(function: Function) -> str | None:
 
 
 def shares(stats: dict[Function, Any]) -> dict[str, float]:
-    """Seconds by part. stats: of pstats, function -> (calls, calls, own seconds, seconds, {caller: (calls, calls, own, whole)})."""
+    """Seconds by part.
+
+    stats: of pstats, function -> (calls, calls, own seconds, seconds, {caller: (calls, calls, own, whole)}).
+    """
     paid: dict[str, float] = defaultdict(float)
     waiting = {function: row[2] for function, row in stats.items() if not any(name in function[2] for name in IDLE)}
     for _ in range(ROUNDS):
@@ -113,7 +120,10 @@ def main() -> None:
     stats = pstats.Stats(profile)
     found = shares(stats.stats)  # type: ignore[attr-defined]  # typeshed hides it; pstats documents it by its own use
     total = sum(found.values())
-    rows = [(part, seconds, 100 * seconds / total, seconds / max(count, 1) * 1e6) for part, seconds in sorted(found.items(), key=lambda one: -one[1])]
+    rows = [
+        (part, seconds, 100 * seconds / total, seconds / max(count, 1) * 1e6)
+        for part, seconds in sorted(found.items(), key=lambda one: -one[1])
+    ]
     print(f"{count:,} pages, {total:.2f} s under the profiler")
     print(table(("part", "s", "%", "us a page"), rows))
     stats.sort_stats("tottime").print_stats(options.top)

@@ -1,4 +1,6 @@
-"""What do the same analyses of 1 M pages and 10 M links cost in memory, with links on disk and on Spark: CPU, time, memory?"""
+"""What do the same analyses of 1 M pages and 10 M links cost in memory, with links on disk and on Spark: CPU,
+time, memory?
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ SITES = 100
 GRAPH = ("ranks", "web-ranks", "map", "links", "interlinking")
 TEXTS = ("duplicates", "near", "templates", "cascades")
 TYPES = {
-    ColumnKind.TEXT: pa.string(), ColumnKind.INTEGER: pa.int64(), ColumnKind.REAL: pa.float64(), ColumnKind.BOOLEAN: pa.bool_(),
+    ColumnKind.TEXT: pa.string(), ColumnKind.INTEGER: pa.int64(), ColumnKind.REAL: pa.float64(),
+    ColumnKind.BOOLEAN: pa.bool_(),
     ColumnKind.TIME: pa.timestamp("ms", "UTC"),
 }  # fmt: skip
 
@@ -38,7 +41,10 @@ def write_tables(folder: Path, columns_of: dict[str, dict[str, object]]) -> None
     notes = []
     for name, given in columns_of.items():
         rows = len(next(iter(given.values())))  # type: ignore[arg-type]
-        arrays = {c.name: pa.array(given[c.name], TYPES[c.kind]) if c.name in given else pa.nulls(rows, TYPES[c.kind]) for c in TABLES[name]}
+        arrays = {
+            c.name: pa.array(given[c.name], TYPES[c.kind]) if c.name in given else pa.nulls(rows, TYPES[c.kind])
+            for c in TABLES[name]
+        }
         whole = pa.table(arrays)
         (folder / name).mkdir(parents=True)
         parts = []
@@ -46,7 +52,9 @@ def write_tables(folder: Path, columns_of: dict[str, dict[str, object]]) -> None
             path = folder / name / f"part-{number:05}.parquet"
             some = whole.slice(start, 2_000_000)
             pq.write_table(some, path, compression="zstd")
-            parts.append(PartNote(path.name, len(some), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()))
+            parts.append(
+                PartNote(path.name, len(some), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+            )
         notes.append(TableNote(name, rows, tuple(parts), {column.name: column.sentence for column in TABLES[name]}))
     (folder / "manifest.json").write_text(Manifest("collection", "benchmark", 0.0, {}, {}, tuple(notes)).to_json())
 
@@ -55,10 +63,22 @@ def url_columns(count: int, sites: int) -> dict[str, dict[str, object]]:
     site = np.arange(count) * sites // count
     texts = [f"https://s{one:06}.example/{number:09}" for number, one in enumerate(site.tolist())]
     home = np.diff(site, prepend=-1) > 0
-    urls = {"url": np.arange(count), "id": np.arange(count), "text": texts, "host": site, "site": site, "state": ["indexed"] * count}
+    urls = {
+        "url": np.arange(count),
+        "id": np.arange(count),
+        "text": texts,
+        "host": site,
+        "site": site,
+        "state": ["indexed"] * count,
+    }
     urls |= {"reason": ["ok"] * count, "is_start": home, "depth": np.where(home, 0, 1), "first_seen": np.arange(count)}
     names = [f"s{one:06}.example" for one in range(sites)]
-    hosts = {"host": np.arange(sites), "name": [f"{name}:443" for name in names], "site": np.arange(sites), "site_name": names}
+    hosts = {
+        "host": np.arange(sites),
+        "name": [f"{name}:443" for name in names],
+        "site": np.arange(sites),
+        "site_name": names,
+    }
     none = np.zeros(0, np.int64)
     return {"hosts": hosts, "urls": urls, "redirects": {"source": none, "target": none}}
 
@@ -67,8 +87,15 @@ def graph_dataset(folder: Path, pages: int, links: int) -> None:
     graph = kept_graph(pages, links, 1)
     source = np.repeat(np.arange(pages), np.diff(graph.offsets))
     count = len(source)
-    rows = {"source": source, "target": graph.targets, "kind": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), ["a"]).cast(pa.string())}
-    rows |= {"position": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), ["main"]).cast(pa.string()), "times": np.ones(count, np.int64)}
+    rows = {
+        "source": source,
+        "target": graph.targets,
+        "kind": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), ["a"]).cast(pa.string()),
+    }
+    rows |= {
+        "position": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), ["main"]).cast(pa.string()),
+        "times": np.ones(count, np.int64),
+    }
     write_tables(folder, url_columns(pages, SITES) | {"pages": {"url": np.zeros(0, np.int64)}, "links": rows})
 
 
@@ -79,20 +106,32 @@ def text_dataset(folder: Path, pages: int) -> None:
     shown: list[str] = []
     for number in range(pages):
         kind = rng.random()
-        own = shown[int(rng.integers(number))].split(" ") if number and kind < 0.25 else words[rng.integers(0, len(words), 600)].tolist()
+        own = (
+            shown[int(rng.integers(number))].split(" ")
+            if number and kind < 0.25
+            else words[rng.integers(0, len(words), 600)].tolist()
+        )
         if 0.05 <= kind < 0.25:
             own[int(rng.integers(len(own) - 10)) :][:3] = ["new", "words", str(number)]
         shown.append(" ".join(own))
     menus = ["\n".join(f"menu {menu} item {item}" for item in range(30)) for menu in range(10)]
     digests = [hashlib.md5(text.encode()).hexdigest() for text in shown]
     columns = {"url": np.arange(pages), "body_digest": digests, "text_digest": digests, "folded_digest": digests}
-    texts = {"url": np.arange(pages), "text": [f"{menus[number % 10]}\n{text}" for number, text in enumerate(shown)], "content": shown}
+    texts = {
+        "url": np.arange(pages),
+        "text": [f"{menus[number % 10]}\n{text}" for number, text in enumerate(shown)],
+        "content": shown,
+    }
     none = np.zeros(0, np.int64)
-    write_tables(folder, url_columns(pages, 20) | {"pages": columns, "links": {"source": none, "target": none}, "texts": texts})
+    write_tables(
+        folder, url_columns(pages, 20) | {"pages": columns, "links": {"source": none, "target": none}, "texts": texts}
+    )
 
 
 def family_cost(command: Sequence[str]) -> tuple[float, float, int, str]:
-    """(wall s, CPU s, peak resident bytes, output) of a command with all that came of it, those included that nobody waited for."""
+    """(wall s, CPU s, peak resident bytes, output) of a command with all that came of it,
+    those included that nobody waited for.
+    """
     with tempfile.TemporaryFile("w+") as out:
         began = time.monotonic()
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
@@ -123,7 +162,10 @@ def main() -> None:
     parser.add_argument("--memory", default="8")
     options = parser.parse_args()
     rows = []
-    for kind, size, wanted in (("graph", f"{options.pages}-{options.links}", GRAPH), ("texts", str(options.texts), TEXTS)):
+    for kind, size, wanted in (
+        ("graph", f"{options.pages}-{options.links}", GRAPH),
+        ("texts", str(options.texts), TEXTS),
+    ):
         data = CACHE / f"dataset-{kind}-{size}"
         if not (data / "manifest.json").exists():
             shutil.rmtree(data, ignore_errors=True)
@@ -131,12 +173,43 @@ def main() -> None:
         for engine in options.engines:
             with tempfile.TemporaryDirectory(dir=CACHE) as results:
                 for name in wanted:
-                    flags = ["--engine", engine, "--on", options.on, "--tolerance", options.tolerance, "--memory", options.memory, "-r", results, "--json"]
-                    wall, cpu, peak, said = family_cost([options.python, "-m", "periplus.cli", "analyse", str(data), name, *flags])
-                    took = {s["stage"]: s["took_s"] for s in json.loads(said)["stages"] if not s["was_there"]} if said else {"failed": 0.0}
-                    rows.append((kind, engine, name, ", ".join(f"{stage} {s:.1f}" for stage, s in took.items()), wall, cpu, peak / MIB))
+                    flags = [
+                        "--engine",
+                        engine,
+                        "--on",
+                        options.on,
+                        "--tolerance",
+                        options.tolerance,
+                        "--memory",
+                        options.memory,
+                        "-r",
+                        results,
+                        "--json",
+                    ]
+                    wall, cpu, peak, said = family_cost(
+                        [options.python, "-m", "periplus.cli", "analyse", str(data), name, *flags]
+                    )
+                    took = (
+                        {s["stage"]: s["took_s"] for s in json.loads(said)["stages"] if not s["was_there"]}
+                        if said
+                        else {"failed": 0.0}
+                    )
+                    rows.append(
+                        (
+                            kind,
+                            engine,
+                            name,
+                            ", ".join(f"{stage} {s:.1f}" for stage, s in took.items()),
+                            wall,
+                            cpu,
+                            peak / MIB,
+                        )
+                    )
                     print(rows[-1], file=sys.stderr, flush=True)
-    print(f"{options.pages:,} pages, {options.links:,} links; {options.texts:,} texts; ranks to {options.tolerance}; {load()}\n")
+    print(
+        f"{options.pages:,} pages, {options.links:,} links; {options.texts:,} texts; ranks to "
+        f"{options.tolerance}; {load()}\n"
+    )
     print(table(("data", "engine", "analysis", "stages, s", "s", "CPU s", "peak MiB"), rows))
 
 

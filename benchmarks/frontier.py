@@ -91,7 +91,8 @@ def page_rows(pages: list[tuple[Url, bytes]], rounds: int) -> list[tuple[object,
 def links_by_lxml(url: Url, body: bytes) -> tuple[str | None, list[str]]:
     """What a crawler written by hand does with a page: the baseline."""
     tree = lxml_html.fromstring(body)
-    return tree.findtext(".//title"), [urldefrag(urljoin(url, href)).url for href in tree.xpath("//a/@href")]  # type: ignore[union-attr]  # a list, for this expression
+    # a list, for this expression
+    return tree.findtext(".//title"), [urldefrag(urljoin(url, href)).url for href in tree.xpath("//a/@href")]  # type: ignore[union-attr]
 
 
 def offered(number: int) -> Candidate:

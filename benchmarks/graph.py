@@ -1,4 +1,6 @@
-"""How long do PageRank and the hierarchical map of a large site take, how much memory do they need, and is the tree right?"""
+"""How long do PageRank and the hierarchical map of a large site take, how much memory do they need,
+and is the tree right?
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,15 @@ class Numbered(Sequence[Url]):
 
 
 def power_law(pages: int, links: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """(offsets, targets) of about `links` distinct links: 70 % to pages near by, the others to targets as popular as their rank's power -0.75 says.
+    """(offsets, targets) of about `links` distinct links: 70 % to pages near by,
+    the others to targets as popular as their rank's power -0.75 says.
 
     Out-degrees follow a power law too (1 to 600). Page 0 is the home page and links to 50 pages.
     """
     rng = np.random.default_rng(seed)
     weights = (rng.pareto(1.5, pages) + 1).clip(max=600)
-    counts = np.maximum(1, np.rint(weights * links * 1.09 / weights.sum())).astype(np.int64)  # 9 % are doubles and fall away
+    # 9 % are doubles and fall away
+    counts = np.maximum(1, np.rint(weights * links * 1.09 / weights.sum())).astype(np.int64)
     sources = np.repeat(np.arange(pages, dtype=np.int64), counts)
     near = sources + np.rint(rng.standard_cauchy(len(sources)) * 20).clip(-pages, pages).astype(np.int64)
     far = (pages * rng.random(len(sources)) ** 4).astype(np.int64)  # density falls as (rank)^-0.75
@@ -70,14 +74,22 @@ def power_law(pages: int, links: int, seed: int) -> tuple[NDArray[np.int64], NDA
 
 
 def kept_graph(pages: int, links: int, seed: int) -> LinkGraph:
-    """The graph from the cache; made by another process when it is not there, so that ours measures the analyses' memory only."""
+    """The graph from the cache; made by another process when it is not there,
+    so that ours measures the analyses' memory only.
+    """
     file = CACHE / f"graph-{pages}-{links}-{seed}.npz"
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             pool.submit(keep_graph, file, pages, links, seed).result()
     with np.load(file) as arrays:
-        return LinkGraph(Numbered(pages), arrays["offsets"], arrays["targets"], np.ones(pages, np.bool_), np.full(pages, -1, np.int32))
+        return LinkGraph(
+            Numbered(pages),
+            arrays["offsets"],
+            arrays["targets"],
+            np.ones(pages, np.bool_),
+            np.full(pages, -1, np.int32),
+        )
 
 
 def keep_graph(file: Path, pages: int, links: int, seed: int) -> None:
@@ -90,7 +102,9 @@ def keep_graph(file: Path, pages: int, links: int, seed: int) -> None:
 def plain_round_s(graph: LinkGraph) -> float:
     """Baseline of the run: one multiplication with the same links in SciPy, float64, the best of five."""
     count = len(graph.pages)
-    links = sparse.csr_array((np.ones(len(graph.targets)), graph.targets, graph.offsets.astype(np.int32)), shape=(count, count)).T.tocsr()
+    links = sparse.csr_array(
+        (np.ones(len(graph.targets)), graph.targets, graph.offsets.astype(np.int32)), shape=(count, count)
+    ).T.tocsr()
     vector = np.ones(count)
     return min(timed(lambda: links @ vector)[1] for _ in range(5))
 
@@ -103,9 +117,13 @@ def timed(call: Callable[[], Value]) -> tuple[Value, float]:
 
 
 def faults_of(graph: LinkGraph, tree: SiteMap, rank: NDArray[np.float64]) -> list[str]:
-    """What the tree breaks of the map's rules, found by SciPy's breadth-first search and by each link looked at; none is right."""
+    """What the tree breaks of the map's rules, found by SciPy's breadth-first search and by each link looked at;
+    none is right.
+    """
     count = len(graph.pages)
-    links = sparse.csr_array((np.ones(len(graph.targets)), graph.targets, graph.offsets.astype(np.int32)), shape=(count, count))
+    links = sparse.csr_array(
+        (np.ones(len(graph.targets)), graph.targets, graph.offsets.astype(np.int32)), shape=(count, count)
+    )
     distance = csgraph.dijkstra(links, unweighted=True, indices=np.array([tree.home]))[0]
     layers = np.where(np.isinf(distance), -1, distance).astype(np.int64)
     sources = np.repeat(np.arange(count), np.diff(graph.offsets))
@@ -117,7 +135,9 @@ def faults_of(graph: LinkGraph, tree: SiteMap, rank: NDArray[np.float64]) -> lis
         "layers are not the least number of clicks": np.array_equal(tree.layer, layers),
         "a reached page is missing or twice": np.array_equal(np.sort(tree.order), np.flatnonzero(layers >= 0)),
         "a page hangs from no page": len(hanging) == np.count_nonzero(layers > 0),
-        "a parent is not the best of the layer before": bool(np.all(rank[tree.parent[hanging]] >= best[hanging] * (1 - 1e-9))),
+        "a parent is not the best of the layer before": bool(
+            np.all(rank[tree.parent[hanging]] >= best[hanging] * (1 - 1e-9))
+        ),
         "a parent is not one layer nearer": bool(np.all(layers[tree.parent[hanging]] == layers[hanging] - 1)),
         "the home page does not hold all": int(tree.below[tree.home]) == len(tree.order) - 1,
     }
@@ -144,11 +164,19 @@ def main() -> None:
     faults = faults_of(graph, tree, ranking.scores)
     rows = [
         ("load the graph", making, "", before),
-        ("PageRank to 1e-10", ranked, f"{ranked / (one_round * ranking.rounds):.2f} x {ranking.rounds} plain multiplications", after_rank),
+        (
+            "PageRank to 1e-10",
+            ranked,
+            f"{ranked / (one_round * ranking.rounds):.2f} x {ranking.rounds} plain multiplications",
+            after_rank,
+        ),
         ("hierarchical map", mapped, f"{mapped / one_round:.0f} x one", after_map),
         ("one plain multiplication", one_round, "1", ""),
     ]
-    print(f"{options.pages:,} pages, {len(graph.targets):,} links, {len(tree.order):,} reached, {tree.depth} layers deep ({load()})")
+    print(
+        f"{options.pages:,} pages, {len(graph.targets):,} links, {len(tree.order):,} reached, "
+        f"{tree.depth} layers deep ({load()})"
+    )
     print(table(("part", "s", "against the baseline", "peak RSS MiB so far"), rows))
     print("the tree is right" if not faults else "THE TREE IS WRONG: " + "; ".join(faults))
 

@@ -1,8 +1,9 @@
 """How soon does the interface answer on a collection of a million pages and ten million links?
 
-Each address is asked for in turn, in this process and without a socket (a second round shows what is remembered); the collection is that
-of million.py, which is made first where it is missing, with a visit for each page. So is the book of its links, as the first who opens a page has it made:
-what that takes is told apart. The first look at a kind of screen counts as the others do. Aims: 300 ms at the median, 1 s at the 95th percentile.
+Each address is asked for in turn, in this process and without a socket (a second round shows what is remembered); the
+collection is that of million.py, which is made first where it is missing, with a visit for each page. So is the book of
+its links, as the first who opens a page has it made: what that takes is told apart. The first look at a kind of screen
+counts as the others do. Aims: 300 ms at the median, 1 s at the 95th percentile.
 """
 
 from __future__ import annotations
@@ -27,11 +28,16 @@ from periplus.ui.places import places
 
 ONE = quote(page_url(50_000), safe="")
 ADDRESSES = (
-    "/", "/jobs", "live", "t/pages", "t/pages?state=invalid", "t/pages?status=404", "t/pages?q=harbours", "t/pages?q=nowhere", "t/pages?title=~7777",
-    "t/pages?type=text/html&sort=-size", "t/pages?sort=title", "t/pages?sort=-visited", "t/pages?depth=2&at=200", "t/pages?host=site7.test:443",
-    "t/links", "t/links?kind=redirect", f"t/links?source={ONE}", "t/links?anchor=~harbour 7", "t/external", "t/dead", "t/bad", "t/hosts", "t/runs",
-    "t/redirects", "t/visits", "t/visits?outcome=failed", f"t/visits?url={ONE}", f"t/links?target={ONE}", f"page?url={ONE}", f"page?url={ONE}&view=visits",
-    f"page?url={ONE}&view=blocks", f"graph?node={ONE}", f"graph?node={ONE}&steps=2&menus=hide", f"graph?node={ONE}&by=directory", f"graph?node={ONE}&by=site",
+    "/", "/jobs", "live", "t/pages", "t/pages?state=invalid", "t/pages?status=404", "t/pages?q=harbours",
+    "t/pages?q=nowhere", "t/pages?title=~7777",
+    "t/pages?type=text/html&sort=-size", "t/pages?sort=title", "t/pages?sort=-visited", "t/pages?depth=2&at=200",
+    "t/pages?host=site7.test:443",
+    "t/links", "t/links?kind=redirect", f"t/links?source={ONE}", "t/links?anchor=~harbour 7", "t/external", "t/dead",
+    "t/bad", "t/hosts", "t/runs",
+    "t/redirects", "t/visits", "t/visits?outcome=failed", f"t/visits?url={ONE}", f"t/links?target={ONE}",
+    f"page?url={ONE}", f"page?url={ONE}&view=visits",
+    f"page?url={ONE}&view=blocks", f"graph?node={ONE}", f"graph?node={ONE}&steps=2&menus=hide",
+    f"graph?node={ONE}&by=directory", f"graph?node={ONE}&by=site",
     f"graph.gexf?node={ONE}", "survey", "topics", "stories", "portals",
 )  # fmt: skip
 VISITS = """
@@ -61,7 +67,11 @@ def main() -> None:
     print(f"the book of its links was there after {time.perf_counter() - started:.1f} s")
     rows, all_s, all_worked = [], [], []
     for address in ADDRESSES:
-        path = address if address.startswith("/") else f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/{address}"
+        path = (
+            address
+            if address.startswith("/")
+            else (f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/{address}")
+        )
         took, worked, status = [], [], 0
         for _ in range(chosen.rounds):
             started, worked_s = time.perf_counter(), time.process_time()
@@ -70,12 +80,21 @@ def main() -> None:
             worked.append(time.process_time() - worked_s)
         all_s += took
         all_worked += worked
-        rows.append((address.replace(ONE, "URL"), str(status), *(f"{1000 * value:,.0f}" for value in (statistics.median(took), max(took), max(worked)))))
+        rows.append(
+            (
+                address.replace(ONE, "URL"),
+                str(status),
+                *(f"{1000 * value:,.0f}" for value in (statistics.median(took), max(took), max(worked))),
+            )
+        )
     print(f"{chosen.pages:,} pages, {chosen.links:,} links; {load()}")
     print(table(("address", "status", "median ms", "longest ms", "of CPU"), rows))
     for what, values in (("all", all_s), ("all in CPU time, whatever else the machine does", all_worked)):
         ordered = sorted(values)
-        print(f"{what}: median {1000 * statistics.median(ordered):,.0f} ms, 95th percentile {1000 * ordered[int(0.95 * (len(ordered) - 1))]:,.0f} ms")
+        print(
+            f"{what}: median {1000 * statistics.median(ordered):,.0f} ms, 95th percentile "
+            f"{1000 * ordered[int(0.95 * (len(ordered) - 1))]:,.0f} ms"
+        )
 
 
 if __name__ == "__main__":

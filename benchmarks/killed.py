@@ -1,7 +1,7 @@
 """Killed with SIGKILL in the middle and started again with the same command: who gets all pages, and how many twice?
 
-Ours keeps what it has as always; Scrapy with JOBDIR, Crawlee with its file storage unpurged, minet with its persistent queue and
-resume. The others have nothing to go on from, or begin anew.
+Ours keeps what it has as always; Scrapy with JOBDIR, Crawlee with its file storage unpurged, minet with its persistent
+queue and resume. The others have nothing to go on from, or begin anew.
 """
 
 from __future__ import annotations
@@ -52,20 +52,28 @@ def trial(server: Server, made: Callable[[Path], list[str]], after: int) -> tupl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=5000)
-    parser.add_argument("--after", type=int, nargs="*", default=[1500], help="pages after which to kill: one trial each")
+    parser.add_argument(
+        "--after", type=int, nargs="*", default=[1500], help="pages after which to kill: one trial each"
+    )
     options = parser.parse_args()
     rows: list[tuple[object, ...]] = []
-    with tempfile.TemporaryDirectory(prefix="periplus-nginx-") as temp, serve(corpora.generated(pages=options.pages), Path(temp)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="periplus-nginx-") as temp,
+        serve(corpora.generated(pages=options.pages), Path(temp)) as server,
+    ):
         starts = [one.by_address for one in server.hosts]
         commands: dict[str, Callable[[Path], list[str]]] = {}
         if product.is_there():
             commands["periplus"] = lambda folder: product.command(product.by_address(server.hosts, folder / "kept"))
         for name in RESUMING:
             if peers.PEERS[name].is_there():
-                commands[name] = lambda folder, peer=peers.PEERS[name]: peer.command(starts, folder / "files")  # type: ignore[misc]  # the loop's own
+                # the loop's own
+                commands[name] = lambda folder, peer=peers.PEERS[name]: peer.command(starts, folder / "files")  # type: ignore[misc]
         for name, made in commands.items():
             rows += [(name, *trial(server, made, after)) for after in options.after]
-    print(table(("crawler", "pages before the kill", f"of {options.pages + 1:,} in all", "asked for twice", "exit"), rows))
+    print(
+        table(("crawler", "pages before the kill", f"of {options.pages + 1:,} in all", "asked for twice", "exit"), rows)
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """How many URLs a second do 1, 2 and 4 processes lease, complete and find, on SQLite and on PostgreSQL?
 
-A made web: hosts of 50 pages, 10 links a page, a fifth of them to other hosts; nothing is fetched, no page is stored. A worker leases 50
-hosts, takes up to 4 URLs of each, and completes them in one transaction with the links that it has not offered before. PostgreSQL runs
-here too, on the same cores. A figure far below one process's is a deadlock that came back: see docs/decisions/0040.
+A made web: hosts of 50 pages, 10 links a page, a fifth of them to other hosts; nothing is fetched, no page is stored. A
+worker leases 50 hosts, takes up to 4 URLs of each, and completes them in one transaction with the links that it has not
+offered before. PostgreSQL runs here too, on the same cores. A figure far below one process's is a deadlock that came
+back: see docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def candidate(host: int, page: int, layer: int) -> Candidate:
 
 def links(url: Url, hosts: int) -> list[Candidate]:
     rng, own = random.Random(url), int(url.split("/")[2][1:].partition(".")[0])
-    return [candidate(rng.randrange(hosts) if rng.random() < FOREIGN else own, rng.randrange(PAGES), 1) for _ in range(LINKS)]
+    return [
+        candidate(rng.randrange(hosts) if rng.random() < FOREIGN else own, rng.randrange(PAGES), 1)
+        for _ in range(LINKS)
+    ]
 
 
 def state(lease: Lease) -> HostState:
@@ -67,7 +71,9 @@ def work(store: RunStore, hosts: int) -> int:
             for task in store.take(lease, TAKEN, frozenset(), now)[0]:
                 found = [one for one in links(task.request.url, hosts) if one.url_id not in seen]
                 seen.update(one.url_id for one in found)
-                ended.append(Completion(lease, task, Visit(task.request, now, 0.1, PAGE), Reason.OK, candidates=tuple(found)))
+                ended.append(
+                    Completion(lease, task, Visit(task.request, now, 0.1, PAGE), Reason.OK, candidates=tuple(found))
+                )
         if len(seen) > SEEN:
             seen.clear()
         store.commit(name, Batch(tuple(ended), tuple(map(state, leases))), now)
@@ -118,7 +124,10 @@ def main() -> None:
     from postgres_server import own_server
 
     rows: list[tuple[object, ...]] = []
-    with contextlib.closing(own_server(fsync="on" if options.fsync else "off", shared_buffers="256MB")) as server, tempfile.TemporaryDirectory() as temp:
+    with (
+        contextlib.closing(own_server(fsync="on" if options.fsync else "off", shared_buffers="256MB")) as server,
+        tempfile.TemporaryDirectory() as temp,
+    ):
         for workers in options.workers:
             begun = cpu_s()
             folder = measured(Path(temp) / str(workers), workers, options.hosts)
@@ -130,7 +139,11 @@ def main() -> None:
             rows.append((workers, rates[0], f"{folder_ms:.3f}", rates[1], f"{stored_ms:.3f}", rates[1] / rates[0]))
         deadlocks = server.said().count("deadlock detected")
     print(f"{options.hosts:,} hosts of {PAGES} pages, {LINKS} links a page ({load()}); {deadlocks} deadlocks")
-    print(table(("workers", "SQLite: URLs/s", "CPU ms a URL", "PostgreSQL: URLs/s", "CPU ms, server's too", "ratio"), rows))
+    print(
+        table(
+            ("workers", "SQLite: URLs/s", "CPU ms a URL", "PostgreSQL: URLs/s", "CPU ms, server's too", "ratio"), rows
+        )
+    )
 
 
 if __name__ == "__main__":

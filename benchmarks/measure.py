@@ -14,7 +14,8 @@ from pathlib import Path
 
 SERVER_CORE = 0
 CLIENT_CORE = 1
-SAMPLE_S = 0.05  # between two looks at the memory of a family of processes; shorter costs the server's core more than 2 %
+# between two looks at the memory of a family of processes; shorter costs the server's core more than 2 %
+SAMPLE_S = 0.05
 MIB = 1024 * 1024
 
 
@@ -35,11 +36,20 @@ def pinned(command: Sequence[str], core: int | None) -> list[str]:
 
 
 def as_installed() -> dict[str, str]:
-    """The environment without the wish that Python compile its modules at each start: pip compiled the peers', ours may keep theirs too."""
+    """The environment without the wish that Python compile its modules at each start: pip compiled the peers',
+    ours may keep theirs too.
+    """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def run(command: Sequence[str], *, core: int | None = CLIENT_CORE, cwd: Path | None = None, family: bool = False, limit_s: float = 600.0) -> Cost:
+def run(
+    command: Sequence[str],
+    *,
+    core: int | None = CLIENT_CORE,
+    cwd: Path | None = None,
+    family: bool = False,
+    limit_s: float = 600.0,
+) -> Cost:
     """Runs the command to its end, or for limit_s seconds, then ends it by its own id (exit code -15 then)."""
     output = Path(os.devnull) if cwd is None else cwd / ".said"
     with output.open("wb") as sink:
@@ -61,8 +71,10 @@ def run(command: Sequence[str], *, core: int | None = CLIENT_CORE, cwd: Path | N
 
 
 class _Family:
-    """The largest resident memory of a process and its descendants together, looked at every SAMPLE_S. Shared pages count once
-    for each process, so the sum errs to our disadvantage."""
+    """The largest resident memory of a process and its descendants together, looked at every SAMPLE_S.
+
+    Shared pages count once for each process, so the sum errs to our disadvantage.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -88,7 +100,11 @@ def descendants(pid: int) -> list[int]:
         one = waiting.pop()
         found.append(one)
         try:
-            waiting += [int(word) for task in Path(f"/proc/{one}/task").iterdir() for word in (task / "children").read_text().split()]
+            waiting += [
+                int(word)
+                for task in Path(f"/proc/{one}/task").iterdir()
+                for word in (task / "children").read_text().split()
+            ]
         except OSError:  # it ended while we looked
             continue
     return found
@@ -115,7 +131,9 @@ def median(values: Iterable[float]) -> float:
 
 
 def alternated(rounds: int, trials: dict[str, Callable[[], Cost]]) -> dict[str, list[Cost]]:
-    """Each trial once a round, in turn, the order turned about each round: a load that drifts meets all of them alike."""
+    """Each trial once a round, in turn, the order turned about each round:
+    a load that drifts meets all of them alike.
+    """
     results: dict[str, list[Cost]] = {name: [] for name in trials}
     for number in range(rounds):
         names = list(trials) if number % 2 == 0 else list(reversed(trials))
@@ -127,9 +145,13 @@ def alternated(rounds: int, trials: dict[str, Callable[[], Cost]]) -> dict[str, 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Markdown, columns aligned; floats with three significant digits."""
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(len(head), *(len(row[place]) for row in cells)) if cells else len(head) for place, head in enumerate(heads)]
+    widths = [
+        max(len(head), *(len(row[place]) for row in cells)) if cells else len(head) for place, head in enumerate(heads)
+    ]
     lines = [list(heads), ["-" * width for width in widths], *cells]
-    return "\n".join("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
 
 
 def _cell(value: object) -> str:

@@ -1,7 +1,9 @@
-"""How much memory does a crawl need, with 5,000 pages, with a million known addresses, and with --known more that it did not meet itself?
+"""How much memory does a crawl need, with 5,000 pages, with a million known addresses,
+and with --known more that it did not meet itself?
 
-Those more are written straight into the store before the crawl begins (as parts of pages on 1,000 hosts, which nobody asks for), for
-to find 10 million addresses by crawling would take an hour. The crawl then meets many of its own beside them.
+Those more are written straight into the store before the crawl begins (as parts of pages on 1,000 hosts,
+which nobody asks for), for to find 10 million addresses by crawling would take an hour. The crawl then
+meets many of its own beside them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ def known_before(folder: Path, count: int) -> None:
     reason = Reason.RESOURCE.value
     insert = f"INSERT INTO url (id, text, host_id, reason, first_seen) VALUES (?, ?, ?, '{reason}', 1.0)"
     for start in range(0, count, LOT):
-        texts = [Url(f"http://h{number % HOSTS:03}.test/section-{number % 37}/image-{number}.png") for number in range(start, min(start + LOT, count))]
+        texts = [
+            Url(f"http://h{number % HOSTS:03}.test/section-{number % 37}/image-{number}.png")
+            for number in range(start, min(start + LOT, count))
+        ]
         rows = sorted((url_id(text), text, at % HOSTS + 1) for at, text in enumerate(texts, start))
         with connection:
             connection.execute("BEGIN")
@@ -51,7 +56,8 @@ def crawl(sites: list[Site], max_depth: int | None, known: int = 0) -> tuple[obj
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as temp, serve(sites, Path(temp)) as server:
         kept = Path(temp) / "kept"
         if known:
-            with ProcessPoolExecutor(1) as pool:  # a process of its own: what is run later would inherit this one's peak
+            # a process of its own: what is run later would inherit this one's peak
+            with ProcessPoolExecutor(1) as pool:
                 pool.submit(known_before, kept, known).result()
         wanted = replace(product.by_name(server.hosts, kept), max_depth=max_depth, index=not known)
         cost = run(product.command(wanted), cwd=Path(temp), family=True, limit_s=LIMIT_S)
@@ -62,8 +68,12 @@ def crawl(sites: list[Site], max_depth: int | None, known: int = 0) -> tuple[obj
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=5000)
-    parser.add_argument("--leaves", type=int, default=200, help="addresses beyond the last layer that each page alone links to")
-    parser.add_argument("--known", type=int, default=0, help="addresses known before, besides: 10000000 takes some 1.5 GB of disk")
+    parser.add_argument(
+        "--leaves", type=int, default=200, help="addresses beyond the last layer that each page alone links to"
+    )
+    parser.add_argument(
+        "--known", type=int, default=0, help="addresses known before, besides: 10000000 takes some 1.5 GB of disk"
+    )
     parser.add_argument("--only-known", action="store_true", help="that crawl alone")
     options = parser.parse_args()
     if not product.is_there():
@@ -72,13 +82,29 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     if not options.only_known:
         rows += [
-            (f"{options.pages:,} pages with 40 links", options.pages, *crawl(corpora.generated(pages=options.pages), None)),
-            (f"{options.pages:,} pages, {known:,} addresses beyond", known, *crawl(corpora.leafy(pages=options.pages, leaves=options.leaves), 2)),
+            (
+                f"{options.pages:,} pages with 40 links",
+                options.pages,
+                *crawl(corpora.generated(pages=options.pages), None),
+            ),
+            (
+                f"{options.pages:,} pages, {known:,} addresses beyond",
+                known,
+                *crawl(corpora.leafy(pages=options.pages, leaves=options.leaves), 2),
+            ),
         ]
     if options.known:
         sites = corpora.leafy(pages=options.pages, leaves=options.leaves)
-        rows.append((f"the same, {options.known:,} known before, not indexed", known + options.known, *crawl(sites, 2, options.known)))
-    print(table(("crawl", "known addresses", "pages", "peak RSS MiB", "CPU s", "wall s", "collection MiB", "exit"), rows))
+        rows.append(
+            (
+                f"the same, {options.known:,} known before, not indexed",
+                known + options.known,
+                *crawl(sites, 2, options.known),
+            )
+        )
+    print(
+        table(("crawl", "known addresses", "pages", "peak RSS MiB", "CPU s", "wall s", "collection MiB", "exit"), rows)
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What do exporting a collection as Parquet, moving it into PostgreSQL and moving it back cost: time, CPU, memory, room?
+"""What do exporting a collection as Parquet, moving it into PostgreSQL and moving it back cost: time, CPU,
+memory, room?
 
-The collection is that of `million.py`: pages and links without bodies. The server is the one that PERIPLUS_TEST_POSTGRES names, else one of
-our own; its CPU is not in the figures, the time that it takes is.
+The collection is that of `million.py`: pages and links without bodies. The server is the one that
+PERIPLUS_TEST_POSTGRES names, else one of our own; its CPU is not in the figures, the time that it takes is.
 """
 
 from __future__ import annotations
@@ -30,7 +31,15 @@ def measured(pages: int, links: int, store: str) -> list[tuple[str, ...]]:
     """store: the address of an empty collection."""
     source = CACHE / f"million-{schema.SCHEMA_VERSION}-{pages}-{links}.periplus"
     if not source.exists():
-        words = [sys.executable, str(Path(__file__).with_name("million.py")), "--only-generate", "--pages", str(pages), "--links", str(links)]
+        words = [
+            sys.executable,
+            str(Path(__file__).with_name("million.py")),
+            "--only-generate",
+            "--pages",
+            str(pages),
+            "--links",
+            str(links),
+        ]
         subprocess.run(words, check=True)
     work = CACHE / "moving"
     shutil.rmtree(work, ignore_errors=True)
@@ -42,7 +51,13 @@ def measured(pages: int, links: int, store: str) -> list[tuple[str, ...]]:
         ("move back", ["move", store, str(work / "back")], work / "back"),
     ):
         cost = run([sys.executable, "-m", "periplus.cli", *words], core=None, cwd=work, limit_s=3_600)
-        figures = (f"{cost.wall_s:.1f}", f"{cost.cpu_s:.1f}", f"{cost.cpu_s / links * 1e6:.1f}", f"{cost.rss_bytes / MIB:,.0f}", f"{size_of(place) / MIB:,.0f}")
+        figures = (
+            f"{cost.wall_s:.1f}",
+            f"{cost.cpu_s:.1f}",
+            f"{cost.cpu_s / links * 1e6:.1f}",
+            f"{cost.rss_bytes / MIB:,.0f}",
+            f"{size_of(place) / MIB:,.0f}",
+        )
         rows.append((what, *figures, str(cost.exit_code)))
     return rows
 

@@ -1,7 +1,7 @@
 """With a delay for each of many hosts, how near to the ideal time is the crawl, and is any gap too short?
 
-The server is our own: it notes the moment at which each request's head has arrived, by the monotonic clock (nginx notes the
-end, in milliseconds). It runs in this process, on the server's core.
+The server is our own: it notes the moment at which each request's head has arrived, by the monotonic clock (nginx notes
+the end, in milliseconds). It runs in this process, on the server's core.
 """
 
 from __future__ import annotations
@@ -70,8 +70,13 @@ class Watching:
 def answer(path: str) -> bytes:
     """The start links to all pages, a page to the start; 404 for the rest, robots.txt among it."""
     known = path == "/" or path in {f"/{number}.html" for number in range(1, PAGES)}
-    links = "".join(f'<a href="/{number}.html">page {number}</a> ' for number in range(1, PAGES)) if path == "/" else '<a href="/">start</a>'
-    words = " ".join(f"{word}{path[1:-5]}" for word in ("alpha", "beta", "gamma", "delta"))  # no two pages of a host alike
+    links = (
+        "".join(f'<a href="/{number}.html">page {number}</a> ' for number in range(1, PAGES))
+        if path == "/"
+        else '<a href="/">start</a>'
+    )
+    # no two pages of a host alike
+    words = " ".join(f"{word}{path[1:-5]}" for word in ("alpha", "beta", "gamma", "delta"))
     body = f"<!DOCTYPE html><title>{path}</title><h1>Page {path}</h1><p>{words}</p><p>{links}</p>".encode()
     line = b"HTTP/1.1 200 OK" if known else b"HTTP/1.1 404 Not Found"
     return line + b"\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n" % len(body) + body
@@ -91,7 +96,19 @@ def judge(starts: dict[str, list[tuple[float, str]]], delay_s: float, cost: Cost
     whole = fetched == len(starts) * PAGES  # a crawl that leaves pages out is no faster for it
     real = ideal / span if span and whole else float("nan")
     command = (requests - 1) * delay_s / cost.wall_s if cost.wall_s and whole else float("nan")
-    return [fetched, ideal, span, real, cost.wall_s, command, min(gaps, default=float("nan")), under, badly, cost.cpu_s, cost.exit_code]
+    return [
+        fetched,
+        ideal,
+        span,
+        real,
+        cost.wall_s,
+        command,
+        min(gaps, default=float("nan")),
+        under,
+        badly,
+        cost.cpu_s,
+        cost.exit_code,
+    ]
 
 
 def trial(addresses: list[str], delay_s: float, made: Callable[[int, Path], list[str]]) -> list[object]:
@@ -114,7 +131,9 @@ def ours(addresses: list[str], delay_s: float, workers: int) -> Callable[[int, P
         hosts = [(f"h{number:03}.test", address) for number, address in enumerate(addresses)]
         starts = tuple(f"http://{name}:{port}/" for name, _ in hosts)
         resolve = tuple(f"{name}:{port}:{address}" for name, address in hosts)
-        return product.command(product.Crawl(starts, folder / "kept", (), resolve, delay_s=delay_s, per_host=1, workers=workers))
+        return product.command(
+            product.Crawl(starts, folder / "kept", (), resolve, delay_s=delay_s, per_host=1, workers=workers)
+        )
 
     return made
 
@@ -133,9 +152,19 @@ def main() -> None:
     else:
         print("periplus crawl is not there yet")
     if options.peers and peers.have_scrapy():
-        starts = lambda port, _folder: peers.scrapy([f"http://{one}:{port}/" for one in addresses], delay_s=options.delay, per_host=1)  # noqa: E731
+        starts = lambda port, _folder: peers.scrapy(  # noqa: E731
+            [f"http://{one}:{port}/" for one in addresses], delay_s=options.delay, per_host=1
+        )
         rows.append(["scrapy", *trial(addresses, options.delay, starts)])
-    heads = ("crawler", "pages", "ideal s", "first to last page s", "efficiency", "command s", "of command, with robots.txt")
+    heads = (
+        "crawler",
+        "pages",
+        "ideal s",
+        "first to last page s",
+        "efficiency",
+        "command s",
+        "of command, with robots.txt",
+    )
     print(table((*heads, "smallest gap s", "gaps under the delay", "under by > 5 ms", "CPU s", "exit"), rows))
 
 

@@ -33,13 +33,20 @@ class Crawl:
 
 def by_address(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
     """The sites by their addresses, as the peers reach them."""
-    return Crawl(tuple(one.by_address for one in hosts), folder, tuple(f"{one.address}:{one.port}" for one in hosts), workers=workers)
+    return Crawl(
+        tuple(one.by_address for one in hosts),
+        folder,
+        tuple(f"{one.address}:{one.port}" for one in hosts),
+        workers=workers,
+    )
 
 
 def by_name(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
     """The sites by their names."""
     names = tuple(f"{one.site.name}:{one.port}" for one in hosts)
-    return Crawl(tuple(one.by_name for one in hosts), folder, names, tuple(one.resolve for one in hosts), workers=workers)
+    return Crawl(
+        tuple(one.by_name for one in hosts), folder, names, tuple(one.resolve for one in hosts), workers=workers
+    )
 
 
 def arguments(crawl: Crawl) -> list[str]:
@@ -76,7 +83,9 @@ def map_command(folder: Path) -> list[str]:
 
 def status(folder: Path) -> dict[str, object]:
     """What the collection says of itself; why not, when it does not."""
-    done = subprocess.run([COMMAND, "status", "-c", folder, "--format", "json"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [COMMAND, "status", "-c", folder, "--format", "json"], capture_output=True, text=True, check=False
+    )
     try:
         said = json.loads(done.stdout)
     except json.JSONDecodeError:

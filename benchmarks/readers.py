@@ -1,8 +1,9 @@
 """How much do fifty readers slow a crawl, and how soon are they answered meanwhile?
 
-Sites are crawled by one worker, once with nobody looking and once with readers of `periplus serve`, in turn. Each reader watches the live
-screen, and opens one screen after another, PAUSE_S apart. Crawl, web server, interface and readers share the machine's cores, so the readers'
-own program, which is elsewhere in life, stands back (nice 19). Aim: a tenth at most.
+Sites are crawled by one worker, once with nobody looking and once with readers of `periplus serve`, in turn.
+Each reader watches the live screen, and opens one screen after another, PAUSE_S apart. Crawl, web server,
+interface and readers share the machine's cores, so the readers' own program, which is elsewhere in life, stands
+back (nice 19). Aim: a tenth at most.
 """
 
 from __future__ import annotations
@@ -31,14 +32,29 @@ from serving import Host, free_port, serve
 NAME = "watched"
 PAUSE_S = 10.0  # between two screens of one reader: to read one takes longer
 READERS = "--as-readers"
-SCREENS = ("live", "t/pages", "t/pages?status=200&sort=-size", "t/links", "t/pages?q=page", "t/hosts", "t/dead", "t/runs", "page?url={}", "graph?node={}")
+SCREENS = (
+    "live",
+    "t/pages",
+    "t/pages?status=200&sort=-size",
+    "t/links",
+    "t/pages?q=page",
+    "t/hosts",
+    "t/dead",
+    "t/runs",
+    "page?url={}",
+    "graph?node={}",
+)
 
 
 @contextlib.contextmanager
 def interface(folder: Path) -> Iterator[tuple[int, int]]:
     """(port, process) of the interface over the folder."""
     port = free_port()
-    child = subprocess.Popen([product.COMMAND, "serve", folder, "--port", str(port), "--no-workers"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [product.COMMAND, "serve", folder, "--port", str(port), "--no-workers"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         for _ in range(200):
             with contextlib.suppress(OSError):
@@ -101,7 +117,10 @@ def crawl(base: Path, hosts: tuple[Host, ...]) -> tuple[list[str], Path]:
 def watched(base: Path, hosts: tuple[Host, ...], port: int, readers: int, answers: list[float]) -> Cost:
     command, folder = crawl(base, hosts)
     child = subprocess.Popen(
-        [sys.executable, __file__, READERS, str(port), str(readers), hosts[0].by_address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__, READERS, str(port), str(readers), hosts[0].by_address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     folder.mkdir()  # readers come when there is something to see
     cost = run(command, core=None)
@@ -139,13 +158,26 @@ def report(costs: dict[str, list[Cost]], answers: list[float], used: float) -> N
     rows = []
     for name, trials in costs.items():
         ratios = [one.wall_s / other.wall_s for one, other in zip(trials, first, strict=True)]
-        wall, cpu = (statistics.median(values) for values in ([one.wall_s for one in trials], [one.cpu_s for one in trials]))
-        rows.append((name, f"{wall:.1f}", f"{cpu:.1f}", f"{statistics.median(ratios):.2f}", " ".join(f"{ratio:.2f}" for ratio in ratios)))
+        wall, cpu = (
+            statistics.median(values) for values in ([one.wall_s for one in trials], [one.cpu_s for one in trials])
+        )
+        rows.append(
+            (
+                name,
+                f"{wall:.1f}",
+                f"{cpu:.1f}",
+                f"{statistics.median(ratios):.2f}",
+                " ".join(f"{ratio:.2f}" for ratio in ratios),
+            )
+        )
     print(f"{load()}; the interface used {100 * used:.0f} % of a core over all rounds")
     print(table(("crawl while", "wall s", "CPU s", "ratio of wall, median", "of each round"), rows))
     ordered = sorted(answers) or [0.0]
     median, late = ordered[len(ordered) // 2], ordered[int(0.95 * (len(ordered) - 1))]
-    print(f"{len(answers)} screens opened meanwhile: {1000 * median:,.0f} ms at the median, {1000 * late:,.0f} ms at the 95th percentile")
+    print(
+        f"{len(answers)} screens opened meanwhile: {1000 * median:,.0f} ms at the median, "
+        f"{1000 * late:,.0f} ms at the 95th percentile"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What does a refresh of a site cost, against its first crawl? Bytes, requests, seconds of processor; unchanged, and with some pages changed.
+"""What does a refresh of a site cost, against its first crawl?
+
+Bytes, requests, seconds of processor; unchanged, and with some pages changed.
 
 python benchmarks/refresh.py FOLDER     # an empty folder for copies, collections and the server's files
 """
@@ -40,14 +42,24 @@ class Cost:
 def run(what: str, words: Sequence[str], server: Server, folder: Path) -> Cost:
     mark = server.mark()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ran = subprocess.run(list(words), capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"})
+    ran = subprocess.run(
+        list(words), capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if ran.returncode:
         raise SystemExit(ran.stderr)
     hits = server.hits(mark)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    return Cost(what, len(hits), sum(hit.status == 304 for hit in hits), sum(hit.sent_bytes for hit in hits), cpu_s, size, ran.stderr.splitlines()[1])
+    return Cost(
+        what,
+        len(hits),
+        sum(hit.status == 304 for hit in hits),
+        sum(hit.sent_bytes for hit in hits),
+        cpu_s,
+        size,
+        ran.stderr.splitlines()[1],
+    )
 
 
 def change(root: Path) -> int:
@@ -56,7 +68,11 @@ def change(root: Path) -> int:
     for page in pages:
         text = page.read_text("utf-8", "surrogateescape")
         text = re.sub(r"<title>", "<title>Changed: ", text, count=1, flags=re.IGNORECASE)
-        page.write_text(re.sub(r"(<body[^>]*>)", r"\1<p>Another paragraph.</p>", text, count=1, flags=re.IGNORECASE), "utf-8", "surrogateescape")
+        page.write_text(
+            re.sub(r"(<body[^>]*>)", r"\1<p>Another paragraph.</p>", text, count=1, flags=re.IGNORECASE),
+            "utf-8",
+            "surrogateescape",
+        )
         Path(f"{page}.gz").write_bytes(gzip.compress(page.read_bytes(), mtime=0))
     return len(pages)
 
@@ -71,12 +87,17 @@ def main(work: Path) -> None:
     root = compressed_copy(manual.root, work / "manual")
     folder = work / "collection"
     port = serving.free_port()
-    serving.free_port = lambda: port  # the same hosts for both servers; a server that goes on would not look at its files again
+    # the same hosts for both servers; a server that goes on would not look at its files again
+    serving.free_port = lambda: port
     again = [str(COMMAND), "refresh", "-c", str(folder), "-q"]
     site = [Site(manual.name, root, manual.start)]
     with serving.serve(site, made(work / "first")) as server:
         asked = command(by_name(server.hosts, folder))
-        costs = [run("first crawl", asked, server, folder), run("refresh, unchanged", again, server, folder), run("again", again, server, folder)]
+        costs = [
+            run("first crawl", asked, server, folder),
+            run("refresh, unchanged", again, server, folder),
+            run("again", again, server, folder),
+        ]
     changed = change(root)
     with serving.serve(site, made(work / "second")) as server:
         costs.append(run(f"{changed} pages changed", again, server, folder))
@@ -86,8 +107,10 @@ def main(work: Path) -> None:
     first = costs[0]
     rows = [
         (
-            cost.what, f"{cost.requests:,}", f"{cost.not_modified:,}", f"{cost.sent_bytes:,}", f"{100 * cost.sent_bytes / first.sent_bytes:.2f} %",
-            f"{cost.cpu_s:.2f}", f"{100 * cost.cpu_s / first.cpu_s:.0f} %", f"{cost.collection_bytes / 1e6:.1f}", cost.said,
+            cost.what, f"{cost.requests:,}", f"{cost.not_modified:,}", f"{cost.sent_bytes:,}",
+            f"{100 * cost.sent_bytes / first.sent_bytes:.2f} %",
+            f"{cost.cpu_s:.2f}", f"{100 * cost.cpu_s / first.cpu_s:.0f} %", f"{cost.collection_bytes / 1e6:.1f}",
+            cost.said,
         )
         for cost in costs
     ]  # fmt: skip

@@ -16,7 +16,17 @@ SHORT = (
     ("addresses, pages and moves of the frontier a second", "frontier.py", "--pages", "60", "--known", "200000"),
     ("graph of a million pages", "graph.py"),
     ("the truth about the manuals", "sites.py"),
-    ("cost of a page beside the peers", "beside_peers.py", "--rounds", "1", "--only", "periplus", "scrapy", "wget2-files", "wget2-nothing-kept"),
+    (
+        "cost of a page beside the peers",
+        "beside_peers.py",
+        "--rounds",
+        "1",
+        "--only",
+        "periplus",
+        "scrapy",
+        "wget2-files",
+        "wget2-nothing-kept",
+    ),
     ("whole real sites", "real_sites.py", "--only", "postgresql", "sqlite"),
     ("politeness", "politeness.py", "--hosts", "100"),
     ("a gzip bomb", "bomb.py"),
@@ -29,7 +39,11 @@ SHORT = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--install-peers", action="store_true", help=f"install {', '.join(peers.PACKAGES.values())} beside {peers.VENV} first")
+    parser.add_argument(
+        "--install-peers",
+        action="store_true",
+        help=f"install {', '.join(peers.PACKAGES.values())} beside {peers.VENV} first",
+    )
     options = parser.parse_args()
     if options.install_peers:
         peers.install()

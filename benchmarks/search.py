@@ -1,9 +1,12 @@
-"""How long does a search take, and how fast are pages indexed? At 10,000 pages and at a million, of words as frequent as in real texts.
+"""How long does a search take, and how fast are pages indexed?
+
+At 10,000 pages and at a million, of words as frequent as in real texts.
 
     python benchmarks/search.py [--pages 10000] [--words 400] [--folder KEEP]
 
-Pages are made of 200,000 words by Zipf's law, seeded. Queries: one word, two words, a title, a phrase, a word with its site; each drawn from a
-page at random, so frequent words are asked for as often as they stand there. Times are of `Searcher.search` alone, top ten, without facets.
+Pages are made of 200,000 words by Zipf's law, seeded. Queries: one word, two words, a title, a phrase, a word with its
+site; each drawn from a page at random, so frequent words are asked for as often as they stand there. Times are of
+`Searcher.search` alone, top ten, without facets.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ class Words:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         syllables = [one + two for one in "bdfgklmnprstvz" for two in ("a", "e", "i", "o", "u", "an", "er", "ist")]
-        self.all = ["".join(self.rng.choices(syllables, k=2 + number % 3)) + ("" if number < 12_000 else str(number % 7)) for number in range(VOCABULARY)]
+        self.all = [
+            "".join(self.rng.choices(syllables, k=2 + number % 3)) + ("" if number < 12_000 else str(number % 7))
+            for number in range(VOCABULARY)
+        ]
         self.sums = list(accumulate(1 / (number + 2) for number in range(VOCABULARY)))
 
     def some(self, count: int) -> list[str]:
@@ -53,7 +59,19 @@ def pages(words: Words, count: int, length: int) -> Iterator[PageToIndex]:
         site = f"site{number % 50}.example.org"
         url = Url(f"https://{site}/{words.some(1)[0]}/{number}")
         title = " ".join(words.some(4))
-        yield PageToIndex(UrlId(number + 1), url, SiteKey(site), "text/html", "en", title, blocks, (), (), 1.6e9 + number * 60, number.to_bytes(16, "little"))
+        yield PageToIndex(
+            UrlId(number + 1),
+            url,
+            SiteKey(site),
+            "text/html",
+            "en",
+            title,
+            blocks,
+            (),
+            (),
+            1.6e9 + number * 60,
+            number.to_bytes(16, "little"),
+        )
 
 
 def queries(some: list[PageToIndex], rng: random.Random) -> dict[str, list[str]]:
@@ -100,14 +118,20 @@ def main() -> None:
             writer.commit((given.pages, given.words))
             writer.close()
             took = time.process_time() - begun - spent["making"]
-            print(f"{given.pages} pages of {given.words} words: {given.pages / took:.0f} pages a second of one core, making them left out")
+            print(
+                f"{given.pages} pages of {given.words} words: {given.pages / took:.0f} pages a second of "
+                "one core, making them left out"
+            )
         else:
             writer.close()
         for page in pages(Words(1), 500, given.words):
             sample.append(page)
         begun = time.perf_counter()
         searcher = Searcher(folder, Searching())
-        print(f"opened in {(time.perf_counter() - begun) * 1000:.1f} ms; {sum(path.stat().st_size for path in (folder / 'search').iterdir()) / 1e6:.0f} MB")
+        print(
+            f"opened in {(time.perf_counter() - begun) * 1000:.1f} ms; "
+            f"{sum(path.stat().st_size for path in (folder / 'search').iterdir()) / 1e6:.0f} MB"
+        )
         every: list[float] = []
         for kind, asked in queries(sample, rng).items():
             took_s = []
@@ -116,7 +140,10 @@ def main() -> None:
                 searcher.search(query, MatchWindow(10), lambda ids: [0.0] * len(ids))
                 took_s.append(time.perf_counter() - begun)
             every += took_s
-            print(f"{kind:15} median {statistics.median(took_s) * 1000:7.3f} ms   p95 {sorted(took_s)[int(len(took_s) * 0.95)] * 1000:8.3f} ms")
+            print(
+                f"{kind:15} median {statistics.median(took_s) * 1000:7.3f} ms   p95 "
+                f"{sorted(took_s)[int(len(took_s) * 0.95)] * 1000:8.3f} ms"
+            )
         print(f"all             median {statistics.median(every) * 1000:7.3f} ms")
         print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

@@ -36,7 +36,9 @@ http {{
 {servers}
 }}
 """
-SERVER = """  server {{ listen {address}:{port}{tls}; server_name {name} {address}; root "{root}"; index index.html; }}"""
+SERVER = (
+    """  server {{ listen {address}:{port}{tls}; server_name {name} {address}; root "{root}"; index index.html; }}"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a site is served: each on a loopback address of its own, so that every crawler takes them for different hosts."""
+    """Where a site is served: each on a loopback address of its own,
+    so that every crawler takes them for different hosts.
+    """
 
     site: Site
     address: str
@@ -107,7 +111,9 @@ def hit(line: str) -> Hit:
     """One log line read. A broken request line (no method, no path) has an empty path."""
     ended, _took, host, request, status, sent, media_type = line.split("\t")
     words = request.split(" ")
-    return Hit(float(ended), host, words[1] if len(words) > 1 else "", int(status), int(sent), media_type.partition(";")[0])
+    return Hit(
+        float(ended), host, words[1] if len(words) > 1 else "", int(status), int(sent), media_type.partition(";")[0]
+    )
 
 
 def pages(hits: Sequence[Hit]) -> int:
@@ -122,7 +128,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, log: bool = True, tls: bool = False) -> Iterator[Server]:
+def serve(
+    sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, log: bool = True, tls: bool = False
+) -> Iterator[Server]:
     """Serves the sites with nginx, a direct child that is ended by its own id. temp: an empty folder, ours alone.
 
     tls: over HTTPS, with a certificate of its own for all of them, temp/CERTIFICATE.
@@ -130,15 +138,24 @@ def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, 
     The child runs as whoever calls, in one process, touches nothing outside temp, and listens on loopback only.
     """
     port = free_port()
-    hosts = tuple(Host(site, f"127.0.0.{number}", port, "https" if tls else "http") for number, site in enumerate(sites, 11))
+    hosts = tuple(
+        Host(site, f"127.0.0.{number}", port, "https" if tls else "http") for number, site in enumerate(sites, 11)
+    )
     certified = f" ssl; ssl_certificate {temp}/{CERTIFICATE}; ssl_certificate_key {temp}/key.pem" if tls else ""
     if tls:
         certify([one.site.name for one in hosts], temp)
-    servers = "\n".join(SERVER.format(address=one.address, port=port, tls=certified, name=one.site.name, root=one.site.root) for one in hosts)
+    servers = "\n".join(
+        SERVER.format(address=one.address, port=port, tls=certified, name=one.site.name, root=one.site.root)
+        for one in hosts
+    )
     where = temp / "access.log"
-    written = CONFIGURATION.format(temp=temp, servers=servers, log=f"access_log {where} seen;" if log else "access_log off;")
+    written = CONFIGURATION.format(
+        temp=temp, servers=servers, log=f"access_log {where} seen;" if log else "access_log off;"
+    )
     (temp / "nginx.conf").write_text(written)
-    child = subprocess.Popen(pinned(["/usr/sbin/nginx", "-p", str(temp), "-e", f"{temp}/error.log", "-c", f"{temp}/nginx.conf"], core))
+    child = subprocess.Popen(
+        pinned(["/usr/sbin/nginx", "-p", str(temp), "-e", f"{temp}/error.log", "-c", f"{temp}/nginx.conf"], core)
+    )
     try:
         _wait(hosts, child, temp / "error.log")
         yield Server(hosts, child.pid, where)
@@ -149,9 +166,24 @@ def serve(sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, 
 
 def certify(names: Sequence[str], folder: Path) -> None:
     """A certificate for the names that vouches for itself, and its key."""
-    said = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={names[0]}"]
+    said = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        f"/CN={names[0]}",
+    ]
     said += ["-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names)]
-    subprocess.run([*said, "-keyout", folder / "key.pem", "-out", folder / CERTIFICATE], check=True, capture_output=True)
+    subprocess.run(
+        [*said, "-keyout", folder / "key.pem", "-out", folder / CERTIFICATE], check=True, capture_output=True
+    )
 
 
 def _wait(hosts: Sequence[Host], child: subprocess.Popen[bytes], errors: Path) -> None:
@@ -163,14 +195,17 @@ def _wait(hosts: Sequence[Host], child: subprocess.Popen[bytes], errors: Path) -
             return
         except OSError:
             if child.poll() is not None or time.monotonic() > until:
-                raise SystemExit(f"nginx did not start: {errors.read_text() if errors.exists() else 'no word'}") from None
+                raise SystemExit(
+                    f"nginx did not start: {errors.read_text() if errors.exists() else 'no word'}"
+                ) from None
             time.sleep(0.02)
 
 
 def compressed_copy(source: Path, target: Path, only: Sequence[str] = ()) -> Path:
     """The folder again with a .gz beside each text, so that the server compresses nothing while it is measured.
 
-    only: files and folders below source to take; none: all. Links are followed. Done once: a finished copy is used again.
+    only: files and folders below source to take; none: all. Links are followed. Done once: a
+    finished copy is used again.
     """
     done = target / ".complete"
     if done.exists():
@@ -189,7 +224,9 @@ def compressed_copy(source: Path, target: Path, only: Sequence[str] = ()) -> Pat
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
-    """Links to nothing, and pages that the source holds only compressed: a server that takes .gz files would send them as pages."""
+    """Links to nothing, and pages that the source holds only compressed:
+    a server that takes .gz files would send them as pages.
+    """
     return {name for name in names if not (Path(folder) / name).exists() or name.endswith(".html.gz")}
 
 

@@ -49,10 +49,11 @@ class Truth:
 
 
 def truth(root: Path, start: str) -> Truth:
-    """Breadth first over the files, from the start's path, by the links of LINKS; fragments dropped, queries kept apart.
+    """Breadth first over the files, from the start's path, by the links of LINKS; fragments dropped,
+    queries kept apart.
 
-    A folder stands for its index.html, at its path with the slash, as the server has it. A file under two addresses is two
-    pages and one file reached.
+    A folder stands for its index.html, at its path with the slash, as the server has it. A file under two addresses is
+    two pages and one file reached.
     """
     pages = {start: 0}
     others: set[str] = set()
@@ -80,7 +81,9 @@ def files_of(root: Path) -> Iterator[Path]:
 
 
 def local_links(root: Path, page: str) -> list[str]:
-    """Paths (with query) of the same site that the page links to, distinct, in order; with the slash where a folder is meant."""
+    """Paths (with query) of the same site that the page links to, distinct, in order;
+    with the slash where a folder is meant.
+    """
     file = file_of(root, page)
     if file is None:
         return []
@@ -102,7 +105,9 @@ def base_of(tree: LexborHTMLParser, page: str) -> str:
 
 
 def local_target(root: Path, base: str, text: str | None) -> tuple[str, str] | None:
-    """(path with query, fragment) that an attribute names on the same site, with the slash where a folder is meant; None: elsewhere, or no URL."""
+    """(path with query, fragment) that an attribute names on the same site, with the slash where a folder is meant;
+    None: elsewhere, or no URL.
+    """
     try:
         parts = urlsplit(urljoin(base, _address(text)))
     except ValueError:
@@ -116,7 +121,9 @@ def local_target(root: Path, base: str, text: str | None) -> tuple[str, str] | N
 
 
 def _address(text: str | None) -> str:
-    """An attribute's value as the URL standard takes it: no white space around, no line ends or tabs within, \\ as / in the path."""
+    """An attribute's value as the URL standard takes it: no white space around, no line ends or tabs within,
+    \\ as / in the path.
+    """
     whole = (text or "").strip(" \t\r\n\f").translate({9: None, 10: None, 13: None})
     before, mark, after = whole.partition("?" if "?" in whole.partition("#")[0] else "#")
     return before.replace("\\", "/") + mark + after
@@ -149,7 +156,17 @@ def main() -> None:
     rows = []
     for site in installed():
         known = truth(site.root, site.start)
-        rows.append((site.name, known.files, known.reached, len(known.pages), known.depth, len(known.dead), len(known.dead_targets)))
+        rows.append(
+            (
+                site.name,
+                known.files,
+                known.reached,
+                len(known.pages),
+                known.depth,
+                len(known.dead),
+                len(known.dead_targets),
+            )
+        )
         if options.dead:
             print(*(f"{site.name}{page} -> {target}" for page, target in known.dead), sep="\n")
     print(table(("site", "HTML files", "files reached", "addresses", "depth", "dead references", "dead targets"), rows))

@@ -1,10 +1,14 @@
-"""What does a campaign over real documentation sites find under each rule of choice, against the best that could be found? And what does a kill cost?
+"""What does a campaign over real documentation sites find under each rule of choice,
+against the best that could be found?
 
-Manuals of Debian packages are served on loopback by nginx, each as a host of its own. Every rule gets the same pages. The optimum is the best choice
-of breadth-first prefixes by somebody who knows every page, reckoned from the files (survey_optimum).
+And what does a kill cost?
+
+Manuals of Debian packages are served on loopback by nginx, each as a host of its own. Every rule gets the same
+pages. The optimum is the best choice of breadth-first prefixes by somebody who knows every page, reckoned from
+the files (survey_optimum).
 
     python benchmarks/survey.py --root / --pages 1000 --svg survey.svg     the packages as they are installed; or where they are unpacked
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -62,7 +66,13 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path("/"), help="where the packages are unpacked")
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--rules", nargs="*", default=RULES)
-    parser.add_argument("--without", nargs="*", default=[], metavar="SITE", help="sites to leave out: on two of them a page or two hold most links of all")
+    parser.add_argument(
+        "--without",
+        nargs="*",
+        default=[],
+        metavar="SITE",
+        help="sites to leave out: on two of them a page or two hold most links of all",
+    )
     parser.add_argument("--svg", type=Path, help="write the curves")
     options = parser.parse_args()
     names = [
@@ -107,7 +117,9 @@ def campaign(server: Server, temp: Path, rule: str, pages: int, *, kills: int) -
     made = Outcome(rule, 0, took_s=time.monotonic() - began, kills=kills)
     manners(made, server, mark)
     yielded(made, folder)
-    print(f"  {rule}{' killed' if kills else ''}: {made.links:,} links, {made.took_s:.0f} s", file=sys.stderr, flush=True)
+    print(
+        f"  {rule}{' killed' if kills else ''}: {made.links:,} links, {made.took_s:.0f} s", file=sys.stderr, flush=True
+    )
     return made
 
 
@@ -136,7 +148,9 @@ def manners(made: Outcome, server: Server, mark: int) -> None:
 
 
 def most_at_once(spans: list[tuple[float, float]]) -> int:
-    moves = sorted([(start, 1) for start, _ in spans] + [(max(start, end - CLOCK_S) + 1e-9, -1) for start, end in spans])
+    moves = sorted(
+        [(start, 1) for start, _ in spans] + [(max(start, end - CLOCK_S) + 1e-9, -1) for start, end in spans]
+    )
     return max(itertools.accumulate(step for _, step in moves))
 
 
@@ -156,12 +170,34 @@ def yielded(made: Outcome, folder: Path) -> None:
 
 
 def report(found: list[Outcome], best: int, pages: int) -> None:
-    heads = ("rule", "pages", "links", "of optimum", "round robin, links on pages", "requests", "least gap ms", "at once", "s")
+    heads = (
+        "rule",
+        "pages",
+        "links",
+        "of optimum",
+        "round robin, links on pages",
+        "requests",
+        "least gap ms",
+        "at once",
+        "s",
+    )
     rows = []
     for one in found:
         name = one.rule + (f", killed {one.kills} times" if one.kills else "")
         gap = f"{one.least_gap_s * 1000:.0f}"
-        rows.append((name, len(one.curve), one.links, f"{one.links / best:.3f}", one.robin, one.requests, gap, one.at_once, f"{one.took_s:.0f}"))
+        rows.append(
+            (
+                name,
+                len(one.curve),
+                one.links,
+                f"{one.links / best:.3f}",
+                one.robin,
+                one.requests,
+                gap,
+                one.at_once,
+                f"{one.took_s:.0f}",
+            )
+        )
     print(table(heads, rows))
     wrong = [one for one in found if len(one.curve) != pages or one.least_gap_s < DELAY_S - CLOCK_S or one.at_once > 1]
     print(json.dumps({"optimum": best, "impolite or over budget": [one.rule for one in wrong]}))
@@ -174,21 +210,42 @@ def drawing(found: list[Outcome], best: int, pages: int) -> str:
     most = max(best, *(one.links for one in found))
 
     def at(page: int, links: int) -> str:
-        return f"{left + (width - left - right) * page / pages:.1f},{height - bottom - (height - top - bottom) * links / most:.1f}"
+        return (
+            f"{left + (width - left - right) * page / pages:.1f},"
+            f"{height - bottom - (height - top - bottom) * links / most:.1f}"
+        )
 
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">']
-    parts.append(f'<rect width="{width}" height="{height}" fill="#fff"/><text x="{left}" y="18">New external links over {pages} pages</text>')
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            'font-family="sans-serif" font-size="12">'
+        )
+    ]
+    parts.append(
+        f'<rect width="{width}" height="{height}" fill="#fff"/><text x="{left}" y="18">New external '
+        f"links over {pages} pages</text>"
+    )
     axes = f"M{left} {top}V{height - bottom}H{width - right}"
     parts.append(f'<path d="{axes}" fill="none" stroke="#888"/>')
     for share in (0.25, 0.5, 0.75, 1.0):
         _, y = at(0, int(most * share)).split(",")
         parts.append(f'<text x="{left - 6}" y="{float(y) + 4:.0f}" text-anchor="end">{int(most * share)}</text>')
-        parts.append(f'<text x="{at(int(pages * share), 0).split(",")[0]}" y="{height - bottom + 18}" text-anchor="middle">{int(pages * share)}</text>')
+        parts.append(
+            f'<text x="{at(int(pages * share), 0).split(",")[0]}" y="{height - bottom + 18}" '
+            f'text-anchor="middle">{int(pages * share)}</text>'
+        )
     x, y = at(pages, best).split(",")
-    parts.append(f'<path d="M{left} {y}H{x}" stroke="#000" stroke-dasharray="4 4"/><text x="{float(x) + 8}" y="{float(y) + 4}">offline optimum {best}</text>')
+    parts.append(
+        f'<path d="M{left} {y}H{x}" stroke="#000" stroke-dasharray="4 4"/><text x="{float(x) + 8}" '
+        f'y="{float(y) + 4}">offline optimum {best}</text>'
+    )
     place = 0.0
-    for one, colour in sorted(zip([one for one in found if not one.kills], colours, strict=False), key=lambda pair: -pair[0].links):
-        points = " ".join(at(page, one.curve[page - 1] if page else 0) for page in range(0, len(one.curve) + 1, max(1, pages // 200)))
+    for one, colour in sorted(
+        zip([one for one in found if not one.kills], colours, strict=False), key=lambda pair: -pair[0].links
+    ):
+        points = " ".join(
+            at(page, one.curve[page - 1] if page else 0) for page in range(0, len(one.curve) + 1, max(1, pages // 200))
+        )
         place = max(place + 15, float(at(pages, one.links).split(",")[1]) + 4)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<text x="{float(x) + 8}" y="{place:.0f}" fill="{colour}">{one.rule} {one.links}</text>')

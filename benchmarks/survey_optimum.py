@@ -1,4 +1,7 @@
-"""What could be found at best in a budget of pages, on sites that lie on this disk? Each read breadth first as a campaign would see it."""
+"""What could be found at best in a budget of pages, on sites that lie on this disk?
+
+Each read breadth first as a campaign would see it.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,14 @@ from periplus.schedule.bandit import CLICKED
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import path_and_query
 
-TYPES = {".xhtml": "application/xhtml+xml", ".md": "application/octet-stream"}  # where nginx thinks otherwise than Python
+# where nginx thinks otherwise than Python
+TYPES = {".xhtml": "application/xhtml+xml", ".md": "application/octet-stream"}
 
 
 def best(sites: Sequence[Site], pages: int) -> int:
-    """New external links of the best choice of breadth-first prefixes of `pages` pages together; dead links cost a page, as they do a crawl."""
+    """New external links of the best choice of breadth-first prefixes of `pages` pages together;
+    dead links cost a page, as they do a crawl.
+    """
     counts = np.full((1, len(sites), pages), -1, np.int32)
     for row, site in zip(counts[0], sites, strict=True):
         yields = breadth_first(site, pages)
@@ -44,7 +50,15 @@ def breadth_first(site: Site, most: int) -> list[int]:
         if len(yields) >= most:
             break
         document = page(site, base, path)
-        fresh = {int(url_id(link.target)) for link in document.links if link.kind in CLICKED and not link.target.startswith(base + "/")} if document else set()
+        fresh = (
+            {
+                int(url_id(link.target))
+                for link in document.links
+                if link.kind in CLICKED and not link.target.startswith(base + "/")
+            }
+            if document
+            else set()
+        )
         yields.append(len(fresh - seen))
         seen |= fresh
         for link in document.links if document else ():
@@ -61,7 +75,8 @@ def page(site: Site, base: str, path: str) -> Document | None:
     file = site.root / unquote(path.partition("?")[0]).lstrip("/")
     if file.is_dir():
         file = file / "index.html"
-    packed = file.with_name(file.name + ".gz")  # Debian packs large pages, and the server sends such a file in place of the other
+    # Debian packs large pages, and the server sends such a file in place of the other
+    packed = file.with_name(file.name + ".gz")
     if not file.is_file() and not packed.is_file():
         return None
     body = gzip.decompress(packed.read_bytes()) if packed.is_file() else file.read_bytes()
@@ -74,4 +89,9 @@ def page(site: Site, base: str, path: str) -> Document | None:
 if __name__ == "__main__":
     for name, root, start in (argument.split(",") for argument in sys.argv[1:]):
         yields = breadth_first(Site(name, Path(root), start), 1000)
-        print(name, len(yields), sum(yields), sorted(((count, place) for place, count in enumerate(yields)), reverse=True)[:3])
+        print(
+            name,
+            len(yields),
+            sum(yields),
+            sorted(((count, place) for place, count in enumerate(yields)), reverse=True)[:3],
+        )

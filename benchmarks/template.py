@@ -3,8 +3,9 @@
     python benchmarks/template.py                  5,000, 10,000, 20,000, 40,000 pages of one made site
     python benchmarks/template.py --pages 40000    one size
 
-The site is made from a seed: four templates with a menu of sections whose active item is marked, breadcrumbs, a date, an author, tags, five
-related links drawn at random, a footer, and paragraphs of the page's own. Each size runs in a process of its own; memory is its peak.
+The site is made from a seed: four templates with a menu of sections whose active item is marked, breadcrumbs, a date,
+an author, tags, five related links drawn at random, a footer, and paragraphs of the page's own. Each size runs in a
+process of its own; memory is its peak.
 """
 
 from __future__ import annotations
@@ -25,30 +26,56 @@ SIZES = (5_000, 10_000, 20_000, 40_000)
 SECTIONS = 20
 AUTHORS = 60
 TAGS = 300
-_WORDS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "ur", "en") for c in ("to", "ra", "nik", "sel", "ma")]
+_WORDS = [
+    f"{a}{b}{c}"
+    for a in "bdfgklmnprst"
+    for b in ("a", "e", "i", "o", "ur", "en")
+    for c in ("to", "ra", "nik", "sel", "ma")
+]
 
 
 def made_pages(count: int, paragraphs: int, seed: int = 1) -> Iterator[str]:
     rng = random.Random(seed)
-    menus = [[f"<li><a href='/t{kind}/s{at}/'>{rng.choice(_WORDS)} {at}</a></li>\n" for at in range(SECTIONS)] for kind in range(4)]
-    boxes = ["".join(f"<div class='box{kind}'><h4>{rng.choice(_WORDS)}</h4><p>{_words(rng, 12)}</p></div>\n" for _ in range(12)) for kind in range(4)]
+    menus = [
+        [f"<li><a href='/t{kind}/s{at}/'>{rng.choice(_WORDS)} {at}</a></li>\n" for at in range(SECTIONS)]
+        for kind in range(4)
+    ]
+    boxes = [
+        "".join(
+            f"<div class='box{kind}'><h4>{rng.choice(_WORDS)}</h4><p>{_words(rng, 12)}</p></div>\n" for _ in range(12)
+        )
+        for kind in range(4)
+    ]
     for _ in range(count):
         kind, section = rng.randrange(4), rng.randrange(SECTIONS)
-        menu = [item.replace("<li>", "<li class='active'>") if at == section else item for at, item in enumerate(menus[kind])]
+        menu = [
+            item.replace("<li>", "<li class='active'>") if at == section else item
+            for at, item in enumerate(menus[kind])
+        ]
         yield _page(rng, (kind, section), rng.randint(3, paragraphs), "".join(menu), boxes[kind])
 
 
 def _page(rng: random.Random, place: tuple[int, int], count: int, menu: str, boxes: str) -> str:
     kind, section = place
     paragraphs = "".join(f"<p>{_words(rng, rng.randint(20, 80))}<br>{_words(rng, 10)}</p>\n" for _ in range(count))
-    tags = "".join(f"<a class='tag' href='/tag/{tag}'>tag {tag}</a> <span>·</span> " for tag in rng.sample(range(TAGS), 4))
-    related = "".join(f"<li><a href='/p/{other}'><b>Page</b> <i>{other}</i></a></li>\n" for other in (rng.randrange(40_000) for _ in range(5)))
+    tags = "".join(
+        f"<a class='tag' href='/tag/{tag}'>tag {tag}</a> <span>·</span> " for tag in rng.sample(range(TAGS), 4)
+    )
+    related = "".join(
+        f"<li><a href='/p/{other}'><b>Page</b> <i>{other}</i></a></li>\n"
+        for other in (rng.randrange(40_000) for _ in range(5))
+    )
     return (
-        f"<html><head><title>{_words(rng, 5)}</title><link rel='stylesheet' href='/t{kind}.css'></head><body><div id='top{kind}'><img src='/logo.png'>"
-        f"<ul class='menu'>{menu}</ul><p class='path'><a href='/'>Home</a> <a href='/s{section}'>Section {section}</a></p></div>\n"
-        f"<div class='main'><h1>{_words(rng, 6)}</h1><p><span class='date'>2013-{rng.randint(1, 12)}-{rng.randint(1, 28)}</span> <b>by</b> "
-        f"<a href='/who/{rng.randrange(AUTHORS)}'><i>author</i></a></p>\n{paragraphs}<div class='tags'>{tags}</div><ul class='more'>{related}</ul></div>\n"
-        f"<div class='side'>{boxes}</div><div id='foot'><p>Copyright <a href='/about'>about</a> <a href='/contact'>contact</a></p></div></body></html>"
+        f"<html><head><title>{_words(rng, 5)}</title><link rel='stylesheet' href='/t{kind}.css'></head><body><div "
+        f"id='top{kind}'><img src='/logo.png'>"
+        f"<ul class='menu'>{menu}</ul><p class='path'><a href='/'>Home</a> <a "
+        f"href='/s{section}'>Section {section}</a></p></div>\n"
+        f"<div class='main'><h1>{_words(rng, 6)}</h1><p><span "
+        f"class='date'>2013-{rng.randint(1, 12)}-{rng.randint(1, 28)}</span> <b>by</b> "
+        f"<a href='/who/{rng.randrange(AUTHORS)}'><i>author</i></a></p>\n{paragraphs}<div "
+        f"class='tags'>{tags}</div><ul class='more'>{related}</ul></div>\n"
+        f"<div class='side'>{boxes}</div><div id='foot'><p>Copyright <a href='/about'>about</a> <a "
+        "href='/contact'>contact</a></p></div></body></html>"
     )
 
 
@@ -89,13 +116,17 @@ def measured(count: int, paragraphs: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=0)
-    parser.add_argument("--paragraphs", type=int, default=40, help="of a page's own, at most; 450 make pages of some 80 KB")
+    parser.add_argument(
+        "--paragraphs", type=int, default=40, help="of a page's own, at most; 450 make pages of some 80 KB"
+    )
     options = parser.parse_args()
     if options.pages:
         print(json.dumps(measured(options.pages, options.paragraphs)), flush=True)
         return
     for size in SIZES:
-        subprocess.run([sys.executable, __file__, "--pages", str(size), "--paragraphs", str(options.paragraphs)], check=True)
+        subprocess.run(
+            [sys.executable, __file__, "--pages", str(size), "--paragraphs", str(options.paragraphs)], check=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What does encryption cost: large pages over HTTP and over HTTPS, by one worker, in one run?
 
-nginx has a certificate of its own, which the crawl is told to trust and verifies. Counted per second of the crawler's CPU: pages per
-second and core, however busy the machine is; and the same without the program's start, which is measured by crawls of the start pages alone.
+nginx has a certificate of its own, which the crawl is told to trust and verifies. Counted per second of the crawler's
+CPU: pages per second and core, however busy the machine is; and the same without the program's start, which is measured
+by crawls of the start pages alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ def trial(server: Server, home: Path, index: bool, depth: int | None, seen: list
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
         mark = server.mark()
         ca_file = home / CERTIFICATE
-        wanted = replace(product.by_name(server.hosts, Path(folder) / "kept"), max_depth=depth, index=index, ca_file=ca_file if ca_file.exists() else None)
+        wanted = replace(
+            product.by_name(server.hosts, Path(folder) / "kept"),
+            max_depth=depth,
+            index=index,
+            ca_file=ca_file if ca_file.exists() else None,
+        )
         cost = run(product.command(wanted), cwd=Path(folder))
         seen.append(pages(server.hits(mark)))
     if cost.exit_code:
@@ -77,7 +83,10 @@ def main() -> None:
     count = len(list(real[0].root.glob("page*.html")))
     mean = sum(path.stat().st_size for path in real[0].root.glob("page*.html")) / count
     measured(f"(d) {count:,} real pages of {mean / 1000:.0f} KB on each of {len(real)} hosts", real, options, 1)
-    made = [Site(f"made{seed}.test", corpora.generated(pages=200, links=40, page_bytes=240_000, seed=seed)[0].root) for seed in range(1, 5)]
+    made = [
+        Site(f"made{seed}.test", corpora.generated(pages=200, links=40, page_bytes=240_000, seed=seed)[0].root)
+        for seed in range(1, 5)
+    ]
     measured("generated pages of 240 KB on four hosts", made, options, None)
 
 

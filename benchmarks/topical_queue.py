@@ -1,4 +1,6 @@
-"""How long does it take to choose among a million pages, and to hear of a page read? Seconds of processor a page, beside scoring all pages for each choice.
+"""How long does it take to choose among a million pages, and to hear of a page read?
+
+Seconds of processor a page, beside scoring all pages for each choice.
 
 python benchmarks/topical_queue.py [PAGES]
 """
@@ -26,7 +28,10 @@ def main() -> None:
 
     def pointers() -> list[Pointer]:
         places = ((rng.randrange(HOSTS), rng.randrange(pages)) for _ in range(LINKS))
-        return [Pointer(Url(f"https://h{host}.test/d{page % 9}/{page}"), f"word{page % 5000:x}", rng.random()) for host, page in places]
+        return [
+            Pointer(Url(f"https://h{host}.test/d{page % 9}/{page}"), f"word{page % 5000:x}", rng.random())
+            for host, page in places
+        ]
 
     queue.start([Url("https://h0.test/")])
     begun = time.process_time()
@@ -47,9 +52,18 @@ def main() -> None:
         queue.read(url, rng.random() ** 4, links)
         heard += time.process_time() - begun
     waiting = int(np.count_nonzero(queue.seen.waits))
-    print(f"{waiting:,} pages wait on {len(queue.seen.hosts):,} hosts; {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:,.0f} MB")
-    print(f"choose the next: {took / CHOICES * 1e3:.3f} ms a page; hear of one read ({LINKS} links): {heard / CHOICES * 1e3:.3f} ms, all anew now and then")
-    print(f"score all anew: {whole:.2f} s, {whole / (took / CHOICES):,.0f} times a choice; to book {pages // LINKS:,} pages took {booked:.1f} s")
+    print(
+        f"{waiting:,} pages wait on {len(queue.seen.hosts):,} hosts; "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:,.0f} MB"
+    )
+    print(
+        f"choose the next: {took / CHOICES * 1e3:.3f} ms a page; hear of one read ({LINKS} links): "
+        f"{heard / CHOICES * 1e3:.3f} ms, all anew now and then"
+    )
+    print(
+        f"score all anew: {whole:.2f} s, {whole / (took / CHOICES):,.0f} times a choice; to book "
+        f"{pages // LINKS:,} pages took {booked:.1f} s"
+    )
 
 
 if __name__ == "__main__":

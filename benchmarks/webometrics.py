@@ -42,12 +42,20 @@ def drawn(pages: int, links: int, seed: int) -> tuple[UrlRows, LinkRows, tuple[U
     texts += [f"https://other{page * page % OTHERS}.net/x/{page}" for page in range(outside)]
     ids = rng.integers(-(2**63), 2**63 - 1, len(texts), dtype=np.int64)
     order = np.argsort(ids)
-    codes = np.where(np.arange(len(texts)) < pages, REASONS.index(Reason.OK), REASONS.index(Reason.SCOPE)).astype(np.uint8)
-    urls = UrlRows(ids[order], [Url(texts[place]) for place in order.tolist()], codes[order], np.full(len(texts), -1, np.int32))
+    codes = np.where(np.arange(len(texts)) < pages, REASONS.index(Reason.OK), REASONS.index(Reason.SCOPE)).astype(
+        np.uint8
+    )
+    urls = UrlRows(
+        ids[order], [Url(texts[place]) for place in order.tolist()], codes[order], np.full(len(texts), -1, np.int32)
+    )
     source = rng.integers(0, pages, links)
     kind = rng.random(links)
     within = (source % SITES + SITES * rng.integers(0, pages // SITES, links)) % pages
-    end = np.where(kind < 0.8, within, np.where(kind < 0.85, rng.integers(0, pages, links), rng.integers(pages, pages + outside, links)))
+    end = np.where(
+        kind < 0.8,
+        within,
+        np.where(kind < 0.85, rng.integers(0, pages, links), rng.integers(pages, pages + outside, links)),
+    )
     units = tuple(unit_of(f"https://www.site{site}.example/", f"Site {site}", f"s{site}") for site in range(SITES))
     return urls, LinkRows(ids[source], ids[end]), units
 
@@ -62,13 +70,20 @@ def main() -> None:
     timed("sorting them: the baseline", lambda: np.sort(links.sources * 31 + links.targets))
     assigned: UnitsOfUrls = timed("unit of each URL", lambda: units_of(urls.texts, units))
     contents = (urls.ids, np.arange(len(urls.ids), dtype=np.int64))
-    fragment = timed("documents and distinct links", lambda: web_fragment(urls, links, LinkRows(none, none), contents, assigned, len(units)))
+    fragment = timed(
+        "documents and distinct links",
+        lambda: web_fragment(urls, links, LinkRows(none, none), contents, assigned, len(units)),
+    )
     for model in DocumentModel:
-        timed(f"links between units, by {model.value}", lambda model=model: unit_links(fragment, model))  # type: ignore[misc]  # bound at once
+        # bound at once
+        timed(f"links between units, by {model.value}", lambda model=model: unit_links(fragment, model))  # type: ignore[misc]
     rows = SurveyRows(urls, assigned, fragment, urls.ids, {}, ())
     found = timed("all results of a survey", lambda: results(rows, SurveyOrder()))
     timed("the report", lambda: survey_report(found))
-    print(f"{len(fragment.ids):,} documents, {len(fragment.sources):,} links, {len(fragment.units):,} units; CPU (wall), peak memory so far ({load()})")
+    print(
+        f"{len(fragment.ids):,} documents, {len(fragment.sources):,} links, {len(fragment.units):,} units; CPU "
+        f"(wall), peak memory so far ({load()})"
+    )
     print(table(("step", "time", "memory"), ROWS))
 
 

@@ -1,10 +1,11 @@
 """How much faster are two workers than one?
 
-The machine has two cores and the server needs a part of them, so twice as fast is out of reach. With c seconds of the crawler's CPU
-and s of the server's for a page, one worker needs at least max(c, s) a page, two workers on two cores at least max(c, c + s) / 2 each
-way: the best ratio is max(c, s) / max((c + s) / 2, s). Judged is the share of that which is reached; above 0.9 is good. The server sends
-compressed files from a cache of open ones and writes no log, so that s is small; nothing is pinned. A short crawl measures how long the second
-process takes to start (some 0.4 s); with --hosts 12 that is a fiftieth.
+The machine has two cores and the server needs a part of them, so twice as fast is out of reach. With c seconds of the
+crawler's CPU and s of the server's for a page, one worker needs at least max(c, s) a page, two workers on two cores at
+least max(c, c + s) / 2 each way: the best ratio is max(c, s) / max((c + s) / 2, s). Judged is the share of that which
+is reached; above 0.9 is good. The server sends compressed files from a cache of open ones and writes no log, so that s
+is small; nothing is pinned. A short crawl measures how long the second process takes to start (some 0.4 s); with
+--hosts 12 that is a fiftieth.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def sites(hosts: int) -> list[Site]:
 def trial(server: Server, workers: int, spent: dict[int, list[float]]) -> Cost:
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
         before = server.cpu_s()
-        wanted = replace(product.by_name(server.hosts, Path(folder) / "kept", workers), index=False)  # else one worker has a second process beside it
+        # else one worker has a second process beside it
+        wanted = replace(product.by_name(server.hosts, Path(folder) / "kept", workers), index=False)
         cost = run(product.command(wanted), core=None, cwd=Path(folder), family=True)
     spent.setdefault(workers, []).append(server.cpu_s() - before)
     return cost
@@ -46,7 +48,10 @@ def main() -> None:
         sys.exit("periplus crawl is not there yet")
     pages = 1001 * options.hosts
     spent: dict[int, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="periplus-nginx-") as temp, serve(sites(options.hosts), Path(temp), core=None, log=False) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="periplus-nginx-") as temp,
+        serve(sites(options.hosts), Path(temp), core=None, log=False) as server,
+    ):
         costs = alternated(options.rounds, {str(count): partial(trial, server, count, spent) for count in (1, 2)})
     wall = {name: median(one.wall_s for one in found) for name, found in costs.items()}
     rows = [
@@ -61,11 +66,16 @@ def main() -> None:
     ]
     print(table(("workers", "pages / s", "crawler CPU s / 1,000", "server CPU s / 1,000", "exit codes"), rows))
     if any(one.exit_code for found in costs.values() for one in found):
-        sys.exit("a crawl failed: " + next(one.said for found in costs.values() for one in found if one.exit_code)[-500:])
+        sys.exit(
+            "a crawl failed: " + next(one.said for found in costs.values() for one in found if one.exit_code)[-500:]
+        )
     own, server_own = float(str(rows[0][2])), float(str(rows[0][3]))
     best = max(own, server_own) / max((own + server_own) / 2, server_own)
     ratio = wall["1"] / wall["2"]
-    print(f"two workers are {ratio:.2f} times as fast as one; best possible here {best:.2f}; reached {ratio / best:.2f} of it ({load()})")
+    print(
+        f"two workers are {ratio:.2f} times as fast as one; best possible here {best:.2f}; reached "
+        f"{ratio / best:.2f} of it ({load()})"
+    )
 
 
 if __name__ == "__main__":

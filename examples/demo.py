@@ -1,4 +1,5 @@
-"""A crawl from nothing, on this machine alone: serves the example site, crawls it with the real command, shows what was found.
+"""A crawl from nothing, on this machine alone: serves the example site, crawls it with the real command,
+shows what was found.
 
 python examples/demo.py        (or: make demo)
 """
@@ -26,7 +27,10 @@ START_WITHIN_S = 20.0
 def served(folder: Path, *words: str) -> tuple[subprocess.Popen[bytes], str]:
     """The example site's server as a child process, and its address. words: further arguments of the server."""
     port_file = folder / "port"
-    server = subprocess.Popen([sys.executable, str(HERE / "serve.py"), "--port", "0", "--port-file", str(port_file), *words], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [sys.executable, str(HERE / "serve.py"), "--port", "0", "--port-file", str(port_file), *words],
+        stdout=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + START_WITHIN_S
     while not (port_file.exists() and port_file.read_text().strip()):
         if time.monotonic() > deadline or server.poll() is not None:
@@ -49,7 +53,19 @@ def harbours() -> None:
         server, address = served(Path(folder))
         try:
             # The site is our own and on this machine: hence the short delay and the loopback address.
-            crawled = run("crawl", address, "-o", collection, "--mine", "127.0.0.1", "--delay", "0.02", "--allow-private", "--retry-wait", "0.2")
+            crawled = run(
+                "crawl",
+                address,
+                "-o",
+                collection,
+                "--mine",
+                "127.0.0.1",
+                "--delay",
+                "0.02",
+                "--allow-private",
+                "--retry-wait",
+                "0.2",
+            )
         finally:
             server.terminate()
             server.wait()
@@ -69,7 +85,17 @@ def news() -> None:
         port = address.rpartition(":")[2].strip("/")
         try:
             # `--resolve` lets the sites' invented names lead to this machine.
-            resolve = ("--resolve", f"*:{port}:127.0.0.1", "--mine", "*.example", "--delay", "0.02", "--allow-private", "--retry-wait", "0.2")
+            resolve = (
+                "--resolve",
+                f"*:{port}:127.0.0.1",
+                "--mine",
+                "*.example",
+                "--delay",
+                "0.02",
+                "--allow-private",
+                "--retry-wait",
+                "0.2",
+            )
             crawled = run("crawl", *starts(port), "-o", collection[1], *resolve)
         finally:
             server.terminate()
@@ -78,9 +104,19 @@ def news() -> None:
         sys.exit(crawled)
     run("stories", *collection)
     run("influence", "-k", "3", *collection)
-    examples = [word for site in SITES if SITES[site][1] in TOPIC for word in (TOPIC[SITES[site][1]], f"http://{site}.{DOMAIN}:{port}/*/*")]
+    examples = [
+        word
+        for site in SITES
+        if SITES[site][1] in TOPIC
+        for word in (TOPIC[SITES[site][1]], f"http://{site}.{DOMAIN}:{port}/*/*")
+    ]
     run("topic", "train", "sea", *examples, *collection)
-    said = ("--title", "The Seven Lights", "--lead", "What the harbours of the coast tell one another, gathered every morning")
+    said = (
+        "--title",
+        "The Seven Lights",
+        "--lead",
+        "What the harbours of the coast tell one another, gathered every morning",
+    )
     run("portal", "create", "coast", *said, "--topic", "sea", "--period", "24h", *collection)
     run("portal", "show", "coast", *collection)
     run("portal", "build", "coast", "-o", str(OUT / "portal"), *collection)
@@ -92,7 +128,9 @@ def main() -> None:
     harbours()
     news()
     print(f"\nOpen {OUT / 'report.html'} and {OUT / 'portal' / 'index.html'} in a browser.")
-    print(f"The collections are {OUT}/harbours.periplus and {OUT}/news.periplus; every command above works on them again.")
+    print(
+        f"The collections are {OUT}/harbours.periplus and {OUT}/news.periplus; every command above works on them again."
+    )
 
 
 if __name__ == "__main__":

@@ -56,7 +56,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: one that is free")
     parser.add_argument("--port-file", type=Path, help="the port is written to this file once the site is served")
-    parser.add_argument("--news", action="store_true", help="the small news web instead: ten sites, told apart by the Host field")
+    parser.add_argument(
+        "--news", action="store_true", help="the small news web instead: ten sites, told apart by the Host field"
+    )
     arguments = parser.parse_args()
     if arguments.news:
         Handler.web = NewsWeb(today_utc())

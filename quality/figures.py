@@ -15,7 +15,8 @@ class Figure(NamedTuple):
     name: str  # within its folder: "cs, 200 characters and more"
     score: float
     aim: float | None = None  # None: there is none, it stands beside the others
-    data: str = ""  # digest of what it was measured on; empty: it depends on the machine or the hour, so it has no floor
+    # digest of what it was measured on; empty: it depends on the machine or the hour, so it has no floor
+    data: str = ""
     higher_is_better: bool = True
 
 
@@ -30,7 +31,9 @@ def digest_of(texts: Iterable[str | bytes]) -> str:
 
 def write(path: Path, figures: Iterable[Figure]) -> None:
     """For the runner: what `--json FILE` of a measure.py writes."""
-    path.write_text(json.dumps([figure._asdict() for figure in figures], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps([figure._asdict() for figure in figures], indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def read(path: Path) -> list[Figure]:

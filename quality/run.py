@@ -1,4 +1,6 @@
-"""How good are the results that cannot be proved? `make quality`: every figure beside its aim; fails when one is below its floor.
+"""How good are the results that cannot be proved?
+
+`make quality`: every figure beside its aim; fails when one is below its floor.
 
 python quality/run.py [NAME...]                          # folders of quality/; none: all of them
 python quality/run.py --raise [NAME...]                  # the floors follow the scores up
@@ -66,16 +68,24 @@ def moved(floors: Floors, name: str, figures: list[Figure], because: str) -> Non
     rows = floors.setdefault(name, {})
     for figure in figures:
         old = rows.get(figure.name)
-        if figure.data and (because or old is None or old["data"] != figure.data or not is_worse(figure, float(old["floor"]))):
-            rows[figure.name] = {"floor": round(figure.score, 6), "data": figure.data} | ({"because": because} if because else {})
+        if figure.data and (
+            because or old is None or old["data"] != figure.data or not is_worse(figure, float(old["floor"]))
+        ):
+            rows[figure.name] = {"floor": round(figure.score, 6), "data": figure.data} | (
+                {"because": because} if because else {}
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="folders of quality/ (all of them)")
-    parser.add_argument("--raise", dest="up", action="store_true", help="set floors to the scores where these are higher, or new")
+    parser.add_argument(
+        "--raise", dest="up", action="store_true", help="set floors to the scores where these are higher, or new"
+    )
     parser.add_argument("--lower", metavar="NAME", help="set this folder's floors to its scores, lower ones too")
-    parser.add_argument("--because", default="", metavar="SENTENCE", help="why they may be lower; stands in floors.json")
+    parser.add_argument(
+        "--because", default="", metavar="SENTENCE", help="why they may be lower; stands in floors.json"
+    )
     options = parser.parse_args()
     if bool(options.lower) != bool(options.because.strip()):
         parser.error("--lower and --because go together: a floor is lowered for a reason")

@@ -62,7 +62,10 @@ class SmallSite:
     def _pages(self, place):
         told = {place[url(name)]: {**PAGE, **values, "name": name} for name, values in self.pages.items()}
         rows = [told[row] for row in sorted(told)]
-        own = {key: [row["name"] if row[key] is None else row[key] for row in rows] for key in ("title", "description", "text")}
+        own = {
+            key: [row["name"] if row[key] is None else row[key] for row in rows]
+            for key in ("title", "description", "text")
+        }
         return PageTraits(
             place=np.array(sorted(told), np.int64),
             title=text_keys(own["title"]),
@@ -72,7 +75,10 @@ class SmallSite:
             text=text_keys(own["text"]),
             canonical=np.array([place[url(row["canonical"])] if row["canonical"] else -1 for row in rows], np.int64),
             **{name: np.array([row[name] for row in rows], np.int32) for name in ("h1s", "images_without_alt")},
-            **{name: np.array([row[name] for row in rows], np.bool_) for name in ("noindex", "has_language", "charset_mismatch")},
+            **{
+                name: np.array([row[name] for row in rows], np.bool_)
+                for name in ("noindex", "has_language", "charset_mismatch")
+            },
             took_s=np.array([row["took_s"] for row in rows], np.float64),
             weight_bytes=np.array([row["weight_bytes"] for row in rows], np.int64),
         )
@@ -92,7 +98,8 @@ class SmallSite:
         for name, urls in (("mails", 1), ("malformed", 1), ("unread", 1), ("series", 1), ("hreflangs", 2)):
             told[name] = [(*(place[url(part)] for part in row[:urls]), *row[urls:]) for row in told.get(name, [])]
         told["near"] = [
-            replace(group, leader=place[url(group.leader)], members=tuple(place[url(name)] for name in group.members)) for group in told.get("near", [])
+            replace(group, leader=place[url(group.leader)], members=tuple(place[url(name)] for name in group.members))
+            for group in told.get("near", [])
         ]
         return Remarks(**told)
 

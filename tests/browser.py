@@ -20,8 +20,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PROGRAM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), "")
-PROGRAM = PROGRAM or ("chromium" if os.environ.get("CI") else "")  # in CI nothing is left out: without a Chromium it fails
+PROGRAM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+)
+# in CI nothing is left out: without a Chromium it fails
+PROGRAM = PROGRAM or ("chromium" if os.environ.get("CI") else "")
 PATIENCE_S = 60.0
 
 
@@ -40,11 +43,21 @@ class Browser:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             its_read, write = os.pipe()
             read, its_write = os.pipe()
-            flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe --hide-scrollbars"
-            # The protocol's pipes are file descriptors 3 and 4; the shell moves them there, by way of numbers that nobody has.
+            flags = (
+                "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
+                "--remote-debugging-pipe --hide-scrollbars"
+            )
+            # The protocol's pipes are file descriptors 3 and 4; the shell moves them there, by way of
+            # numbers that nobody has.
             line = f'exec 8<&{its_read} 9>&{its_write}; exec 3<&8 4>&9; exec "$0" "$@"'
             command = ["bash", "-c", line, PROGRAM, *flags.split(), f"--user-data-dir={folder}", "about:blank"]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(its_read, its_write), start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(its_read, its_write),
+                start_new_session=True,
+            )
             os.close(its_read)
             os.close(its_write)
             browser = cls(process, write, read)
@@ -99,7 +112,12 @@ class Browser:
             self.alarms.append(f"a script ran: {said['payload']}")
         elif method == "Page.javascriptDialogOpening":
             self.alarms.append(f"a dialog: {said['message']}")
-            message = {"id": 0, "method": "Page.handleJavaScriptDialog", "params": {"accept": False}, "sessionId": self._session}
+            message = {
+                "id": 0,
+                "method": "Page.handleJavaScriptDialog",
+                "params": {"accept": False},
+                "sessionId": self._session,
+            }
             os.write(self._write, json.dumps(message).encode() + b"\0")
         elif method == "Runtime.exceptionThrown":
             self.alarms.append(f"an error: {said['exceptionDetails']}")
@@ -131,7 +149,9 @@ class Browser:
             with contextlib.suppress(AssertionError):
                 if self.value(expression):
                     return
-            assert time.monotonic() < deadline, f"in vain: {expression}; there is: {self.value('document.body.innerText')}"
+            assert time.monotonic() < deadline, (
+                f"in vain: {expression}; there is: {self.value('document.body.innerText')}"
+            )
             select.select([], [], [], 0.02)
 
     def send(self, expression: str) -> None:
@@ -141,7 +161,9 @@ class Browser:
         self.loaded()
 
     def without_policy(self, on: bool) -> None:
-        """Whether pages' Content-Security-Policy is left aside: then only what is escaped keeps scripts from running."""
+        """Whether pages' Content-Security-Policy is left aside:
+        then only what is escaped keeps scripts from running.
+        """
         self.ask("Page.setBypassCSP", enabled=on)
 
     def look(self, width: int, height: int, scheme: str = "light") -> None:

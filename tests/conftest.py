@@ -1,4 +1,6 @@
-"""What all tests share: a collection in a database, where one is asked for; who asks for a browser is left out where there is none."""
+"""What all tests share: a collection in a database, where one is asked for;
+who asks for a browser is left out where there is none.
+"""
 
 import pytest
 
@@ -26,6 +28,10 @@ def address():
 
 def pytest_terminal_summary(terminalreporter):
     """What needs PostgreSQL is never left out in silence."""
-    left_out = [report for report in terminalreporter.stats.get("skipped", ()) if "NO POSTGRESQL" in str(report.longrepr)]
+    left_out = [
+        report for report in terminalreporter.stats.get("skipped", ()) if "NO POSTGRESQL" in str(report.longrepr)
+    ]
     if left_out:
-        terminalreporter.write_line(f"{len(left_out)} tests were LEFT OUT: {left_out[0].longrepr[2]}", red=True, bold=True)
+        terminalreporter.write_line(
+            f"{len(left_out)} tests were LEFT OUT: {left_out[0].longrepr[2]}", red=True, bold=True
+        )

@@ -24,9 +24,35 @@ TYPES = {
     ColumnKind.BOOLEAN: pa.bool_(),
     ColumnKind.TIME: pa.timestamp("ms", "UTC"),
 }
-REASONS = [Reason.OK] * 12 + [Reason.WAITING, Reason.NOINDEX, Reason.REDIRECT, Reason.REDIRECT, Reason.NOT_FOUND, Reason.SCOPE, Reason.RESOURCE, Reason.TLS]
+REASONS = [Reason.OK] * 12 + [
+    Reason.WAITING,
+    Reason.NOINDEX,
+    Reason.REDIRECT,
+    Reason.REDIRECT,
+    Reason.NOT_FOUND,
+    Reason.SCOPE,
+    Reason.RESOURCE,
+    Reason.TLS,
+]
 KINDS = [LinkKind.ANCHOR] * 6 + [LinkKind.AREA, LinkKind.IMAGE, LinkKind.CANONICAL, LinkKind.SITEMAP]
-WORDS = ["port", "cape", "island", "river", "tower", "anchor", "harbour", "lighthouse", "reef", "bay", "strait", "gulf", "delta", "cliff", "mole", "quay"]
+WORDS = [
+    "port",
+    "cape",
+    "island",
+    "river",
+    "tower",
+    "anchor",
+    "harbour",
+    "lighthouse",
+    "reef",
+    "bay",
+    "strait",
+    "gulf",
+    "delta",
+    "cliff",
+    "mole",
+    "quay",
+]
 
 
 def write_dataset(folder: Path, tables: dict[str, list[dict[str, object]]], parts: int = 1) -> Path:
@@ -44,16 +70,25 @@ def write_dataset(folder: Path, tables: dict[str, list[dict[str, object]]], part
             some = rows[number * size : (number + 1) * size]
             path = folder / name / f"part-{number:05}.parquet"
             pq.write_table(pa.Table.from_pylist(some, schema), path)
-            files.append(PartNote(path.name, len(some), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()))
+            files.append(
+                PartNote(path.name, len(some), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+            )
         notes.append(TableNote(name, len(rows), tuple(files), {column.name: column.sentence for column in columns}))
     (folder / "manifest.json").write_text(Manifest("collection", VERSION, 0.0, {}, {}, tuple(notes)).to_json())
     return folder
 
 
-def chance_dataset(folder: Path, seed: int, urls: int = 40, sites: int = 3, links: int = 160, *, parts: int = 2, texts: bool = True) -> Path:
+def chance_dataset(
+    folder: Path, seed: int, urls: int = 40, sites: int = 3, links: int = 160, *, parts: int = 2, texts: bool = True
+) -> Path:
     """Equal arguments, equal tables."""
     rng = random.Random(seed)
-    names = sorted({f"http{rng.choice(('', 's'))}://{rng.choice(('', 'www.'))}s{rng.randrange(sites)}.example{_path(rng)}" for _ in range(urls)})
+    names = sorted(
+        {
+            f"http{rng.choice(('', 's'))}://{rng.choice(('', 'www.'))}s{rng.randrange(sites)}.example{_path(rng)}"
+            for _ in range(urls)
+        }
+    )
     hosts = sorted({text.split("/")[2] for text in names})
     site_names = sorted({host.removeprefix("www.") for host in hosts})
     site_of = {host: site_names.index(host.removeprefix("www.")) for host in hosts}
@@ -62,14 +97,35 @@ def chance_dataset(folder: Path, seed: int, urls: int = 40, sites: int = 3, link
     for number, (text, reason) in enumerate(zip(names, reasons, strict=True)):
         host = text.split("/")[2]
         depth = rng.choice((None, 0, 1, 1, 2))
-        row = {"url": number, "id": number * 7, "text": text, "host": hosts.index(host), "site": site_of[host], "state": STATE_OF[reason].value}
+        row = {
+            "url": number,
+            "id": number * 7,
+            "text": text,
+            "host": hosts.index(host),
+            "site": site_of[host],
+            "state": STATE_OF[reason].value,
+        }
         url_rows.append(
-            row | {"reason": reason.value, "depth": depth, "is_start": rng.random() < 0.15, "in_sitemap": False, "first_seen": rng.randrange(10**12)}
+            row
+            | {
+                "reason": reason.value,
+                "depth": depth,
+                "is_start": rng.random() < 0.15,
+                "in_sitemap": False,
+                "first_seen": rng.randrange(10**12),
+            }
         )
-    redirects = [{"source": number, "target": rng.randrange(len(names))} for number, reason in enumerate(reasons) if reason is Reason.REDIRECT]
+    redirects = [
+        {"source": number, "target": rng.randrange(len(names))}
+        for number, reason in enumerate(reasons)
+        if reason is Reason.REDIRECT
+    ]
     read = [number for number, reason in enumerate(reasons) if reason in (Reason.OK, Reason.NOINDEX)]
     tables = {
-        "hosts": [{"host": n, "name": f"{host}:443", "site": site_of[host], "site_name": host.removeprefix("www.")} for n, host in enumerate(hosts)],
+        "hosts": [
+            {"host": n, "name": f"{host}:443", "site": site_of[host], "site_name": host.removeprefix("www.")}
+            for n, host in enumerate(hosts)
+        ],
         "urls": url_rows,
         "redirects": redirects,
         "links": _links(rng, len(names), links),
@@ -81,16 +137,28 @@ def chance_dataset(folder: Path, seed: int, urls: int = 40, sites: int = 3, link
 
 
 def _path(rng: random.Random) -> str:
-    return "/" + "".join(rng.choice(("a/", "b/", "")) for _ in range(2)) + rng.choice(("", f"p{rng.randrange(9)}", f"?q=x/{rng.randrange(9)}"))
+    return (
+        "/"
+        + "".join(rng.choice(("a/", "b/", "")) for _ in range(2))
+        + rng.choice(("", f"p{rng.randrange(9)}", f"?q=x/{rng.randrange(9)}"))
+    )
 
 
 def _links(rng: random.Random, urls: int, links: int) -> list[dict[str, object]]:
     drawn = {
-        (rng.randrange(urls), min(rng.randrange(urls), rng.randrange(urls)), rng.choice(KINDS).value, rng.choice(("nav", "main")))
+        (
+            rng.randrange(urls),
+            min(rng.randrange(urls), rng.randrange(urls)),
+            rng.choice(KINDS).value,
+            rng.choice(("nav", "main")),
+        )
         for _ in range(links if urls else 0)
     }
     names = ("source", "target", "kind", "position")
-    return [dict(zip(names, link, strict=True)) | {"nofollow": False, "times": 1, "first_seen": 0, "last_seen": 0} for link in sorted(drawn)]
+    return [
+        dict(zip(names, link, strict=True)) | {"nofollow": False, "times": 1, "first_seen": 0, "last_seen": 0}
+        for link in sorted(drawn)
+    ]
 
 
 def _pages(rng: random.Random, read: list[int]) -> dict[str, list[dict[str, object]]]:
@@ -105,20 +173,36 @@ def _pages(rng: random.Random, read: list[int]) -> dict[str, list[dict[str, obje
         text = " ".join(words)
         shown = text.title() if rng.random() < 0.3 else text
         body = shown + str(rng.randrange(2))
-        page = {"url": url, "media_type": "text/html", "size": len(text), "title": "t", "canonical": "", "text_chars": len(text), "fetched": 0}
+        page = {
+            "url": url,
+            "media_type": "text/html",
+            "size": len(text),
+            "title": "t",
+            "canonical": "",
+            "text_chars": len(text),
+            "fetched": 0,
+        }
         for name, said in (("body_digest", body), ("text_digest", shown), ("folded_digest", text)):
             page[name] = hashlib.md5(said.encode()).hexdigest()
         pages.append(page | {"last_modified": rng.choice((None, rng.randrange(10**12)))})
         menu = [line for line in rng.choice(menus) if rng.random() < 0.98]
-        texts.append({"url": url, "text": "\n".join([*menu, shown]), "content": rng.choice((None, shown, shown, shown))})
+        texts.append(
+            {"url": url, "text": "\n".join([*menu, shown]), "content": rng.choice((None, shown, shown, shown))}
+        )
     return {"pages": pages, "texts": texts}
 
 
 def rows_of(folder: Path, table: str) -> list[tuple[object, ...]]:
     """Sorted, since engines need not agree on the order of rows where a table does not promise one."""
-    found = [tuple(row.values()) for block in blocks(folder, table, columns_of(folder, table)) for row in block.to_pylist()]
+    found = [
+        tuple(row.values()) for block in blocks(folder, table, columns_of(folder, table)) for row in block.to_pylist()
+    ]
     return sorted(found)
 
 
 def columns_of(folder: Path, table: str) -> list[str]:
-    return next(list(note["columns"]) for note in json.loads((folder / "manifest.json").read_text())["tables"] if note["name"] == table)
+    return next(
+        list(note["columns"])
+        for note in json.loads((folder / "manifest.json").read_text())["tables"]
+        if note["name"] == table
+    )

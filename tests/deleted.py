@@ -1,4 +1,6 @@
-"""What a collection holds, table by table, by addresses instead of numbers: two that went different ways can be compared."""
+"""What a collection holds, table by table, by addresses instead of numbers:
+two that went different ways can be compared.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,30 @@ from periplus.store.sqlite import reading
 
 URL = "(SELECT text FROM url WHERE id = {})"
 QUESTIONS = {
-    "url": "SELECT u.text, h.key, u.reason, u.rule, u.status, u.in_sitemap, u.visited IS NULL FROM url u JOIN host h ON h.id = u.host_id",
-    "page": "SELECT u.text, p.title, p.size, p.media_type, p.folded_md5, b.md5 FROM page p JOIN url u ON u.id = p.url_id LEFT JOIN body b ON b.id = p.body_id",
+    "url": (
+        "SELECT u.text, h.key, u.reason, u.rule, u.status, u.in_sitemap, u.visited IS NULL FROM url u"
+        " JOIN host h ON h.id = u.host_id"
+    ),
+    "page": (
+        "SELECT u.text, p.title, p.size, p.media_type, p.folded_md5, b.md5 FROM page p JOIN url u ON u.id = p.url_id"
+        " LEFT JOIN body b ON b.id = p.body_id"
+    ),
     "body": "SELECT md5, size, text IS NULL, blocks FROM body",
     "xml": "SELECT b.md5, x.media_type FROM xml x JOIN body b ON b.id = x.body_id",
-    "link": f"SELECT {URL.format('source')}, {URL.format('target')}, kind, position, nofollow, anchor, times FROM link",
+    "link": (
+        f"SELECT {URL.format('source')}, {URL.format('target')}, kind, position, nofollow, anchor, times FROM link"
+    ),
     "bad_link": f"SELECT {URL.format('source')}, text, kind, anchor FROM bad_link",
-    "visit": "SELECT coalesce(v.text, u.text), v.purpose, v.outcome, v.status, v.wire_bytes FROM visit v LEFT JOIN url u ON u.id = v.url_id",
+    "visit": (
+        "SELECT coalesce(v.text, u.text), v.purpose, v.outcome, v.status, v.wire_bytes FROM visit v LEFT"
+        " JOIN url u ON u.id = v.url_id"
+    ),
     "host": "SELECT h.key, s.key, h.pending, h.fetched FROM host h JOIN site s ON s.id = h.site_id",
     "site": "SELECT key, fetched, dictionary_id IS NULL FROM site",
-    "queue": "SELECT h.key, u.text, q.text, q.purpose FROM queue q JOIN host h ON h.id = q.host_id LEFT JOIN url u ON u.id = q.url_id",
+    "queue": (
+        "SELECT h.key, u.text, q.text, q.purpose FROM queue q JOIN host h ON h.id = q.host_id LEFT"
+        " JOIN url u ON u.id = q.url_id"
+    ),
     "tally": "SELECT name, value FROM tally WHERE value <> 0",
     "run": "SELECT id, kind, fetched, wire_bytes FROM run",
     "start": f"SELECT {URL.format('url_id')} FROM start",
@@ -38,20 +54,35 @@ def content(folder: Path) -> dict[str, list[tuple[object, ...]]]:
 def sound(folder: Path) -> list[str]:
     """What does not fit together: rows that point at nothing, sums that are not the sums."""
     checks = {
-        "link without source or target": "SELECT count(*) FROM link WHERE source NOT IN (SELECT id FROM url) OR target NOT IN (SELECT id FROM url)",
+        ("link without source or target"): (
+            "SELECT count(*) FROM link WHERE source NOT IN (SELECT id FROM url) OR target NOT IN (SELECT id FROM url)"
+        ),
         "past link without target": "SELECT count(*) FROM link_history WHERE target NOT IN (SELECT id FROM url)",
         "page without URL": "SELECT count(*) FROM page WHERE url_id NOT IN (SELECT id FROM url)",
-        "page without body": "SELECT count(*) FROM page WHERE body_id IS NOT NULL AND body_id NOT IN (SELECT id FROM body)",
-        "body without page": "SELECT count(*) FROM body WHERE id NOT IN (SELECT body_id FROM page WHERE body_id IS NOT NULL UNION"
+        "page without body": (
+            "SELECT count(*) FROM page WHERE body_id IS NOT NULL AND body_id NOT IN (SELECT id FROM body)"
+        ),
+        "body without page": "SELECT count(*) FROM body WHERE id NOT IN (SELECT body_id FROM page"
+        " WHERE body_id IS NOT NULL UNION"
         " SELECT body_id FROM page_history WHERE body_id IS NOT NULL)",
         "visit without URL": "SELECT count(*) FROM visit WHERE url_id <> 0 AND url_id NOT IN (SELECT id FROM url)",
         "entry without URL": "SELECT count(*) FROM queue WHERE url_id <> 0 AND url_id NOT IN (SELECT id FROM url)",
-        "pending": "SELECT count(*) FROM host h WHERE pending <> (SELECT count(*) FROM queue q WHERE q.host_id = h.id)",
-        "tally of a reason": "SELECT count(*) FROM tally t WHERE name LIKE 'reason:%' AND value <> (SELECT count(*) FROM url WHERE reason = substr(t.name, 8))",
+        "pending": (
+            "SELECT count(*) FROM host h WHERE pending <> (SELECT count(*) FROM queue q WHERE q.host_id = h.id)"
+        ),
+        "tally of a reason": (
+            "SELECT count(*) FROM tally t WHERE name LIKE 'reason:%' AND value <> (SELECT count(*) FROM url"
+            " WHERE reason = substr(t.name, 8))"
+        ),
         "known": "SELECT count(*) FROM tally WHERE name = 'known' AND value <> (SELECT count(*) FROM url)",
         "site without host": "SELECT count(*) FROM site WHERE id NOT IN (SELECT site_id FROM host)",
-        "fetched of sites": "SELECT count(*) FROM site s WHERE fetched <> (SELECT sum(fetched) FROM host WHERE site_id = s.id)",
-        "body of a dictionary": "SELECT count(*) FROM body WHERE dictionary_id IS NOT NULL AND dictionary_id NOT IN (SELECT id FROM dictionary)",
+        "fetched of sites": (
+            "SELECT count(*) FROM site s WHERE fetched <> (SELECT sum(fetched) FROM host WHERE site_id = s.id)"
+        ),
+        "body of a dictionary": (
+            "SELECT count(*) FROM body WHERE dictionary_id IS NOT NULL"
+            " AND dictionary_id NOT IN (SELECT id FROM dictionary)"
+        ),
         "history": "SELECT count(*) FROM url_history WHERE url_id NOT IN (SELECT id FROM url)",
         "look": "SELECT count(*) FROM look WHERE visit_id NOT IN (SELECT id FROM visit)",
     }

@@ -24,20 +24,31 @@ def docx(body: str, *, styles: str = "", relations: str = "", core: str = "") ->
     return zipped(
         {
             "[Content_Types].xml": "<Types/>",
-            "word/document.xml": f'<w:document xmlns:w="{WORD}" xmlns:r="{RELATIONS}"><w:body>{body}</w:body></w:document>',
+            "word/document.xml": (
+                f'<w:document xmlns:w="{WORD}" xmlns:r="{RELATIONS}"><w:body>{body}</w:body></w:document>'
+            ),
             "word/styles.xml": f'<w:styles xmlns:w="{WORD}">{styles}</w:styles>',
             "word/_rels/document.xml.rels": f"<Relationships>{relations}</Relationships>",
-            "docProps/core.xml": f'<c:core xmlns:c="urn:c" xmlns:dc="http://purl.org/dc/elements/1.1/">{core}</c:core>',
+            "docProps/core.xml": (
+                f'<c:core xmlns:c="urn:c" xmlns:dc="http://purl.org/dc/elements/1.1/">{core}</c:core>'
+            ),
         }
     )
 
 
 def odt(body: str, meta: str = "") -> bytes:
     spaces = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table", "draw", "svg-compatible", "meta")
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "text", "table", "draw", "svg-compatible", "meta")
     )
-    names = f'{spaces} xmlns:svg="urn:svg" xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:dc="http://purl.org/dc/elements/1.1/"'
-    content = f"<office:document-content {names}><office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    names = (
+        f'{spaces} xmlns:svg="urn:svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    )
+    content = (
+        "<office:document-content "
+        f"{names}><office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
     said = f"<office:document-meta {names}><office:meta>{meta}</office:meta></office:document-meta>"
     return zipped({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, "meta.xml": said})
 
@@ -46,18 +57,32 @@ def epub(chapters: Mapping[str, str], title: str) -> bytes:
     """chapters: XHTML bodies by file name, in the order of reading."""
     items = "".join(f'<item id="i{number}" href="{name}"/>' for number, name in enumerate(chapters))
     spine = "".join(f'<itemref idref="i{number}"/>' for number in range(len(chapters)))
-    package = f'<package xmlns:dc="urn:dc"><metadata><dc:title>{title}</dc:title><dc:language>cs</dc:language></metadata><manifest>{items}</manifest>'
+    package = (
+        f'<package xmlns:dc="urn:dc"><metadata><dc:title>{title}</dc:title><dc:language>cs</dc:language></metadata>'
+        f"<manifest>{items}</manifest>"
+    )
     files = {
-        f"OEBPS/{name}": f'<html xmlns="http://www.w3.org/1999/xhtml"><head><title>t</title></head><body>{body}</body></html>'
+        f"OEBPS/{name}": (
+            f'<html xmlns="http://www.w3.org/1999/xhtml"><head><title>t</title></head><body>{body}</body></html>'
+        )
         for name, body in chapters.items()
     }
     container = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
     spine_xml = f"<spine>{spine}</spine></package>"
-    return zipped({"mimetype": "application/epub+zip", "META-INF/container.xml": container, "OEBPS/book.opf": package + spine_xml, **files})
+    return zipped(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": container,
+            "OEBPS/book.opf": package + spine_xml,
+            **files,
+        }
+    )
 
 
 def doc(pieces: list[tuple[str, bool]]) -> bytes:
-    """A Word 97 file of pieces, each (text, whether it has two bytes a character), in a compound file with sectors of 512 bytes."""
+    """A Word 97 file of pieces, each (text, whether it has two bytes a character),
+    in a compound file with sectors of 512 bytes.
+    """
     head = bytearray(0x400)
     table_of, ends, texts = b"", [0], b""
     for text, wide in pieces:

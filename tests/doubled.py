@@ -48,7 +48,12 @@ class Site:
     @cached_property
     def names(self) -> list[str]:
         lists = [f"list {page} by {order}" for page in range(LISTS) for order in ("price", "name")]
-        return [f"article {i}" for i in range(ARTICLES)] + [f"folder docs/{word}" for word in WORDS] + lists + [f"plain /page/{word}" for word in WORDS]
+        return (
+            [f"article {i}" for i in range(ARTICLES)]
+            + [f"folder docs/{word}" for word in WORDS]
+            + lists
+            + [f"plain /page/{word}" for word in WORDS]
+        )
 
     def links(self, name: str) -> list[str]:
         rng = random.Random(f"{self.seed} {name}")

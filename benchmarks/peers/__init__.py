@@ -1,4 +1,7 @@
-"""How are the peers called? Their command lines, and where they are installed: never in the project's own environment."""
+"""How are the peers called?
+
+Their command lines, and where they are installed: never in the project's own environment.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ HERE = Path(__file__).parent
 SPIDER = HERE / "scrapy_spider.py"
 BIN = Path("/usr/bin")  # wget, wget2, httrack: Debian's packages of those names
 WGET2 = BIN / "wget2"
-NO_PAGES = "css,js,png,jpg,jpeg,gif,svg,ico,woff,woff2,ttf,eot"  # what only wget and its like would fetch; left out in their favour
+# what only wget and its like would fetch; left out in their favour
+NO_PAGES = "css,js,png,jpg,jpeg,gif,svg,ico,woff,woff2,ttf,eot"
 
 
 def install() -> None:
@@ -66,14 +70,23 @@ def minet(starts: Sequence[str], _folder: Path) -> list[str]:
 
 def wget(starts: Sequence[str], folder: Path, *, keep: bool = True) -> list[str]:
     """One connection, robots obeyed, whatever the depth, nothing outside the starts' hosts. keep as for wget2."""
-    said = [str(BIN / "wget"), "-q", "-r", "--level=inf", "--no-config", f"--reject={NO_PAGES}", f"--directory-prefix={folder}"]
+    said = [
+        str(BIN / "wget"),
+        "-q",
+        "-r",
+        "--level=inf",
+        "--no-config",
+        f"--reject={NO_PAGES}",
+        f"--directory-prefix={folder}",
+    ]
     return [*said, *([] if keep else ["--delete-after"]), *starts]
 
 
 def wget2(starts: Sequence[str], folder: Path, *, keep: bool = True) -> list[str]:
     """Robots obeyed, 16 threads, no limit of depth, nothing outside the starts' hosts.
 
-    keep=False: files are deleted as they come, links followed all the same; measured here, writing files is most of its CPU.
+    keep=False: files are deleted as they come, links followed all the same; measured here, writing
+    files is most of its CPU.
     """
     said = [str(WGET2), "-q", "-r", "--level=0", "--robots=on", "--max-threads=16", "--parent=on", "--no-config"]
     said += ["--filter-urls", f"--reject={NO_PAGES}", f"--directory-prefix={folder}"]
@@ -84,7 +97,19 @@ def httrack(starts: Sequence[str], folder: Path) -> list[str]:
     """16 sockets, its limits of speed lifted, no index of its own, no log, files kept as they come."""
     limits = ["--disable-security-limits", "--max-rate=0", "--connection-per-second=0", "--sockets=16"]
     leave_out = [f"-*.{ending}" for ending in NO_PAGES.split(",")]
-    return [str(BIN / "httrack"), *starts, "-O", str(folder), "--quiet", "--robots=2", "-I0", "-Q", "--depth=9999", *limits, *leave_out]
+    return [
+        str(BIN / "httrack"),
+        *starts,
+        "-O",
+        str(folder),
+        "--quiet",
+        "--robots=2",
+        "-I0",
+        "-Q",
+        "--depth=9999",
+        *limits,
+        *leave_out,
+    ]
 
 
 def linkchecker(starts: Sequence[str], _folder: Path) -> list[str]:
@@ -96,13 +121,25 @@ def _module(name: str) -> tuple[str, ...]:
 
 
 PEERS = {
-    "scrapy": Peer(VENV / "bin/python", lambda starts, _folder: scrapy(starts), _module("scrapy"), "links by XPath, nothing written"),
+    "scrapy": Peer(
+        VENV / "bin/python",
+        lambda starts, _folder: scrapy(starts),
+        _module("scrapy"),
+        "links by XPath, nothing written",
+    ),
     "crawlee-parsel": Peer(CRAWLEE / "python", crawlee("parsel"), _module("crawlee"), "storage in memory"),
-    "crawlee-soup": Peer(CRAWLEE / "python", crawlee("beautifulsoup"), _module("crawlee"), "BeautifulSoup over lxml, storage in memory"),
+    "crawlee-soup": Peer(
+        CRAWLEE / "python", crawlee("beautifulsoup"), _module("crawlee"), "BeautifulSoup over lxml, storage in memory"
+    ),
     "minet": Peer(MINET / "python", minet, _module("minet"), "16 threads, no robots.txt, nothing written"),
     "wget-files": Peer(BIN / "wget", wget, ("--version",), "one connection, files kept"),
     "wget2-files": Peer(WGET2, wget2, ("--version",), "16 threads, files kept"),
-    "wget2-nothing-kept": Peer(WGET2, lambda starts, folder: wget2(starts, folder, keep=False), ("--version",), "16 threads, files deleted as they come"),
+    "wget2-nothing-kept": Peer(
+        WGET2,
+        lambda starts, folder: wget2(starts, folder, keep=False),
+        ("--version",),
+        "16 threads, files deleted as they come",
+    ),
     "httrack": Peer(BIN / "httrack", httrack, ("--version",), "16 sockets, files kept"),
     "linkchecker": Peer(LINKCHECKER / "python", linkchecker, _module("linkchecker"), "16 threads, checks each link"),
 }

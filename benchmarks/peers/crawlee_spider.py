@@ -1,4 +1,5 @@
-"""Crawlee in its fairest form: its Parsel or its BeautifulSoup crawler, storage in memory, links by its own enqueue_links, title kept.
+"""Crawlee in its fairest form: its Parsel or its BeautifulSoup crawler, storage in memory,
+links by its own enqueue_links, title kept.
 
 Called as: python crawlee_spider.py parsel|beautifulsoup START... in the peer's own venv.
 """
@@ -26,7 +27,9 @@ def crawler_of(parser: str) -> Any:
         "storage_client": FileSystemStorageClient() if KEPT else MemoryStorageClient(),
         "configuration": Configuration(purge_on_start=False, storage_dir=KEPT) if KEPT else Configuration(),
         "respect_robots_txt_file": True,
-        "concurrency_settings": ConcurrencySettings(min_concurrency=AT_ONCE, max_concurrency=AT_ONCE, desired_concurrency=AT_ONCE),
+        "concurrency_settings": ConcurrencySettings(
+            min_concurrency=AT_ONCE, max_concurrency=AT_ONCE, desired_concurrency=AT_ONCE
+        ),
         "max_request_retries": 0,
         "configure_logging": False,
     }
@@ -39,7 +42,11 @@ async def crawl(parser: str, starts: list[str]) -> None:
     crawler = crawler_of(parser)
 
     async def handle(context: Any) -> None:
-        title = context.selector.css("title::text").get() if parser == "parsel" else context.soup.title and context.soup.title.string
+        title = (
+            context.selector.css("title::text").get()
+            if parser == "parsel"
+            else context.soup.title and context.soup.title.string
+        )
         await context.push_data({"url": context.request.url, "title": str(title)})
         await context.enqueue_links(strategy="same-hostname")
 

@@ -1,6 +1,8 @@
-"""minet in its fairest form: its crawler as a library, links by its own reader of them, 16 threads, no throttle, nothing written.
+"""minet in its fairest form: its crawler as a library, links by its own reader of them, 16 threads, no throttle,
+nothing written.
 
-It asks for no robots.txt, which costs it less than the others. Called as: python minet_spider.py START... in the peer's own venv.
+It asks for no robots.txt, which costs it less than the others. Called as: python minet_spider.py
+START... in the peer's own venv.
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ class Within(Spider[Any, Any]):
 def main() -> None:
     kept = os.environ.get("PEER_KEEPS")  # killed.py: where to keep what a restart goes on from
     resuming = {"persistent_storage_path": kept, "resume": Path(kept).exists()} if kept else {}
-    crawler = Crawler(Within(sys.argv[1:]), visit_urls_only_once=True, throttle=0, domain_parallelism=AT_ONCE, max_workers=AT_ONCE, **resuming)
+    crawler = Crawler(
+        Within(sys.argv[1:]),
+        visit_urls_only_once=True,
+        throttle=0,
+        domain_parallelism=AT_ONCE,
+        max_workers=AT_ONCE,
+        **resuming,
+    )
     with crawler:
         for _ in crawler:
             pass

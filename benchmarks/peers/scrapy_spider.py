@@ -1,4 +1,6 @@
-"""Scrapy in its fairest form: links by one XPath, joined and deduplicated by hand, title kept. Runs in the peers' own venv.
+"""Scrapy in its fairest form: links by one XPath, joined and deduplicated by hand, title kept.
+
+Runs in the peers' own venv.
 
 Called as: python scrapy_spider.py DELAY_S PER_HOST START...
 """

@@ -1,6 +1,8 @@
-"""A small news web of an invented coast: dated posts, reprints with edits, comments that link, two topics, feeds, and a digest.
+"""A small news web of an invented coast: dated posts, reprints with edits, comments that link, two topics, feeds,
+and a digest.
 
-The texts stand in stories.txt and singles.txt. Everything else follows from them and from the day it is served: the same pages each time.
+The texts stand in stories.txt and singles.txt. Everything else follows from them and from the day it is served:
+the same pages each time.
 """
 
 from __future__ import annotations
@@ -27,8 +29,21 @@ SITES = {  # name: (title, topic, how it dates its pages)
 }
 DOMAIN = "example"
 RETOLD = ("full", "cut", "comment", "edited", "comment")  # how the sites after the source tell a story, in turn
-WORDS = {"said": "told us", "town": "place", "first": "earliest", "because": "since", "year": "twelvemonth", "and": "as well as", "boats": "craft"}
-OPENINGS = ("From our neighbours:", "We read with interest what follows.", "Reported along the coast:", "It is told in every harbour:")
+WORDS = {
+    "said": "told us",
+    "town": "place",
+    "first": "earliest",
+    "because": "since",
+    "year": "twelvemonth",
+    "and": "as well as",
+    "boats": "craft",
+}
+OPENINGS = (
+    "From our neighbours:",
+    "We read with interest what follows.",
+    "Reported along the coast:",
+    "It is told in every harbour:",
+)
 REMARKS = (
     "We would have written it shorter, and with fewer people in it, but none of us was there.",
     "What could be seen from our window agrees with it as far as the chimney.",
@@ -79,7 +94,10 @@ class Post:
 def sections(name: str) -> list[tuple[list[str], str]]:
     """(the fields of each head line, the text below it)."""
     parts = (HERE / name).read_text("utf-8").split("=== ")[1:]
-    return [([field.strip() for field in head.split("|")], text.strip()) for head, _, text in (part.partition("\n") for part in parts)]
+    return [
+        ([field.strip() for field in head.split("|")], text.strip())
+        for head, _, text in (part.partition("\n") for part in parts)
+    ]
 
 
 def tellers(topic: str, rng: random.Random) -> list[str]:
@@ -95,7 +113,11 @@ def retold(kind: str, paragraphs: list[str], source: str, number: int) -> str:
         first = paragraphs[0].split(". ")[0]
         return f'<p>{opening} <a href="{source}">{escape(first)}</a>.</p><p>{escape(remark)}</p>'
     if kind == "cut":
-        return f"<p>{opening}</p>" + html_of(paragraphs[: max(2, len(paragraphs) - 1)]) + f'<p>The rest stands in <a href="{source}">the first report</a>.</p>'
+        return (
+            f"<p>{opening}</p>"
+            + html_of(paragraphs[: max(2, len(paragraphs) - 1)])
+            + f'<p>The rest stands in <a href="{source}">the first report</a>.</p>'
+        )
     if kind == "edited":
         paragraphs = [" ".join(WORDS.get(word, word) for word in paragraph.split()) for paragraph in paragraphs]
     return html_of(paragraphs)
@@ -124,7 +146,15 @@ def posts(today: datetime) -> list[Post]:
             found.append(Post(site, slug, name, body, when, language))
             when += timedelta(hours=rng.uniform(0.6, 14))
     for (site, ago, title), text in sections("singles.txt"):
-        found.append(Post(site, title.lower().replace(" ", "-").replace("'", ""), title, html_of([text]), today - timedelta(days=float(ago))))
+        found.append(
+            Post(
+                site,
+                title.lower().replace(" ", "-").replace("'", ""),
+                title,
+                html_of([text]),
+                today - timedelta(days=float(ago)),
+            )
+        )
     found = [post for post in found if post.when <= today]
     return sorted([*found, *digests(found, today)], key=lambda post: (post.when, post.site))
 
@@ -135,9 +165,18 @@ def digests(found: list[Post], today: datetime) -> list[Post]:
     for week in (2, 1, 0):
         end = today - timedelta(days=7 * week, hours=3)
         told = [post for post in found if end - timedelta(days=7) <= post.when < end and len(post.body) > 700]
-        items = "".join(f'<li><a href="{{{post.slug}@{post.site}}}">{escape(post.title)}</a>, in {SITES[post.site][0]}</li>' for post in told)
+        items = "".join(
+            f'<li><a href="{{{post.slug}@{post.site}}}">{escape(post.title)}</a>, in {SITES[post.site][0]}</li>'
+            for post in told
+        )
         made.append(
-            Post("sennight", f"week-{3 - week}", f"What was told, number {3 - week}", f"<p>Seven days of the coast and the valley.</p><ul>{items}</ul>", end)
+            Post(
+                "sennight",
+                f"week-{3 - week}",
+                f"What was told, number {3 - week}",
+                f"<p>Seven days of the coast and the valley.</p><ul>{items}</ul>",
+                end,
+            )
         )
     return made
 
@@ -161,7 +200,11 @@ class NewsWeb:
         if path == "/":
             return Answer(200, "text/html; charset=utf-8", self.home(site, port).encode())
         post = self.by_path.get((site, path))
-        return Answer(200, "text/html; charset=utf-8", self.page(post, port).encode()) if post else Answer(404, "text/plain", b"not here")
+        return (
+            Answer(200, "text/html; charset=utf-8", self.page(post, port).encode())
+            if post
+            else Answer(404, "text/plain", b"not here")
+        )
 
     def linked(self, body: str, port: str) -> str:
         for post in self.posts:
@@ -172,7 +215,9 @@ class NewsWeb:
         mine = sorted((post for post in self.posts if post.site == site), key=lambda post: post.when, reverse=True)
         items = "".join(f'<li><a href="{path_of(post)}">{escape(post.title)}</a></li>' for post in mine)
         title = SITES[site][0]
-        friends = "".join(f' <a href="{origin(other, port)}/">{name}</a>' for other, (name, _, _) in SITES.items() if other != site)
+        friends = "".join(
+            f' <a href="{origin(other, port)}/">{name}</a>' for other, (name, _, _) in SITES.items() if other != site
+        )
         feed = '<link rel="alternate" type="application/rss+xml" href="/feed.xml">' if site != "market" else ""
         return (
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{title}</title>{feed}<h1>{title}</h1>"
@@ -183,19 +228,29 @@ class NewsWeb:
         title = SITES[post.site][0]
         head, byline = dated(SITES[post.site][2], post.when)
         return (
-            f"<!DOCTYPE html><html lang={post.language}><meta charset=utf-8><title>{escape(post.title)} | {title}</title>{head}"
-            f"<header><a href='/'>{title}</a></header><main><article><h1>{escape(post.title)}</h1>{byline}{self.linked(post.body, port)}</article></main>"
-            f"<footer><a href='/'>Home</a> <a href='/feed.xml'>Feed</a> Set in type and sent out by {title}.</footer></html>"
+            f"<!DOCTYPE html><html lang={post.language}><meta "
+            f"charset=utf-8><title>{escape(post.title)} | {title}</title>{head}"
+            f"<header><a href='/'>{title}</a></header><main><article><h1>{escape(post.title)}</h1>"
+            f"{byline}{self.linked(post.body, port)}</article></main>"
+            "<footer><a href='/'>Home</a> <a href='/feed.xml'>Feed</a> Set in type and sent "
+            f"out by {title}.</footer></html>"
         )
 
     def feed(self, site: str, port: str) -> str:
         items = "".join(
-            f"<item><title>{escape(post.title)}</title><link>{address(post, port)}</link><pubDate>{format_datetime(post.when)}</pubDate></item>"
+            (
+                f"<item><title>{escape(post.title)}</title><link>{address(post, port)}</link><pubDate>"
+                f"{format_datetime(post.when)}</pubDate></item>"
+            )
             for post in self.posts
             if post.site == site
         )
         title = SITES[site][0]
-        return f'<?xml version="1.0"?><rss version="2.0"><channel><title>{title}</title><link>{origin(site, port)}/</link><description/>{items}</channel></rss>'
+        return (
+            '<?xml version="1.0"?><rss '
+            f'version="2.0"><channel><title>{title}</title><link>{origin(site, port)}/</link>'
+            f"<description/>{items}</channel></rss>"
+        )
 
 
 def origin(site: str, port: str) -> str:
@@ -214,7 +269,10 @@ def dated(how: str, when: datetime) -> tuple[str, str]:
     """(what stands in the head, what in the text) of a page that is dated so."""
     iso = when.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
-        "json-ld": (f'<script type="application/ld+json">{{"@type": "NewsArticle", "datePublished": "{iso}"}}</script>', ""),
+        "json-ld": (
+            f'<script type="application/ld+json">{{"@type": "NewsArticle", "datePublished": "{iso}"}}</script>',
+            "",
+        ),
         "meta": (f'<meta property="article:published_time" content="{iso}">', ""),
         "time": ("", f'<p>By our staff, <time datetime="{iso}">{when:%d %B}</time></p>'),
         "text": ("", f"<p>Published {when:%d %B %Y, %H:%M}</p>"),

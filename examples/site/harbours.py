@@ -1,4 +1,7 @@
-"""What does the example site answer? The pilot book of the Seven Lights coast, with its planted faults (see ../README.md)."""
+"""What does the example site answer?
+
+The pilot book of the Seven Lights coast, with its planted faults (see ../README.md).
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,14 @@ from sources import Source, block_html, read_sources
 
 HTML = "text/html; charset=utf-8"
 # `/` sends the bytes of `/index.html`: both are named, so that every page that a home page names names it too.
-HOMES = {"x-default": "/", "en": "/index.html"} | {language: f"/{language}/index.html" for language in ("cs", "de", "fr", "ru", "hu", "el", "pl")}
+HOMES = {"x-default": "/", "en": "/index.html"} | {
+    language: f"/{language}/index.html" for language in ("cs", "de", "fr", "ru", "hu", "el", "pl")
+}
 NAV = {
-    "en": "index.html:Start en/ports/index.html:Harbours en/lights/index.html:Lights en/tides.html:Tides en/log/index.html:Log en/gallery.html:Pictures",
+    "en": (
+        "index.html:Start en/ports/index.html:Harbours en/lights/index.html:Lights en/tides.html:Tides "
+        "en/log/index.html:Log en/gallery.html:Pictures"
+    ),
     "cs": "cs/index.html:Úvod cs/pristavy.html:Přístavy cs/majaky.html:Majáky index.html:English",
     "de": "de/index.html:Anfang de/haefen.html:Häfen de/leuchttuerme.html:Leuchttürme index.html:English",
     "fr": "fr/index.html:Accueil fr/ports.html:Ports fr/phares.html:Phares index.html:English",
@@ -26,15 +34,21 @@ NAV = {
     "pl": "pl/index.html:Początek pl/latarnie.html:Latarnie index.html:English",
 }
 FOOTER = (
-    "en/about.html:About en/history.html:History en/glossary.html:Glossary en/knots.html:Knots en/weather.html:Weather en/notes.html:Notes "
+    "en/about.html:About en/history.html:History en/glossary.html:Glossary en/knots.html:Knots "
+    "en/weather.html:Weather en/notes.html:Notes "
     "en/large-chart.html:Chart private/ledger.html:Ledger"
 )
-REDIRECTS = {"/old/harbours.html": "/archive/harbours.html", "/archive/harbours.html": "/en/harbours/", "/en/harbours/": "/en/ports/index.html"}
+REDIRECTS = {
+    "/old/harbours.html": "/archive/harbours.html",
+    "/archive/harbours.html": "/en/harbours/",
+    "/en/harbours/": "/en/ports/index.html",
+}
 SVG_PICTURES = ("averby", "cape-thorn", "combs", "vellmouth", "kestrel")
 PNG_PICTURES = ("port-lorne", "grey-skerry", "unnamed")
 ROBOTS = "User-agent: *\nDisallow: /private/\n\nSitemap: {base}/sitemap.xml\n"
 STYLE = (
-    b"body{font:17px/1.5 Georgia,serif;max-width:44rem;margin:auto;padding:1rem;background:#fbfaf5}nav a,footer a{margin-right:1rem}td,th{padding:0 1rem 0 0}\n"
+    b"body{font:17px/1.5 Georgia,serif;max-width:44rem;margin:auto;padding:1rem;background:#fbfaf5}nav a,footer "
+    b"a{margin-right:1rem}td,th{padding:0 1rem 0 0}\n"
 )
 BERTHS = ("Averby, western wall", "Vellmouth, Rope Dock", "Port Lorne, pontoon", "Lorne Point, keeper's house")
 
@@ -51,7 +65,9 @@ class Answer:
 
 
 def _menu(table: str) -> str:
-    return " ".join(f'<a href="/{path}">{words}</a>' for path, _, words in (item.partition(":") for item in table.split()))
+    return " ".join(
+        f'<a href="/{path}">{words}</a>' for path, _, words in (item.partition(":") for item in table.split())
+    )
 
 
 def _page(language: str, title: str, main: str, head: str = "") -> str:
@@ -65,7 +81,7 @@ def _page(language: str, title: str, main: str, head: str = "") -> str:
 </main>
 <footer><p>The Seven Lights harbour office, Customs House, Vellmouth. Not to be used for navigation.</p><p>{_menu(FOOTER)}</p></footer>
 </body></html>
-"""
+"""  # noqa: E501
 
 
 def page_html(source: Source) -> str:
@@ -73,7 +89,9 @@ def page_html(source: Source) -> str:
     head = f'<meta charset="{source.charset}">' if source.declared in ("meta", "both") else ""
     head += f'<meta name="description" content="{escape(source.description)}">' if source.description else ""
     if source.path in HOMES.values():
-        head += "".join(f'<link rel="alternate" hreflang="{language}" href="{path}">' for language, path in HOMES.items())
+        head += "".join(
+            f'<link rel="alternate" hreflang="{language}" href="{path}">' for language, path in HOMES.items()
+        )
     main = "\n".join(block_html(block) for block in source.blocks)
     if other := source.also or source.also_plain:
         main += f'\n<p><a href="{other}">{"To be printed" if source.also else "Bez diakritiky"}</a></p>'
@@ -88,20 +106,35 @@ def plain(text: str) -> str:
 def svg(name: str) -> bytes:
     """A lighthouse on a rock, its colours taken from the name."""
     hue = zlib.crc32(name.encode()) % 360
-    parts = f'<rect width="160" height="100" fill="hsl({hue},40%,80%)"/><path d="M0 75h160v25H0z" fill="hsl({hue},45%,45%)"/>'
-    parts += f'<path d="M{40 + hue % 70} 75l5-50h10l5 50z" fill="#fff"/><circle cx="{50 + hue % 70}" cy="20" r="6" fill="#fc3"/>'
+    parts = (
+        f'<rect width="160" height="100" fill="hsl({hue},40%,80%)"/><path d="M0 75h160v25H0z" '
+        f'fill="hsl({hue},45%,45%)"/>'
+    )
+    parts += (
+        f'<path d="M{40 + hue % 70} 75l5-50h10l5 50z" fill="#fff"/><circle '
+        f'cx="{50 + hue % 70}" cy="20" r="6" fill="#fc3"/>'
+    )
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 100">{parts}</svg>'.encode()
 
 
 def png(name: str) -> bytes:
     """Sky above sea, 160 by 100, colours from the name."""
     seed = zlib.crc32(name.encode())
-    rows = b"".join(b"\0" + (bytes((150, 180 + seed % 40, 220 - line // 2)) if line < 70 else bytes((20, 60 + seed % 50, 120))) * 160 for line in range(100))
+    rows = b"".join(
+        b"\0"
+        + (bytes((150, 180 + seed % 40, 220 - line // 2)) if line < 70 else bytes((20, 60 + seed % 50, 120))) * 160
+        for line in range(100)
+    )
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 160, 100, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 160, 100, 8, 2, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 def _calendar(path: str) -> Answer | None:
@@ -110,8 +143,14 @@ def _calendar(path: str) -> Answer | None:
     if not (year.isdecimal() and month.isdecimal() and 1 <= int(month) <= 12 and len(year) <= 4):
         return None
     months = int(year) * 12 + int(month) - 1
-    near = "".join(f'<a href="/calendar/{m // 12:04d}/{m % 12 + 1:02d}.html">{m // 12:04d}-{m % 12 + 1:02d}</a> ' for m in (months - 1, months + 1))
-    main = f"<h1>Sailings in {year}-{month}</h1><p>The ferries sail at 7, 12 and 18 hours, every day of the month.</p><p>{near}</p>"
+    near = "".join(
+        f'<a href="/calendar/{m // 12:04d}/{m % 12 + 1:02d}.html">{m // 12:04d}-{m % 12 + 1:02d}</a> '
+        for m in (months - 1, months + 1)
+    )
+    main = (
+        f"<h1>Sailings in {year}-{month}</h1><p>The ferries sail at 7, 12 and 18 hours, every day "
+        f"of the month.</p><p>{near}</p>"
+    )
     return Answer(200, HTML, _page("en", f"Sailings in {year}-{month}", main).encode())
 
 
@@ -120,12 +159,17 @@ def _booking(path: str, serial: int) -> Answer | None:
     sid = hashlib.md5(str(serial).encode(), usedforsecurity=False).hexdigest()
     name = path.removeprefix("/booking/").removesuffix(".html")
     if name == "index":
-        links = "".join(f'<li><a href="/booking/{number}.html?sid={sid}">{berth}</a></li>' for number, berth in enumerate(BERTHS))
+        links = "".join(
+            f'<li><a href="/booking/{number}.html?sid={sid}">{berth}</a></li>' for number, berth in enumerate(BERTHS)
+        )
         main = f"<h1>Berths to be booked</h1><p>Choose a place; the office answers by post.</p><ul>{links}</ul>"
         return Answer(200, HTML, _page("en", "Book a berth", main).encode())
     if not name.isdecimal() or int(name) >= len(BERTHS):
         return None
-    main = f'<h1>{BERTHS[int(name)]}</h1><p>Free from the first of the month. <a href="/booking/index.html?sid={sid}">All berths</a></p>'
+    main = (
+        f"<h1>{BERTHS[int(name)]}</h1><p>Free from the first of the month. <a "
+        f'href="/booking/index.html?sid={sid}">All berths</a></p>'
+    )
     return Answer(200, HTML, _page("en", f"Berth: {BERTHS[int(name)]}", main).encode())
 
 
@@ -138,8 +182,12 @@ class Harbours:
         self.fixed |= {path: Answer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()}
         self.fixed |= {f"/images/{name}.svg": Answer(200, "image/svg+xml", svg(name)) for name in SVG_PICTURES}
         self.fixed |= {f"/images/{name}.png": Answer(200, "image/png", png(name)) for name in PNG_PICTURES}
-        self.fixed["/documents/rules.txt"] = Answer(200, "text/plain; charset=utf-8", (folder / "documents/rules.txt").read_bytes())
-        self.fixed["/documents/saltworks.xml"] = Answer(200, "application/xml", (folder / "documents/saltworks.xml").read_bytes())
+        self.fixed["/documents/rules.txt"] = Answer(
+            200, "text/plain; charset=utf-8", (folder / "documents/rules.txt").read_bytes()
+        )
+        self.fixed["/documents/saltworks.xml"] = Answer(
+            200, "application/xml", (folder / "documents/saltworks.xml").read_bytes()
+        )
         for source in self.sources:
             self._add(source)
         self.fixed["/"] = self.fixed["/index.html"]
@@ -156,16 +204,38 @@ class Harbours:
 
     def sitemap(self, base: str) -> bytes:
         """Every page of the sources but the private one; the orphan too."""
-        locations = "".join(f"<url><loc>{base}{source.path}</loc></url>\n" for source in self.sources if not source.path.startswith("/private/"))
-        return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{locations}</urlset>\n'.encode()
+        locations = "".join(
+            f"<url><loc>{base}{source.path}</loc></url>\n"
+            for source in self.sources
+            if not source.path.startswith("/private/")
+        )
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<urlset '
+            f'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{locations}</urlset>\n'
+        ).encode()
 
     def answer(self, path: str, base: str, serial: int) -> Answer:
-        """The answer to a path without its query. base: the site's own origin; serial: a number that differs per request."""
+        """The answer to a path without its query.
+
+        base: the site's own origin; serial: a number that differs per request.
+        """
         if path == "/robots.txt":
             return Answer(200, "text/plain; charset=utf-8", ROBOTS.format(base=base).encode())
         if path == "/sitemap.xml":
             return Answer(200, "application/xml", self.sitemap(base))
-        made = _calendar(path) if path.startswith("/calendar/") else _booking(path, serial) if path.startswith("/booking/") else self.fixed.get(path)
+        made = (
+            _calendar(path)
+            if path.startswith("/calendar/")
+            else _booking(path, serial)
+            if path.startswith("/booking/")
+            else self.fixed.get(path)
+        )
         if made is None and path.startswith("/en/pilots/"):
-            return Answer(200, HTML, _page("en", "Page not found", "<h1>Page not found</h1><p>We have no pilot of that name.</p>").encode())
-        return made or Answer(404, HTML, _page("en", "Not found", "<h1>Not found</h1><p>This page has sunk.</p>").encode())
+            return Answer(
+                200,
+                HTML,
+                _page("en", "Page not found", "<h1>Page not found</h1><p>We have no pilot of that name.</p>").encode(),
+            )
+        return made or Answer(
+            404, HTML, _page("en", "Not found", "<h1>Not found</h1><p>This page has sunk.</p>").encode()
+        )

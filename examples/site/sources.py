@@ -1,9 +1,11 @@
-"""How are the example site's pages written? UTF-8 files of a small markup: the text to read, everything else is made from it.
+"""How are the example site's pages written?
 
-`=== /path.html` begins a page; then lines `key: value` (title, charset, description, slow, orphan, also, also-plain); then blocks,
-parted by empty lines: `# ` and `## ` headings, `| a | b |` rows of a table (the first is its head), `- ` list items,
-`![alt](src)` a picture (`![words](src) no alt`: the words stand only below it), all else a paragraph. Within text `[words](href)` is a
-link and `*words*` is emphasis.
+UTF-8 files of a small markup: the text to read, everything else is made from it.
+
+`=== /path.html` begins a page; then lines `key: value` (title, charset, description, slow, orphan, also, also-plain);
+then blocks, parted by empty lines: `# ` and `## ` headings, `| a | b |` rows of a table (the first is its head), `- `
+list items, `![alt](src)` a picture (`![words](src) no alt`: the words stand only below it), all else a paragraph.
+Within text `[words](href)` is a link and `*words*` is emphasis.
 """
 
 from __future__ import annotations
@@ -83,11 +85,19 @@ def block_html(block: str) -> str:
     if block.startswith("!["):
         words, src, bare = re.fullmatch(r"!\[([^]]*)\]\(([^)]*)\)( no alt)?", block).groups()
         alt = "" if bare else f' alt="{escape(words)}"'
-        return f'<figure><img src="{src}"{alt} width="160" height="100"><figcaption>{escape(words)}</figcaption></figure>'
+        return (
+            f'<figure><img src="{src}"{alt} width="160" height="100"><figcaption>{escape(words)}</figcaption></figure>'
+        )
     if block.startswith("- "):
         return "<ul>" + "".join(f"<li>{inline(line[2:])}</li>" for line in block.splitlines()) + "</ul>"
     if block.startswith("|"):
         rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in block.splitlines()]
         cells = [("th" if number == 0 else "td", row) for number, row in enumerate(rows)]
-        return "<table>" + "".join("<tr>" + "".join(f"<{tag}>{inline(cell)}</{tag}>" for cell in row) + "</tr>\n" for tag, row in cells) + "</table>"
+        return (
+            "<table>"
+            + "".join(
+                "<tr>" + "".join(f"<{tag}>{inline(cell)}</{tag}>" for cell in row) + "</tr>\n" for tag, row in cells
+            )
+            + "</table>"
+        )
     return f"<p>{inline(' '.join(block.splitlines()))}</p>"

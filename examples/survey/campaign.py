@@ -1,6 +1,7 @@
 """A campaign over five small sites on this machine: python examples/survey/campaign.py
 
-Four of the sites hardly link to others, one does on each page. Forty pages are to be spent; the rule finds out on which site.
+Four of the sites hardly link to others, one does on each page. Forty pages are to be spent; the rule
+finds out on which site.
 """
 
 from __future__ import annotations
@@ -19,17 +20,26 @@ from periplus.present.harvest import standing_lines
 from periplus.settings import settings_from
 
 LOOPBACK, PAGES = "127.0.0.1", 30
-SITES = {"almanac.example": 0, "chandlers.example": 0, "links.example": 4, "pilots.example": 1, "tides.example": 0}  # external links on each page
+# external links on each page
+SITES = {"almanac.example": 0, "chandlers.example": 0, "links.example": 4, "pilots.example": 1, "tides.example": 0}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Any of the sites, by the name in the request: a start that leads to all of its pages, and pages with links elsewhere."""
+    """Any of the sites, by the name in the request: a start that leads to all of its pages,
+    and pages with links elsewhere.
+    """
 
     def do_GET(self) -> None:
         host = self.headers.get("Host", "").partition(":")[0]
-        inner = "".join(f'<li><a href="/{page}">Page {page}</a>' for page in range(1, PAGES)) if self.path == "/" else ""
-        outer = "".join(f'<li><a href="http://{page_word(self.path, host, number)}.example/">Elsewhere</a>' for number in range(SITES.get(host, 0)))
-        words = " ".join(page_word(self.path, host, number) for number in range(100, 140))  # pages that say the same are taken for a trap
+        inner = (
+            "".join(f'<li><a href="/{page}">Page {page}</a>' for page in range(1, PAGES)) if self.path == "/" else ""
+        )
+        outer = "".join(
+            f'<li><a href="http://{page_word(self.path, host, number)}.example/">Elsewhere</a>'
+            for number in range(SITES.get(host, 0))
+        )
+        # pages that say the same are taken for a trap
+        words = " ".join(page_word(self.path, host, number) for number in range(100, 140))
         body = f"<!DOCTYPE html><title>{host}{self.path}</title><ul>{inner}{outer}</ul><p>{words}</p>".encode()
         found = self.path != "/robots.txt"
         self.send_response(200 if found else 404)

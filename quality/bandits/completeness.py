@@ -1,8 +1,9 @@
 """How often does the completeness interval of a survey hold the truth?
 
-Prints, over campaigns on made sites whose every item is known, the share of 95 % intervals that hold the number of items on all known pages, how wide
-they are, and the estimate over the truth. Campaigns differ in rule, budget (5 to 90 % of the pages), number of sites and how their pages are met. Beside
-the sites made for this, those of worlds.py, whose items are all different and stand together. The constants were set on other seeds, below 2,000.
+Prints, over campaigns on made sites whose every item is known, the share of 95 % intervals that hold the number of
+items on all known pages, how wide they are, and the estimate over the truth. Campaigns differ in rule, budget (5 to 90
+% of the pages), number of sites and how their pages are met. Beside the sites made for this, those of worlds.py, whose
+items are all different and stand together. The constants were set on other seeds, below 2,000.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def web(kind: str, seed: int) -> Pages:
     number, sites = 0, []
     for counts in world(kind, seed, pages=WORLD_PAGES):
         ends = number + np.cumsum(counts[counts >= 0])
-        sites.append([list(range(int(end - count), int(end))) for end, count in zip(ends, counts[counts >= 0], strict=True)])
+        sites.append(
+            [list(range(int(end - count), int(end))) for end, count in zip(ends, counts[counts >= 0], strict=True)]
+        )
         number = int(ends[-1])
     return sites
 
@@ -49,8 +52,16 @@ def main() -> None:
                 held.append(found.low - 0.5 <= made.truth <= found.high + 0.5)
                 widths.append(found.high / max(found.low, 1.0))
                 ratios.append(found.value / max(made.truth, 1))
-        said = f"{np.mean(held):.1%} of {len(held)} intervals hold; high / low {np.median(widths):.2f}; estimate / truth"
-        print(f"{kind:10s} {said} {' '.join(f'{value:.2f}' for value in np.percentile(ratios, [5, 50, 95]))} (5, 50, 95 % of campaigns)", flush=True)
+        said = (
+            f"{np.mean(held):.1%} of {len(held)} intervals hold; high / low {np.median(widths):.2f}; estimate / truth"
+        )
+        print(
+            (
+                f"{kind:10s} {said} {' '.join(f'{value:.2f}' for value in np.percentile(ratios, [5, 50, 95]))} "
+                "(5, 50, 95 % of campaigns)"
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What do the pages of real documentation sites bring, each site read breadth first?
 
-The sites are HTML manuals of Debian packages, read from the disk with the project's own document code. What is kept of them is numbers and
-addresses (which page shows which links), in a cache outside the project; no page is.
+The sites are HTML manuals of Debian packages, read from the disk with the project's own document code. What is kept of
+them is numbers and addresses (which page shows which links), in a cache outside the project; no page is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ SITES = {  # name: folder, start
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """One site. Pages stand in breadth-first order; links of page i: (page, anchor, position); external: ids of target URLs, each once a page."""
+    """One site.
+
+    Pages stand in breadth-first order; links of page i: (page, anchor, position); external: ids of
+    target URLs, each once a page.
+    """
 
     name: str
     paths: list[str]
@@ -77,7 +81,9 @@ def read(name: str, root: Path) -> Manual:
     paths, links, external = [start], [], []
     for path in paths:
         file = root / folder / unquote(path.partition("?")[0]).lstrip("/")
-        document = understand(Url(base + path), Fetched(200, Headers((("content-type", "text/html"),)), file.read_bytes()))
+        document = understand(
+            Url(base + path), Fetched(200, Headers((("content-type", "text/html"),)), file.read_bytes())
+        )
         inner, outer = [], []
         for link in document.links:
             if link.target.startswith(base + "/"):
@@ -127,7 +133,10 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path("/"), help="where the packages are unpacked")
     for site in manuals(parser.parse_args().root):
         counts = site.yields()
-        print(f"{site.name:14} {len(counts):6} pages {sum(counts):6} new external links, {sum(1 for count in counts if count):5} pages with any")
+        print(
+            f"{site.name:14} {len(counts):6} pages {sum(counts):6} new external links, "
+            f"{sum(1 for count in counts if count):5} pages with any"
+        )
 
 
 if __name__ == "__main__":

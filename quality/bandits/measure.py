@@ -1,7 +1,8 @@
 """How much of what could have been found does each rule find?
 
-Prints shares of the exact offline optimum with standard errors, over made worlds (seeds that no constant was set on) and over random tens of real
-manuals; whether the published order of the rules comes out; and what the learned order of pages within a site adds.
+Prints shares of the exact offline optimum with standard errors, over made worlds (seeds that no constant was set on)
+and over random tens of real manuals; whether the published order of the rules comes out; and what the learned order of
+pages within a site adds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,21 @@ from worlds import KINDS, PAGES, SITES, Counts, optimum, worlds
 from periplus.schedule.names import rule_named
 
 FIRST_SEED = 10_000
-RULES = ("r1", "r2:5", "r2:20", "r2:50", "r2:100", "r3", "ucb1-tuned", "kl-ucb", "thompson", "gittins", "raw-ucb", "good-ucb", "scout")
+RULES = (
+    "r1",
+    "r2:5",
+    "r2:20",
+    "r2:50",
+    "r2:100",
+    "r3",
+    "ucb1-tuned",
+    "kl-ucb",
+    "thompson",
+    "gittins",
+    "raw-ucb",
+    "good-ucb",
+    "scout",
+)
 PRINTED = ("r1", "r2:5", "r2:20", "r2:50", "r2:100", "r3")
 AIMS = {"academy": 0.70, "university": 0.78, "mixed": 0.77, "manuals": 0.90, "mean": 0.76}
 AIM_WITHIN = 0.50
@@ -42,20 +57,29 @@ def figure(values: NDArray[np.float64]) -> str:
 
 
 def families(number: int, sites: list[Manual]) -> dict[str, Counts]:
-    """The manuals are few, so draws of ten of them overlap: their standard error is that of the draws, not of the sites."""
+    """The manuals are few, so draws of ten of them overlap: their standard error is that of the draws,
+    not of the sites.
+    """
     found = {kind: worlds(kind, FIRST_SEED, number) for kind in KINDS}
     if len(sites) >= SITES:
         found["manuals"] = reading.world([reading.breadth_first(site) for site in sites], number, SITES, FIRST_SEED)[0]
     return found
 
 
-def rules_table(found: dict[str, Counts], best: dict[str, NDArray[np.float64]], rules: tuple[str, ...]) -> dict[str, dict[str, float]]:
+def rules_table(
+    found: dict[str, Counts], best: dict[str, NDArray[np.float64]], rules: tuple[str, ...]
+) -> dict[str, dict[str, float]]:
     table: dict[str, dict[str, float]] = {}
     print(f"{'rule':12}" + "".join(f"{kind:>16}" for kind in found) + f"{'mean':>8}")
     for rule in rules:
         row = {kind: shares(rule, counts, best[kind]) for kind, counts in found.items()}
         table[rule] = {kind: float(values.mean()) for kind, values in row.items()}
-        print(f"{rule:12}" + "".join(f"{figure(values):>16}" for values in row.values()) + f"{np.mean(list(table[rule].values())):8.3f}", flush=True)
+        print(
+            f"{rule:12}"
+            + "".join(f"{figure(values):>16}" for values in row.values())
+            + f"{np.mean(list(table[rule].values())):8.3f}",
+            flush=True,
+        )
     return table
 
 
@@ -67,7 +91,8 @@ def order_of_printed(found: dict[str, Counts]) -> None:
         best = np.argmax(list(links.values()), axis=0)
         ratio = links["r2:20"] / np.maximum(links["r1"], 1)
         print(
-            f"{kind:11} r1 {means['r1']:6.0f}  r2/r1 {means['r2:20'] / means['r1']:.2f}  r3/r1 {means['r3'] / means['r1']:.2f}; best in single worlds: "
+            f"{kind:11} r1 {means['r1']:6.0f}  r2/r1 {means['r2:20'] / means['r1']:.2f}  r3/r1 "
+            f"{means['r3'] / means['r1']:.2f}; best in single worlds: "
             f"r1 {np.mean(best == 0):.0%}, r2 {np.mean(best == 1):.0%}, r3 {np.mean(best == 2):.0%}; "
             f"r2/r1 from {np.quantile(ratio, 0.1):.2f} to {np.quantile(ratio, 0.9):.2f} (10 to 90 %)",
             flush=True,
@@ -77,7 +102,9 @@ def order_of_printed(found: dict[str, Counts]) -> None:
 def order_within(sites: list[Manual], number: int) -> dict[str, float]:
     """Ten manuals at a time, against the best of all breadth-first prefixes of PAGES pages together."""
     ways = {"breadth": reading.breadth_first, "learned": reading.learned, "hindsight": reading.in_hindsight}
-    made = {way: reading.world([order(site) for site in sites], number, SITES, FIRST_SEED)[0] for way, order in ways.items()}
+    made = {
+        way: reading.world([order(site) for site in sites], number, SITES, FIRST_SEED)[0] for way, order in ways.items()
+    }
     best = optimum(made["breadth"])
     found = {}
     for pages in (FEW, PAGES):
@@ -92,16 +119,39 @@ def figures_of(table: dict[str, dict[str, float]], within: dict[str, float], dat
     """Our rule's shares, what it has over the best printed rule of each kind, and the order within."""
     ours = table["scout"]
     found = [Figure(f"scout, {kind}", ours[kind], AIMS[kind], data[kind]) for kind in ours]
-    found += [Figure(f"scout less the best of r1 to r3, {kind}", ours[kind] - max(table[rule][kind] for rule in PRINTED), 0.0, data[kind]) for kind in ours]
-    found.append(Figure("scout, mean of the kinds", float(np.mean(list(ours.values()))), AIMS["mean"], digest_of(data[kind] for kind in ours)))
-    found += [Figure(f"{way} pages", share, AIM_WITHIN if way == f"learned {FEW}" else None, data["manuals"]) for way, share in within.items()]
+    found += [
+        Figure(
+            f"scout less the best of r1 to r3, {kind}",
+            ours[kind] - max(table[rule][kind] for rule in PRINTED),
+            0.0,
+            data[kind],
+        )
+        for kind in ours
+    ]
+    found.append(
+        Figure(
+            "scout, mean of the kinds",
+            float(np.mean(list(ours.values()))),
+            AIMS["mean"],
+            digest_of(data[kind] for kind in ours),
+        )
+    )
+    found += [
+        Figure(f"{way} pages", share, AIM_WITHIN if way == f"learned {FEW}" else None, data["manuals"])
+        for way, share in within.items()
+    ]
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=400, help="of each kind")
-    parser.add_argument("--root", type=Path, default=Path(os.environ.get("MANUALS", "/")), help="where Debian's documentation packages are unpacked")
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(os.environ.get("MANUALS", "/")),
+        help="where Debian's documentation packages are unpacked",
+    )
     parser.add_argument("--all", action="store_true", help="the other published rules too")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
@@ -112,7 +162,10 @@ def main() -> None:
     order_of_printed(found)
     within = order_within(sites, min(options.worlds, 100)) if len(sites) >= SITES else {}
     if options.json:
-        write(options.json, figures_of(table, within, {kind: digest_of([counts.tobytes()]) for kind, counts in found.items()}))
+        write(
+            options.json,
+            figures_of(table, within, {kind: digest_of([counts.tobytes()]) for kind, counts in found.items()}),
+        )
 
 
 if __name__ == "__main__":

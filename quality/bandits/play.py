@@ -9,8 +9,13 @@ from worlds import PAGES, Counts
 from periplus.schedule.bandit import ChoiceRule, Turns, Yields, choose
 
 
-def play(rule: ChoiceRule, counts: Counts, *, budget: int = PAGES, seed: int = 1, again: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
-    """Links found in each world. counts: worlds x sites x pages, -1 where there is no page; again: see `Yields.book`."""
+def play(
+    rule: ChoiceRule, counts: Counts, *, budget: int = PAGES, seed: int = 1, again: NDArray[np.float32] | None = None
+) -> NDArray[np.float64]:
+    """Links found in each world.
+
+    counts: worlds x sites x pages, -1 where there is no page; again: see `Yields.book`.
+    """
     number, sites, _ = counts.shape
     worlds = np.arange(number)
     sizes = (counts >= 0).sum(axis=2)
@@ -21,5 +26,10 @@ def play(rule: ChoiceRule, counts: Counts, *, budget: int = PAGES, seed: int = 1
         ready[~going, 0] = True  # nothing is left there: whatever is chosen is not booked
         chosen = choose(rule, yields, ready, turns, rng)[going]
         at = (worlds[going], chosen, yields.pages[worlds[going], chosen])
-        yields.book(worlds[going], chosen, counts[at].astype(np.float64), None if again is None else again[at].astype(np.float64))
+        yields.book(
+            worlds[going],
+            chosen,
+            counts[at].astype(np.float64),
+            None if again is None else again[at].astype(np.float64),
+        )
     return yields.gained

@@ -1,4 +1,6 @@
-"""What does each page of a manual bring when it is read breadth first, in the learned order, or by somebody who knows all pages?"""
+"""What does each page of a manual bring when it is read breadth first, in the learned order,
+or by somebody who knows all pages?
+"""
 
 from __future__ import annotations
 

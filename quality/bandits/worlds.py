@@ -1,9 +1,12 @@
-"""What might ten sites bring, page by page? Made worlds of three kinds, and the best that anybody could have done in them.
+"""What might ten sites bring, page by page?
 
-An *academy's* institute: most pages bring nothing, a few very many, and those stand together (a page of partners, a list of projects). A
-*university*: few links on many pages, half of the sites show nothing on their first pages, and each section dries up as it is read. *Mixed*:
-five of each. Sizes as published, 431 to 39,292 pages. What round robin finds in 2,000 pages was fitted to the published totals
-(417, 1,337 and 949 links); the other figures below were set so that the published rules stand to one another as they did there.
+Made worlds of three kinds, and the best that anybody could have done in them.
+
+An *academy's* institute: most pages bring nothing, a few very many, and those stand together (a page of partners, a
+list of projects). A *university*: few links on many pages, half of the sites show nothing on their first pages, and
+each section dries up as it is read. *Mixed*: five of each. Sizes as published, 431 to 39,292 pages. What round robin
+finds in 2,000 pages was fitted to the published totals (417, 1,337 and 949 links); the other figures below were set so
+that the published rules stand to one another as they did there.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ def academy(rng: np.random.Generator, pages: int = PAGES) -> Counts:
 
 
 def university(rng: np.random.Generator, pages: int = PAGES) -> Counts:
-    """One university's first pages: sections one after another, each of a strength of its own that fades while it is read."""
+    """One university's first pages: sections one after another,
+    each of a strength of its own that fades while it is read.
+    """
     first = int(rng.integers(20, 150)) if rng.random() < 0.5 else 0  # pages before the first link
     rate, at = np.zeros(pages), first
     while at < pages:

@@ -2,9 +2,10 @@
 
     python quality/charset/measure.py [--json FILE] [--texts DIR] [--peers]
 
-Exact: what the answer reads is the original, character by character. Nothing declared, then with the top-level domain as a hint; then
-with the truth and with a lie declared. Pieces of 200, 1,000 and 4,000 and of 30, 60 and 120 characters, as plain text and inside tables.
-Without CORPORA only the project's own texts are measured. --peers: other detectors too, where PEERS_VENV (/tmp/peers-venv) has them.
+Exact: what the answer reads is the original, character by character. Nothing declared, then with the top-level domain
+as a hint; then with the truth and with a lie declared. Pieces of 200, 1,000 and 4,000 and of 30, 60 and 120 characters,
+as plain text and inside tables. Without CORPORA only the project's own texts are measured. --peers: other detectors
+too, where PEERS_VENV (/tmp/peers-venv) has them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def share(right: list[bool]) -> float:
 
 def exactness(name: str, found: list[Sample], aim: float, hinted: bool) -> list[Figure]:
     """Shares of exact readings: all languages of the aims together, then each; a table by encoding is printed."""
-    right = {sample: is_exact(sample, TOP_LEVEL.get(sample.language, sample.language) if hinted else "") for sample in found}
+    right = {
+        sample: is_exact(sample, TOP_LEVEL.get(sample.language, sample.language) if hinted else "") for sample in found
+    }
     print(f"\n{name}")
     figures = []
     for language in MEASURED:
@@ -62,7 +65,14 @@ def exactness(name: str, found: list[Sample], aim: float, hinted: bool) -> list[
                 + "  ".join(f"{encoding} {100 * share(column):.1f}" for encoding, column in cells.items())
             )
             data = digest_of(sample.body for sample in found if sample.language == language)
-            figures.append(Figure(f"{name}, {language}", share(every), AIM_HINTED if hinted and aim == AIM_LONG and language in HINTED else None, data))
+            figures.append(
+                Figure(
+                    f"{name}, {language}",
+                    share(every),
+                    AIM_HINTED if hinted and aim == AIM_LONG and language in HINTED else None,
+                    data,
+                )
+            )
     total = share([good for sample, good in right.items() if sample.language in OF_AIMS])
     return [Figure(name, total, None if hinted else aim, digest_of(sample.body for sample in found)), *figures]
 
@@ -78,10 +88,17 @@ def declarations(name: str, found: list[Sample]) -> list[Figure]:
         believed.append(decode(sample.body, sample.encoding, "text/plain")[0] == sample.text)
         lie = rng.choice(encodings)
         read = encoding_of(lie)
-        if read and read.text(sample.body) != sample.text and len(sample.body) - len(sample.text.encode("ascii", "ignore")) >= 20:
+        if (
+            read
+            and read.text(sample.body) != sample.text
+            and len(sample.body) - len(sample.text.encode("ascii", "ignore")) >= 20
+        ):
             seen_through.append(decode(sample.body, lie, "text/plain")[0] == sample.text)
     data = digest_of(sample.body for sample in found)
-    return [Figure(f"{name}, right declarations kept", share(believed), 1.0, data), Figure(f"{name}, false ones found", share(seen_through), 0.99, data)]
+    return [
+        Figure(f"{name}, right declarations kept", share(believed), 1.0, data),
+        Figure(f"{name}, false ones found", share(seen_through), 0.99, data),
+    ]
 
 
 def languages(name: str, of_set: dict[str, list[str]]) -> list[Figure]:
@@ -100,7 +117,10 @@ def languages(name: str, of_set: dict[str, list[str]]) -> list[Figure]:
                 told = language_of(cut[-1])
                 right.append(told == language.partition("-")[0])
                 answers["none" if not told else "right" if right[-1] else f"{language} for {told}"] += 1
-        print(f"  language of {size} characters: {100 * share(right):.1f} %  " + ", ".join(f"{what} {count}" for what, count in answers.most_common(7)))
+        print(
+            f"  language of {size} characters: {100 * share(right):.1f} %  "
+            + ", ".join(f"{what} {count}" for what, count in answers.most_common(7))
+        )
         figures.append(Figure(f"{name}, language of {size} characters", share(right), None, digest_of(cut)))
     return figures
 
@@ -108,10 +128,17 @@ def languages(name: str, of_set: dict[str, list[str]]) -> list[Figure]:
 def speed(of_set: dict[str, list[str]]) -> Figure:
     """Megabytes a second on pages of some sixty kilobytes in encodings other than UTF-8, nothing declared."""
     pages = []
-    for sample in samples({language: ["\n".join(parts * 30)] for language, parts in of_set.items()}, (4000,), ("cs", "hu", "pl", "ru", "de"))[::5]:
+    for sample in samples(
+        {language: ["\n".join(parts * 30)] for language, parts in of_set.items()},
+        (4000,),
+        ("cs", "hu", "pl", "ru", "de"),
+    )[::5]:
         row = b'<tr><td class="cell" id="n"><a href="/path/to/a/page.html?with=query">'
         lines = sample.body.split(b" ")
-        pages.append(b"<html><body><table>" + b"".join(row + b" ".join(lines[at : at + 3]) + b"</a></td></tr>" for at in range(0, len(lines), 3)) * 2)
+        pages.append(
+            b"<html><body><table>"
+            + b"".join(row + b" ".join(lines[at : at + 3]) + b"</a></td></tr>" for at in range(0, len(lines), 3)) * 2
+        )
     started = time.process_time()
     for page in pages:
         decode(page, "", "text/html")
@@ -134,7 +161,13 @@ def peers(name: str, found: list[Sample]) -> None:
     if not (venv / "bin/python").exists():
         return
     bodies = "\n".join(base64.b64encode(sample.body).decode() for sample in found)
-    done = subprocess.run([venv / "bin/python", Path(__file__).parent / "peers.py"], input=bodies, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [venv / "bin/python", Path(__file__).parent / "peers.py"],
+        input=bodies,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     for line in done.stdout.splitlines():
         told = json.loads(line)
         right: list[bool] = []
@@ -144,9 +177,13 @@ def peers(name: str, found: list[Sample]) -> None:
             if sample.language in OF_AIMS:
                 of_aims.append(right[-1])
         each = "  ".join(
-            f"{language} {100 * share([good for sample, good in zip(found, right, strict=True) if sample.language == language]):.1f}" for language in MEASURED
+            f"{language} {100 * share([good for sample, good in zip(found, right, strict=True) if sample.language == language]):.1f}"  # noqa: E501
+            for language in MEASURED
         )
-        print(f"  {name}: {told['peer']}: {100 * share(of_aims):.2f} ({each}), {sum(len(sample.body) for sample in found) / 1e6 / told['took_s']:.1f} MB/s")
+        print(
+            f"  {name}: {told['peer']}: {100 * share(of_aims):.2f} ({each}), "
+            f"{sum(len(sample.body) for sample in found) / 1e6 / told['took_s']:.1f} MB/s"
+        )
 
 
 def main() -> None:

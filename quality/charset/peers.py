@@ -1,4 +1,7 @@
-"""What do other detectors say? Run with the peers' own Python: a sample a line in base64 on its input, a line of JSON for each peer out."""
+"""What do other detectors say?
+
+Run with the peers' own Python: a sample a line in base64 on its input, a line of JSON for each peer out.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,21 @@ from collections.abc import Callable
 def detectors() -> dict[str, Callable[[bytes], str]]:
     """Those that are installed, with their versions."""
     found: dict[str, Callable[[bytes], str]] = {}
-    for module, how in (("chardet", "detect"), ("cchardet", "detect"), ("charset_normalizer", "detect"), ("resiliparse.parse.encoding", "detect_encoding")):
+    for module, how in (
+        ("chardet", "detect"),
+        ("cchardet", "detect"),
+        ("charset_normalizer", "detect"),
+        ("resiliparse.parse.encoding", "detect_encoding"),
+    ):
         try:
             peer = importlib.import_module(module)
         except ImportError:
             continue
         function = getattr(peer, how)
         version = f"{module} {getattr(peer, '__version__', '')}".strip()
-        found[version] = lambda body, function=function: function(body) if function.__name__ == "detect_encoding" else function(body)["encoding"]
+        found[version] = lambda body, function=function: (
+            function(body) if function.__name__ == "detect_encoding" else function(body)["encoding"]
+        )
     return found
 
 
@@ -30,7 +40,11 @@ def main() -> None:
         started = time.process_time()
         labels = [str(detect(body) or "") for body in bodies]
         took_s = time.process_time() - started
-        print(json.dumps({"peer": name, "labels": [label.lower().replace("_", "-") for label in labels], "took_s": took_s}))
+        print(
+            json.dumps(
+                {"peer": name, "labels": [label.lower().replace("_", "-") for label in labels], "took_s": took_s}
+            )
+        )
 
 
 if __name__ == "__main__":

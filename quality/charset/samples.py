@@ -1,4 +1,7 @@
-"""On which texts is the reading of encodings measured? The project's own, and others where they are to be had, cut and re-encoded."""
+"""On which texts is the reading of encodings measured?
+
+The project's own, and others where they are to be had, cut and re-encoded.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,22 @@ PIECES = 25  # of each language and size of a set, by a seeded generator
 TOP_LEVEL = {"cs": "cz", "el": "gr", "uk": "ua", "en": "uk", "zh": "cn"}  # the others' domain is their language
 # for signs that an encoding lacks: how its writers helped themselves
 _PLAIN = str.maketrans(
-    {"–": "-", "—": "-", "„": '"', "“": '"', "”": '"', "‚": "'", "’": "'", "‘": "'", "…": "...", "\xa0": " ", "•": "*", "«": '"', "»": '"', "№": "N"}
+    {
+        "–": "-",
+        "—": "-",
+        "„": '"',
+        "“": '"',
+        "”": '"',
+        "‚": "'",
+        "’": "'",
+        "‘": "'",
+        "…": "...",
+        "\xa0": " ",
+        "•": "*",
+        "«": '"',
+        "»": '"',
+        "№": "N",
+    }
 )
 
 
@@ -37,7 +55,9 @@ class Sample(NamedTuple):
 
 def texts(more: Path | None = None) -> dict[str, dict[str, list[str]]]:
     """Set: language: texts. more: a folder of LANGUAGE/*.txt."""
-    found: dict[str, dict[str, list[str]]] = {"made": {language: ["\n".join(parts)] for language, parts in TEXTS.items()}}
+    found: dict[str, dict[str, list[str]]] = {
+        "made": {language: ["\n".join(parts)] for language, parts in TEXTS.items()}
+    }
     if folder := os.environ.get("CORPORA"):
         corpora: dict[str, list[str]] = {}
         for name in ("daniel", "debdocs"):
@@ -47,7 +67,9 @@ def texts(more: Path | None = None) -> dict[str, dict[str, list[str]]]:
                     corpora.setdefault(row["lang"], []).append(row["gold"])
         found |= {"corpora": corpora} if corpora else {}
     if more:
-        found["more"] = {path.name: [one.read_text("utf-8") for one in sorted(path.glob("*.txt"))] for path in sorted(more.iterdir())}
+        found["more"] = {
+            path.name: [one.read_text("utf-8") for one in sorted(path.glob("*.txt"))] for path in sorted(more.iterdir())
+        }
     return found
 
 
@@ -63,7 +85,10 @@ def in_table(text: str) -> str:
     """Its words in four columns."""
     words = text.split()
     line = "+" + ("-" * 14 + "+") * 4
-    rows = ("| " + " | ".join(word.ljust(12) for word in words[start : start + 4]) + " |" for start in range(0, len(words), 4))
+    rows = (
+        "| " + " | ".join(word.ljust(12) for word in words[start : start + 4]) + " |"
+        for start in range(0, len(words), 4)
+    )
     return "\n".join((line, *rows, line))
 
 
@@ -77,7 +102,9 @@ def encoded(text: str, encoding: str) -> tuple[str, bytes] | None:
     return None
 
 
-def samples(of_set: dict[str, list[str]], sizes: tuple[int, ...], languages: tuple[str, ...] = MEASURED) -> list[Sample]:
+def samples(
+    of_set: dict[str, list[str]], sizes: tuple[int, ...], languages: tuple[str, ...] = MEASURED
+) -> list[Sample]:
     """Every piece in every encoding of its language, UTF-8 too. All in ASCII: only of English, where that is usual."""
     rng = random.Random(5)
     found = []

@@ -2,9 +2,10 @@
 
     python quality/charset/train.py OUT INPUT...
 
-An input is a folder that is searched for `LANG/LC_MESSAGES/*.mo` (message catalogues) and `man/LANG/man*/*` (manual pages). The
-shipped table was made from those of Debian 12: /usr/share/locale, manpages-* (the packages of manpages-l10n, manpages-ja, -zh, -tr),
-wesnoth-1.16-data, freeciv-data, gramps. None of them is among the texts that quality/charset measures on.
+An input is a folder that is searched for `LANG/LC_MESSAGES/*.mo` (message catalogues) and `man/LANG/man*/*` (manual
+pages). The shipped table was made from those of Debian 12: /usr/share/locale, manpages-* (the packages of
+manpages-l10n, manpages-ja, -zh, -tr), wesnoth-1.16-data, freeciv-data, gramps. None of them is among the texts that
+quality/charset measures on.
 """
 
 from __future__ import annotations
@@ -31,8 +32,21 @@ ROWS = {"latin": 24_000, "cyrillic": 12_000, "thai": 5_000}
 OTHERS_ROWS = 4_000
 MIXED = 0.03
 IDEOGRAPHS = 2_500
-_NAMES = {"no": "nb", "zh_CN": "zh", "zh_TW": "zh-hant", "zh_HK": "zh-hant", "pt_BR": "pt", "pt_PT": "pt", "de_DE": "de", "en_GB": "en", "in": "id"}
-_NOISE = re.compile(r"%[-+#0-9.*]*(?:\(\w+\)|\$)?[a-zA-Z]+|<[^>]*>|&\w+;|\$\{?\w+\}?|https?:\S+|\S+@\S+|\\f.|\\\(..|\\.|--?\w+[=-]?\w*")
+_NAMES = {
+    "no": "nb",
+    "zh_CN": "zh",
+    "zh_TW": "zh-hant",
+    "zh_HK": "zh-hant",
+    "pt_BR": "pt",
+    "pt_PT": "pt",
+    "de_DE": "de",
+    "en_GB": "en",
+    "in": "id",
+}
+_NOISE = re.compile(
+    r"%[-+#0-9.*]*(?:\(\w+\)|\$)?[a-zA-Z]+|<[^>]*>"
+    r"|&\w+;|\$\{?\w+\}?|https?:\S+|\S+@\S+|\\f.|\\\(..|\\.|--?\w+[=-]?\w*"
+)
 # chances that text of messages tells too little of: of every symbol, before anything is counted
 _FLOOR = {
     **dict.fromkeys("áàäçèëíñóöøüß", 7e-4),  # in names from elsewhere
@@ -112,7 +126,11 @@ def counted(text: str, letters: Letters) -> tuple[np.ndarray, np.ndarray, np.nda
     width = letters.width
     pairs = symbols[:-1] * width + symbols[1:]
     threes = pairs[:-1] * width + symbols[2:]
-    return (np.bincount(symbols, minlength=width), np.bincount(pairs, minlength=width**2), np.bincount(threes, minlength=width**3))
+    return (
+        np.bincount(symbols, minlength=width),
+        np.bincount(pairs, minlength=width**2),
+        np.bincount(threes, minlength=width**3),
+    )
 
 
 def floor_of(letters: Letters) -> np.ndarray:
@@ -127,7 +145,9 @@ def floor_of(letters: Letters) -> np.ndarray:
 
 
 def learned(texts: str, letters: Letters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """log P(second | first), the change that the letter before makes, the same for what was not seen, and how often each stood."""
+    """log P(second | first), the change that the letter before makes, the same for what was not seen,
+    and how often each stood.
+    """
     ones, twos, threes = counted(texts, letters)
     width = letters.width
     for kind in (CONTROL, FOREIGN, OTHER):
@@ -146,7 +166,12 @@ def learned(texts: str, letters: Letters) -> tuple[np.ndarray, np.ndarray, np.nd
     third = (threes + 10.0 * below) / (total + 10.0)
     change = np.log(third / below)
     unseen = np.log(10.0 / (total[:, 0] + 10.0))
-    return np.log(second).reshape(-1), change.reshape(-1).astype(np.float32), unseen, threes.reshape(-1).astype(np.int32)
+    return (
+        np.log(second).reshape(-1),
+        change.reshape(-1).astype(np.float32),
+        unseen,
+        threes.reshape(-1).astype(np.int32),
+    )
 
 
 def table_of(script: str, texts: dict[str, list[str]]) -> tuple[int, bytes]:
@@ -179,12 +204,16 @@ def _bytes(arrays: list[np.ndarray], step: int) -> bytes:
 
 
 def frequent(texts: list[str]) -> tuple[str, str]:
-    """The commonest signs outside ASCII, the commonest first, and how seldom each is, in steps, as characters from "0" on."""
+    """The commonest signs outside ASCII, the commonest first, and how seldom each is, in steps,
+    as characters from "0" on.
+    """
     random.Random(1).shuffle(texts)
     counts = Counter(char for char in "".join(texts)[:CHARS] if char >= "\u2e80" and not "\uff61" <= char <= "\uff9f")
     total = counts.total()
     best = [(char, count) for char, count in counts.most_common(IDEOGRAPHS) if char <= "\uffff"]
-    return "".join(char for char, _ in best), "".join(chr(48 + round(-math.log(count / total) * 4)) for _, count in best)
+    return "".join(char for char, _ in best), "".join(
+        chr(48 + round(-math.log(count / total) * 4)) for _, count in best
+    )
 
 
 def main(out: str, *inputs: str) -> None:
@@ -192,7 +221,9 @@ def main(out: str, *inputs: str) -> None:
     texts = gathered(roots)
     texts["en"] = texts.get("en", []) + english(roots)
     made = {script: table_of(script, texts) for script in SCRIPTS}
-    head = {script: count for script, (count, _) in made.items()} | {name: frequent(texts[name]) for name in ("zh", "zh-hant", "ja", "ko")}
+    head = {script: count for script, (count, _) in made.items()} | {
+        name: frequent(texts[name]) for name in ("zh", "zh-hant", "ja", "ko")
+    }
     data = json.dumps(head).encode() + b"\n" + b"".join(body for _, body in made.values())
     packed = zlib.compress(data, 9)
     Path(out).write_bytes(packed)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 SETS = ("daniel", "dragnet", "cleanportal", "debdocs", "wcxb-dev350", "scrapinghub", "cleaneval")
-SINGLE = frozenset({"wcxb-dev350", "scrapinghub", "cleaneval"})  # scored over all their pages; the others over sites of LEAST_PAGES and more
+# scored over all their pages; the others over sites of LEAST_PAGES and more
+SINGLE = frozenset({"wcxb-dev350", "scrapinghub", "cleaneval"})
 POOLED = ("daniel", "dragnet", "cleanportal")
 FIVE = ("daniel", "dragnet", "cleanportal", "debdocs", "wcxb-dev350")
 LEAST_PAGES = 4

@@ -16,7 +16,9 @@ _MOST = 400_000_000  # words of the page times words of the gold that are compar
 
 
 def shares(blocks: Sequence[Block], gold: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """float32[n] each: the share of a block's words in the longest common subsequence of page and gold, and how many words it has."""
+    """float32[n] each: the share of a block's words in the longest common subsequence of page and gold,
+    and how many words it has.
+    """
     tokens = [_WORD.findall(block.text) if is_text(block) else [] for block in blocks]
     owner = np.repeat(np.arange(len(blocks)), [len(words) for words in tokens])
     flat, wanted = [word for words in tokens for word in words], _WORD.findall(gold)
@@ -28,7 +30,10 @@ def shares(blocks: Sequence[Block], gold: str) -> tuple[npt.NDArray[np.float32],
 
 
 def common_places(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Where in first the words of a longest common subsequence stand. Bit-parallel: a number holds a row of the table (Hyyrö 2004)."""
+    """Where in first the words of a longest common subsequence stand.
+
+    Bit-parallel: a number holds a row of the table (Hyyrö 2004).
+    """
     places: dict[str, int] = {}
     for at, word in enumerate(second):
         places[word] = places.get(word, 0) | 1 << at

@@ -1,8 +1,8 @@
 """What do pages look like whose content we know because we wrote them?
 
-Four small sites, each with its own template: news (menu with the active item, date, related stories, comments), a manual (contents beside
-the text, previous and next, lists of links that are content), a forum (posts between signatures and rules) and a shop (a description among
-offers). Everything follows from one seed.
+Four small sites, each with its own template: news (menu with the active item, date, related stories, comments), a
+manual (contents beside the text, previous and next, lists of links that are content), a forum (posts between signatures
+and rules) and a shop (a description among offers). Everything follows from one seed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,28 @@ from collections.abc import Callable, Sequence
 from gold import GoldPage
 
 PAGES = 8
-_SYLLABLES = ("ka", "lo", "mi", "ren", "tu", "sa", "vel", "dor", "pi", "nu", "gra", "est", "on", "fi", "hal", "ber", "zo", "lin", "tar", "mu")
+_SYLLABLES = (
+    "ka",
+    "lo",
+    "mi",
+    "ren",
+    "tu",
+    "sa",
+    "vel",
+    "dor",
+    "pi",
+    "nu",
+    "gra",
+    "est",
+    "on",
+    "fi",
+    "hal",
+    "ber",
+    "zo",
+    "lin",
+    "tar",
+    "mu",
+)
 
 
 class Writer:
@@ -44,7 +65,10 @@ def _page(title: str, site: str, body: str) -> str:
 
 
 def _items(texts: Sequence[str], active: int = -1) -> str:
-    return "".join(f'<li{" class=active" if number == active else ""}><a href="/{number}">{text}</a></li>' for number, text in enumerate(texts))
+    return "".join(
+        f'<li{" class=active" if number == active else ""}><a href="/{number}">{text}</a></li>'
+        for number, text in enumerate(texts)
+    )
 
 
 def news(writer: Writer) -> list[GoldPage]:
@@ -55,14 +79,22 @@ def news(writer: Writer) -> list[GoldPage]:
     for number in range(PAGES):
         story = [writer.paragraph() for _ in range(writer.rng.randint(4, 9))]
         related = _items(writer.rng.sample(titles, 6))
-        comments = "".join(f'<div class="comment"><b>{writer.words(1, 1)}</b><p>{writer.sentence()}</p></div>' for _ in range(3))
-        body = (
-            f'<div id="top"><ul class="menu">{_items(menu, number % 9)}</ul></div><div id="article"><h1>{titles[number]}</h1>'
-            f'<div class="share"><a href="#">Share</a> <a href="#">Print</a></div>{"".join(f"<p>{text}</p>" for text in story)}</div>'
-            f'<div class="related"><h3>More stories</h3><ul>{related}</ul></div><div id="comments"><h3>{number + 2} comments</h3>{comments}</div>'
-            f'<div id="footer">Copyright 20{number + 10} Daily News | <a href="/imprint">Imprint</a> | <a href="/privacy">Privacy</a></div>'
+        comments = "".join(
+            f'<div class="comment"><b>{writer.words(1, 1)}</b><p>{writer.sentence()}</p></div>' for _ in range(3)
         )
-        pages.append(GoldPage("news.made", _page(titles[number], "Daily News", body), "\n".join([titles[number], *story])))
+        body = (
+            f'<div id="top"><ul class="menu">{_items(menu, number % 9)}</ul></div><div '
+            f'id="article"><h1>{titles[number]}</h1>'
+            '<div class="share"><a href="#">Share</a> <a '
+            f'href="#">Print</a></div>{"".join(f"<p>{text}</p>" for text in story)}</div>'
+            f'<div class="related"><h3>More stories</h3><ul>{related}</ul></div><div id="comments"><h3>{number + 2} '
+            f"comments</h3>{comments}</div>"
+            f'<div id="footer">Copyright 20{number + 10} Daily News | <a href="/imprint">Imprint</a> | <a '
+            'href="/privacy">Privacy</a></div>'
+        )
+        pages.append(
+            GoldPage("news.made", _page(titles[number], "Daily News", body), "\n".join([titles[number], *story]))
+        )
     return pages
 
 
@@ -96,12 +128,17 @@ def forum(writer: Writer) -> list[GoldPage]:
         title = writer.title()
         posts = [writer.paragraph() for _ in range(writer.rng.randint(3, 6))]
         rows = "".join(
-            f'<tr class="post"><td class="user"><a href="/u">{name}</a><div>{count}</div></td><td class="message"><p>{text}</p></td></tr>'
+            (
+                f'<tr class="post"><td class="user"><a href="/u">{name}</a><div>{count}</div></td><td '
+                f'class="message"><p>{text}</p></td></tr>'
+            )
             for text, (name, count) in ((text, writer.rng.choice(people)) for text in posts)
         )
         body = (
-            f'<header><a href="/">Forum</a></header><nav><ul>{_items(boards, number % 7)}</ul></nav><h1>{title}</h1><table class="thread">{rows}</table>'
-            '<p class="rules">You may not post new threads. You may not post replies. You may not edit your posts.</p><footer>Powered by a forum</footer>'
+            f'<header><a href="/">Forum</a></header><nav><ul>{_items(boards, number % 7)}</ul></nav><h1>{title}</h1>'
+            f'<table class="thread">{rows}</table>'
+            '<p class="rules">You may not post new threads. You may not post replies. You may not edit your '
+            "posts.</p><footer>Powered by a forum</footer>"
         )
         pages.append(GoldPage("forum.made", _page(title, "Forum", body), "\n".join([title, *posts])))
     return pages
@@ -115,13 +152,21 @@ def shop(writer: Writer) -> list[GoldPage]:
         name, price = writer.title(), f"{writer.rng.randint(3, 90)}.90 EUR"
         texts = [writer.paragraph() for _ in range(2)]
         facts = [(writer.words(1, 2), writer.words(1, 3)) for _ in range(5)]
-        offers = "".join(f'<div class="tile"><a href="/o">{writer.words(2, 4)}</a><span>{writer.rng.randint(3, 90)}.90 EUR</span></div>' for _ in range(6))
+        offers = "".join(
+            (
+                '<div class="tile"><a '
+                f'href="/o">{writer.words(2, 4)}</a><span>{writer.rng.randint(3, 90)}.90 EUR</span></div>'
+            )
+            for _ in range(6)
+        )
         rows = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in facts)
         body = (
             f'<div class="nav-bar"><ul>{_items(kinds, number)}</ul><div class="cart">Your cart is empty</div></div>'
             f'<main><h1>{name}</h1><p class="price">{price}</p>'
-            f'<div class="description">{"".join(f"<p>{text}</p>" for text in texts)}</div><table class="facts">{rows}</table></main>'
-            f"<aside><h2>You may also like</h2>{offers}</aside><footer><ul>{_items(['Terms', 'Shipping', 'Returns'])}</ul></footer>"
+            f'<div class="description">{"".join(f"<p>{text}</p>" for text in texts)}</div><table '
+            f'class="facts">{rows}</table></main>'
+            "<aside><h2>You may also "
+            f"like</h2>{offers}</aside><footer><ul>{_items(['Terms', 'Shipping', 'Returns'])}</ul></footer>"
         )
         gold = [name, price, *texts, *(word for pair in facts for word in pair)]
         pages.append(GoldPage("shop.made", _page(name, "Shop", body), "\n".join(gold)))

@@ -2,9 +2,9 @@
 
     python quality/extraction/measure.py [--no-peers] [--json FILE]
 
-Word F1 per page, mean over pages; of sets with many pages a site, over the sites of four pages and more. Each site is learnt whole, then its
-pages are marked. Without CORPORA only the project's own made sites are scored. The shipped weights have seen the sets of CORPORA, so these are not
-held-out scores: `train.py --held-out` gives those.
+Word F1 per page, mean over pages; of sets with many pages a site, over the sites of four pages and more. Each site is
+learnt whole, then its pages are marked. Without CORPORA only the project's own made sites are scored. The shipped
+weights have seen the sets of CORPORA, so these are not held-out scores: `train.py --held-out` gives those.
 """
 
 from __future__ import annotations
@@ -62,7 +62,11 @@ def set_score(name: str, pages: list[gold.GoldPage]) -> SetScore:
         cpu_s += time.process_time() - begun
         golds = [scoring.words(page.gold) for page in site]
         scores += [scoring.word_f1(scoring.kept(*page), words) for page, words in zip(found, golds, strict=True)]
-        score = scoring.site_score([(*page, words) for page, words in zip(found, golds, strict=True)]) if len(site) >= gold.LEAST_PAGES else None
+        score = (
+            scoring.site_score([(*page, words) for page, words in zip(found, golds, strict=True)])
+            if len(site) >= gold.LEAST_PAGES
+            else None
+        )
         sites += [score] if score else []
     return SetScore(scores, sites, gold.digest(pages), cpu_s)
 
@@ -72,7 +76,10 @@ def peer_scores(name: str, pages: list[gold.GoldPage]) -> dict[str, list[float]]
     counted = [page for site in gold.by_site(pages).values() if gold.counts(name, site) for page in site]
     found = peer_texts([page.html for page in counted])
     return {
-        peer: [scoring.word_f1(scoring.words(text), scoring.words(page.gold)) for text, page in zip(texts, counted, strict=True)]
+        peer: [
+            scoring.word_f1(scoring.words(text), scoring.words(page.gold))
+            for text, page in zip(texts, counted, strict=True)
+        ]
         for peer, texts in found.items()
     }
 
@@ -108,7 +115,9 @@ def main() -> None:
         for peer, values in ({} if args.no_peers else peer_scores(name, pages)).items():
             theirs.setdefault(peer, {})[name] = values
         print_set(name, ours[name])
-    rows = {"periplus": means({name: score.pages for name, score in ours.items()})} | {peer: means(values) for peer, values in theirs.items()}
+    rows = {"periplus": means({name: score.pages for name, score in ours.items()})} | {
+        peer: means(values) for peer, values in theirs.items()
+    }
     names = list(rows["periplus"])
     print("\nword F1".ljust(19) + "".join(name[:12].rjust(13) for name in names))
     for who, row in rows.items():
@@ -120,19 +129,42 @@ def main() -> None:
 def figures(ours: dict[str, SetScore], rows: dict[str, dict[str, float]]) -> list[Figure]:
     """For the runner."""
     digests = {name: score.digest for name, score in ours.items()}
-    digests |= {"pooled": digest_of(digests.get(name, "") for name in gold.POOLED), "five": digest_of(digests.get(name, "") for name in gold.FIVE)}
+    digests |= {
+        "pooled": digest_of(digests.get(name, "") for name in gold.POOLED),
+        "five": digest_of(digests.get(name, "") for name in gold.FIVE),
+    }
     found = [Figure(_titled(name), value, None, digests[name]) for name, value in rows["periplus"].items()]
     for name, score in ours.items():
         if score.sites and name not in gold.SINGLE:
-            found.append(Figure(f"{name}, template removed", statistics.fmean(site.removed for site in score.sites), None, score.digest))
-            found.append(Figure(f"{name}, content recall", statistics.fmean(site.recall for site in score.sites), None, score.digest))
-            found.append(Figure(f"{name}, mark", statistics.fmean(site.mark for site in score.sites), None, score.digest))
-    found += [Figure(f"{name}, word F1 of {peer}", value) for peer, row in rows.items() if peer != "periplus" for name, value in row.items()]
+            found.append(
+                Figure(
+                    f"{name}, template removed",
+                    statistics.fmean(site.removed for site in score.sites),
+                    None,
+                    score.digest,
+                )
+            )
+            found.append(
+                Figure(
+                    f"{name}, content recall", statistics.fmean(site.recall for site in score.sites), None, score.digest
+                )
+            )
+            found.append(
+                Figure(f"{name}, mark", statistics.fmean(site.mark for site in score.sites), None, score.digest)
+            )
+    found += [
+        Figure(f"{name}, word F1 of {peer}", value)
+        for peer, row in rows.items()
+        if peer != "periplus"
+        for name, value in row.items()
+    ]
     return [figure._replace(score=round(figure.score, 4)) for figure in found]
 
 
 def _titled(name: str) -> str:
-    """A figure on pages that the weights have seen says so; aims are for pages that they have not (`train.py --held-out`)."""
+    """A figure on pages that the weights have seen says so;
+    aims are for pages that they have not (`train.py --held-out`).
+    """
     return f"{name}, word F1" if name == "made" else f"{name}, word F1 (seen in learning)"
 
 
@@ -140,9 +172,15 @@ def print_set(name: str, score: SetScore) -> None:
     """What became of the templates of a set's sites, and how fast."""
     line = f"{name}: {len(score.pages)} pages at {len(score.pages) / max(score.cpu_s, 1e-9):.0f}/s"
     if score.sites:
-        removed, recall = (statistics.fmean(values) for values in ([site.removed for site in score.sites], [site.recall for site in score.sites]))
+        removed, recall = (
+            statistics.fmean(values)
+            for values in ([site.removed for site in score.sites], [site.recall for site in score.sites])
+        )
         marks = [site.mark for site in score.sites]
-        line += f", {len(marks)} sites: template removed {removed:.3f}, content recall {recall:.3f}, mark {statistics.fmean(marks):.2f} ({marks.count(5)} of 5)"
+        line += (
+            f", {len(marks)} sites: template removed {removed:.3f}, content recall {recall:.3f}, mark "
+            f"{statistics.fmean(marks):.2f} ({marks.count(5)} of 5)"
+        )
     print(line, flush=True)
 
 

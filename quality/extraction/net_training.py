@@ -56,7 +56,10 @@ def learn(sample: Callable[[np.random.Generator], list[Example]], seed: int = 0)
     first = np.concatenate([example.measures[::5] for example in sample(rng)])
     mean, spread = first.mean(axis=0), first.std(axis=0) + np.float32(1e-3)
     sizes = (len(mean), HIDDEN, 1)
-    layers = [[(rng.standard_normal(pair) * np.sqrt(2 / pair[0])).astype(np.float32), np.zeros(pair[1], np.float32)] for pair in pairwise(sizes)]
+    layers = [
+        [(rng.standard_normal(pair) * np.sqrt(2 / pair[0])).astype(np.float32), np.zeros(pair[1], np.float32)]
+        for pair in pairwise(sizes)
+    ]
     slow, fast = ([[np.zeros_like(part) for part in layer] for layer in layers] for _ in range(2))
     steps, step = ROUNDS * (len(sample(rng)) // BATCH + 1), 0
     for _ in range(ROUNDS):
@@ -75,7 +78,9 @@ def learn(sample: Callable[[np.random.Generator], list[Example]], seed: int = 0)
     return Learnt(mean, spread, layers)
 
 
-def _gradients(layers: list[list[Floats]], pages: list[Example], scale: tuple[Floats, Floats], rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
+def _gradients(
+    layers: list[list[Floats]], pages: list[Example], scale: tuple[Floats, Floats], rng: np.random.Generator
+) -> list[tuple[Floats, Floats]]:
     inputs = scaled(np.concatenate([page.measures for page in pages]), *scale)
     inputs = inputs * (rng.random(inputs.shape[1], dtype=np.float32) > DROPPED)
     share, words = np.concatenate([page.share for page in pages]), np.concatenate([page.words for page in pages])
@@ -86,7 +91,8 @@ def _gradients(layers: list[list[Floats]], pages: list[Example], scale: tuple[Fl
     error = (found - share) * np.minimum(words / (gold + 20)[page_of], _MOST_ERROR)  # of the likelihood
     right = np.bincount(page_of, weights=found * share * words, minlength=len(pages))
     size = np.bincount(page_of, weights=found * words, minlength=len(pages)) + gold
-    error += -2 * (share * words / size[page_of] - (right / size**2)[page_of] * words) * found * (1 - found)  # of 1 - F1
+    # of 1 - F1
+    error += -2 * (share * words / size[page_of] - (right / size**2)[page_of] * words) * found * (1 - found)
     down = (error * weight[page_of]).astype(np.float32)[:, None]
     back = (down @ layers[1][0].T) * (hidden > 0)
     return [(inputs.T @ back, back.sum(axis=0)), (hidden.T @ down, down.sum(axis=0))]

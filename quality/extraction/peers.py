@@ -1,7 +1,8 @@
 """What do other extractors make of the same pages?
 
-They are compared with, never used, so they live in an environment of their own: `python3 -m venv /tmp/peers-venv` (or where PEERS_VENV says), and there
-`pip install trafilatura lxml[html_clean] readability-lxml resiliparse`. This file is started by that Python with pages on its input.
+They are compared with, never used, so they live in an environment of their own: `python3 -m venv /tmp/peers-venv` (or
+where PEERS_VENV says), and there `pip install trafilatura lxml[html_clean] readability-lxml resiliparse`. This file is
+started by that Python with pages on its input.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ def _trafilatura() -> Extractor:
 
 
 def _readability() -> Extractor:
-    document, plain = import_module("readability").Document, import_module("resiliparse.extract.html2text").extract_plain_text
+    document, plain = (
+        import_module("readability").Document,
+        import_module("resiliparse.extract.html2text").extract_plain_text,
+    )
     return lambda text: plain(document(text).summary())
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from periplus.model.page import Block, BlockKind, Part
 
 COMMON_SHARE = 0.3  # of a site's pages, and two at least, that carry a line of its template
-MARKS = ((5, 0.98, 0.90), (4, 0.95, 0.75), (3, 0.90, 0.50))  # mark, least content recall, least share of the template that is gone
+# mark, least content recall, least share of the template that is gone
+MARKS = ((5, 0.98, 0.90), (4, 0.95, 0.75), (3, 0.90, 0.50))
 _WORD = re.compile(r"\w+")
 
 
@@ -40,7 +41,11 @@ def is_text(block: Block) -> bool:
 
 def kept(blocks: Sequence[Block], parts: Sequence[Part]) -> Counter[str]:
     """The words of the content."""
-    return words("\n".join(block.text for block, part in zip(blocks, parts, strict=True) if part is Part.CONTENT and is_text(block)))
+    return words(
+        "\n".join(
+            block.text for block, part in zip(blocks, parts, strict=True) if part is Part.CONTENT and is_text(block)
+        )
+    )
 
 
 def site_score(pages: Sequence[tuple[Sequence[Block], Sequence[Part], Counter[str]]]) -> SiteScore | None:
@@ -60,5 +65,7 @@ def site_score(pages: Sequence[tuple[Sequence[Block], Sequence[Part], Counter[st
     if not template:
         return None
     removed, recall = gone / template, gold_kept / gold_words if gold_words else 1.0
-    mark = next((mark for mark, least_recall, least_gone in MARKS if recall >= least_recall and removed >= least_gone), 2)
+    mark = next(
+        (mark for mark, least_recall, least_gone in MARKS if recall >= least_recall and removed >= least_gone), 2
+    )
     return SiteScore(removed, recall, mark)

@@ -2,8 +2,9 @@
 
     CORPORA=... python quality/extraction/train.py [--held-out FOLDS]
 
-Needs catboost, which is no dependency of the project: it grows the trees, NumPy does the rest. Writes `weights.json`; with --held-out it writes nothing
-and prints the scores of each set, no page of a site having been used for the weights that judge the site.
+Needs catboost, which is no dependency of the project: it grows the trees, NumPy does the rest. Writes
+`weights.json`; with --held-out it writes nothing and prints the scores of each set, no page of a site having been
+used for the weights that judge the site.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Floats = npt.NDArray[np.float32]
 TABLE = Path(__file__).parents[2] / "src/periplus/analyse/content/weights.json"
 THRESHOLD = 0.40  # the best of 0.36 to 0.52 for the mean of the five sets, held out
 TREES = 300
-SET_WEIGHT = {"cleanportal": 2.0, "debdocs": 2.0, "wcxb-dev350": 3.0, "cleaneval": 0.4}  # so that small sets and hard ones are heard
+# so that small sets and hard ones are heard
+SET_WEIGHT = {"cleanportal": 2.0, "debdocs": 2.0, "wcxb-dev350": 3.0, "cleaneval": 0.4}
 PAGES_OF_A_SITE = 25
 LEAST_SITES = 6  # that use a word in their paths, for the word to have a weight
 ALONE_SHARE = 0.4  # of pages that are shown with little or nothing known of their site, too
@@ -114,10 +116,26 @@ def rows() -> tuple[list[Row], dict[str, float]]:
             page = Pages([blocks], [traces_of(blocks)])
             seen = [(True, whole.seen(blocks, counted=True))]
             if len(pages) > 1:
-                few = rng.sample([other for other, _, _ in pages if other is not blocks], min(rng.choice((0, 1, 2, 3)), len(pages) - 1))
+                few = rng.sample(
+                    [other for other, _, _ in pages if other is not blocks],
+                    min(rng.choice((0, 1, 2, 3)), len(pages) - 1),
+                )
                 seen.append((False, _learnt(few).seen(blocks, counted=False)))
             for is_whole, known in seen:
-                found.append(Row(at, number, is_whole, features.matrix(page, known, names).T.copy(), share, words, text, name, blocks, counts))
+                found.append(
+                    Row(
+                        at,
+                        number,
+                        is_whole,
+                        features.matrix(page, known, names).T.copy(),
+                        share,
+                        words,
+                        text,
+                        name,
+                        blocks,
+                        counts,
+                    )
+                )
     return found, name_weights(votes)
 
 
@@ -147,13 +165,15 @@ def grown(all_rows: Sequence[Row], seed: int = 0) -> object:
     parts: list[tuple[Floats, Floats, Floats]] = []
     for row in chosen(all_rows, rng):
         weight = np.minimum(row.words / (len(row.gold.split()) + 20), 0.5) * SET_WEIGHT.get(row.set_name, 1.0)
-        chance = np.minimum(weight / 0.03 + 0.02, 1)  # small blocks are many and weigh little: a few of them stand for all
+        # small blocks are many and weigh little: a few of them stand for all
+        chance = np.minimum(weight / 0.03 + 0.02, 1)
         taken = (row.words > 0) & (rng.random(len(weight)) < chance)
         parts.append((row.measures[taken], row.share[taken], (weight / chance)[taken]))
     measures, share, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     catboost = import_module("catboost")
     model = catboost.CatBoostClassifier(
-        iterations=TREES, depth=6, learning_rate=0.1, loss_function="CrossEntropy", border_count=32, l2_leaf_reg=5, random_seed=seed,
+        iterations=TREES, depth=6, learning_rate=0.1, loss_function="CrossEntropy", border_count=32, l2_leaf_reg=5,
+        random_seed=seed,
         bootstrap_type="Bernoulli", subsample=0.7, rsm=0.25, verbose=0, allow_writing_files=False,
     )  # fmt: skip
     return model.fit(catboost.Pool(measures, share, weight=weight / weight.mean()))
@@ -161,14 +181,17 @@ def grown(all_rows: Sequence[Row], seed: int = 0) -> object:
 
 def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
     """What the trees say of each page."""
-    odds = model.predict(np.concatenate([row.measures for row in some]), prediction_type="RawFormulaVal")  # type: ignore[attr-defined]  # catboost's
+    # catboost's
+    odds = model.predict(np.concatenate([row.measures for row in some]), prediction_type="RawFormulaVal")  # type: ignore[attr-defined]
     ends = np.cumsum([len(row.words) for row in some])[:-1]
     return [(1 / (1 + np.exp(-part))).astype(np.float32) for part in np.split(odds, ends)]
 
 
 def example(row: Row, score: Floats) -> Example:
     """A page as the net sees it."""
-    measures = np.concatenate((row.measures, marking.matrix(Pages([row.blocks], [traces_of(row.blocks)]), score).T), axis=1)
+    measures = np.concatenate(
+        (row.measures, marking.matrix(Pages([row.blocks], [traces_of(row.blocks)]), score).T), axis=1
+    )
     return Example(measures, row.share, row.words, len(row.gold.split()), SET_WEIGHT.get(row.set_name, 1.0))
 
 
@@ -186,7 +209,10 @@ def main() -> None:
     args = parser.parse_args()
     all_rows, names = rows()
     fold = {
-        site: at % args.folds for at, site in enumerate(random.Random(5).sample(sorted({row.site for row in all_rows}), len({row.site for row in all_rows})))
+        site: at % args.folds
+        for at, site in enumerate(
+            random.Random(5).sample(sorted({row.site for row in all_rows}), len({row.site for row in all_rows}))
+        )
     }
     pairs: list[tuple[Row, Example]] = []
     for number in range(args.folds):
@@ -218,25 +244,33 @@ def write(model: object, net: Learnt, names: dict[str, float]) -> None:
     model.save_model(str(scratch), format="json")  # type: ignore[attr-defined]  # catboost's
     grown_trees = json.loads(scratch.read_text(encoding="utf-8"))
     scratch.unlink()
-    TABLE.write_text(json.dumps(table(grown_trees, net, names), separators=(",", ":"), ensure_ascii=False) + "\n", encoding="utf-8")
+    TABLE.write_text(
+        json.dumps(table(grown_trees, net, names), separators=(",", ":"), ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
-def table(trees: dict[str, list[dict[str, list[dict[str, float]]]]], net: Learnt, names: dict[str, float]) -> dict[str, object]:
+def table(
+    trees: dict[str, list[dict[str, list[dict[str, float]]]]], net: Learnt, names: dict[str, float]
+) -> dict[str, object]:
     """What `periplus.analyse.content.marking` reads."""
     splits = [tree["splits"] for tree in trees["oblivious_trees"]]
     (hidden, hidden_bias), (out, out_bias) = net.layers
     rounded = {
-        "mean": net.mean, "scale": 1 / net.spread, "hidden": hidden.T, "hidden_bias": hidden_bias, "out": out, "out_bias": out_bias,
+        "mean": net.mean, "scale": 1 / net.spread, "hidden": hidden.T, "hidden_bias": hidden_bias, "out": out,
+        "out_bias": out_bias,
     }  # fmt: skip
     return {
         "names": {word: round(odds * 100) for word, odds in sorted(names.items()) if abs(odds) >= 0.05},
         "first": {
             "measures": [[split["float_feature_index"] for split in tree] for tree in splits],
             "borders": [[float(f"{split['border']:.5g}") for split in tree] for tree in splits],
-            "leaves": [[round(value * 10_000) for value in tree["leaf_values"]] for tree in trees["oblivious_trees"]],  # type: ignore[operator]  # plain numbers
+            # plain numbers
+            "leaves": [[round(value * 10_000) for value in tree["leaf_values"]] for tree in trees["oblivious_trees"]],  # type: ignore[operator]
             "bias": [trees["scale_and_bias"][1]],
         },
-        "second": {name: [float(f"{value:.4g}") for value in values.ravel().tolist()] for name, values in rounded.items()},
+        "second": {
+            name: [float(f"{value:.4g}") for value in values.ravel().tolist()] for name, values in rounded.items()
+        },
         "threshold": THRESHOLD,
     }
 

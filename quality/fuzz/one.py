@@ -1,8 +1,10 @@
-"""Fuzzes one reader, coverage-guided, until a time or a count is over: `one.py NAME FOLDER SECONDS RUNS SEED`. A child of run.py.
+"""Fuzzes one reader, coverage-guided, until a time or a count is over: `one.py NAME FOLDER SECONDS RUNS SEED`.
 
-With atheris where it is installed (Linux), unless a SEED is named; else by plain mutation of the seeds, which finds less in one input
-and tries ten in the same time. What makes the reader raise, hang or
-outgrow its memory is left in FOLDER/crashes, and the process ends with an error.
+A child of run.py.
+
+With atheris where it is installed (Linux), unless a SEED is named; else by plain mutation of the seeds, which finds
+less in one input and tries ten in the same time. What makes the reader raise, hang or outgrow its memory is left in
+FOLDER/crashes, and the process ends with an error.
 """
 
 from __future__ import annotations
@@ -32,7 +34,12 @@ def guided(name: str, folder: Path, seconds: int, runs: int) -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds):
         (corpus / f"seed-{number}").write_bytes(seed)
-    flags = [f"-max_total_time={seconds}", f"-max_len={max(INPUT_BYTES, *map(len, target.seeds))}", f"-timeout={HANG_S}", f"-rss_limit_mb={MEMORY_MIB}"]
+    flags = [
+        f"-max_total_time={seconds}",
+        f"-max_len={max(INPUT_BYTES, *map(len, target.seeds))}",
+        f"-timeout={HANG_S}",
+        f"-rss_limit_mb={MEMORY_MIB}",
+    ]
     flags += [f"-runs={runs}"] if runs else []
     flags += [f"-artifact_prefix={folder}/crashes/", "-print_final_stats=1", "-verbosity=1", "-reload=0", str(corpus)]
     atheris.Setup([sys.argv[0], *flags], target.run)

@@ -1,10 +1,13 @@
-"""Do strangers' bytes break a reader? Fuzzes each for a time or a number of inputs, and says how many were tried and what broke.
+"""Do strangers' bytes break a reader?
+
+Fuzzes each for a time or a number of inputs, and says how many were tried and what broke.
 
     make fuzz                                   every reader for a minute
     python quality/fuzz/run.py url robots --seconds 3600
     python quality/fuzz/run.py --runs 10000000 --folder ~/fuzz --record counts.json
 
-A folder keeps what was learned, so that a later run goes on from there. --record adds counts to a file, for the table of docs/security.md.
+A folder keeps what was learned, so that a later run goes on from there. --record adds counts to a file, for the
+table of docs/security.md.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-SOME = 10_000  # inputs of one process: the guide keeps up to 135 KB of what NumPy made for each, which is not kept without it
+# inputs of one process: the guide keeps up to 135 KB of what NumPy made for each, which is not kept without it
+SOME = 10_000
 STARTING_S = 600  # imports under instrumentation, and reading the corpus
 _COUNT = re.compile(r"(?:stat::number_of_executed_units:|^#)\s*(\d+)", re.MULTILINE)
 
@@ -38,10 +42,14 @@ class Result(NamedTuple):
 
 
 def fuzzed(name: str, folder: Path, seconds: int, runs: int, seed: int = 0) -> Result:
-    """One reader, in processes of its own: it may hang, or take the process with it; and the fuzzer itself grows with each input."""
+    """One reader, in processes of its own: it may hang, or take the process with it;
+    and the fuzzer itself grows with each input.
+    """
     inputs, said, end = 0, "", time.monotonic() + seconds
     while not said and (not runs or inputs < runs) and (left := round(end - time.monotonic()) if seconds else 1) > 0:
-        result = _some(name, folder, left if seconds else 0, min(SOME, runs - inputs) if runs else SOME, seed and seed + inputs)
+        result = _some(
+            name, folder, left if seconds else 0, min(SOME, runs - inputs) if runs else SOME, seed and seed + inputs
+        )
         inputs, said = inputs + result.inputs, result.said
         if not result.inputs:
             break
@@ -55,7 +63,9 @@ def _some(name: str, folder: Path, seconds: int, runs: int, seed: int) -> Result
     limit = seconds + STARTING_S if seconds else None
     (folder / name).mkdir(parents=True, exist_ok=True)
     try:
-        ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=limit, check=False, cwd=HERE)
+        ran = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", timeout=limit, check=False, cwd=HERE
+        )
         said, status = ran.stderr + ran.stdout, ran.returncode
     except subprocess.TimeoutExpired as error:
         said, status = (error.stderr or b"").decode("utf-8", "replace") + "\nit did not end", 1
@@ -77,8 +87,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="readers; none: all")
     parser.add_argument("--seconds", type=int, default=60, help="for each reader; 0: until --runs are done")
     parser.add_argument("--runs", type=int, default=0, help="inputs for each reader; 0: no limit")
-    parser.add_argument("--seed", type=int, default=0, help="by chance from this seed, without a guide: more inputs, each worth less")
-    parser.add_argument("--folder", type=Path, help="where corpora and what broke are kept; by default a new one in the temporary directory")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="by chance from this seed, without a guide: more inputs, each worth less"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="where corpora and what broke are kept; by default a new one in the temporary directory",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="readers at once")
     parser.add_argument("--record", type=Path, help="a JSON file of counts, to be added to")
     options = parser.parse_args()
@@ -94,7 +110,10 @@ def main() -> None:
         for result in pool.map(lambda name: fuzzed(name, folder, options.seconds, options.runs, options.seed), names):
             results.append(result)
             print(
-                f"{result.name:12} {result.inputs:12,} inputs  {'BROKE: ' + ', '.join(result.broke) if result.broke or result.said else 'nothing broke'}",
+                (
+                    f"{result.name:12} {result.inputs:12,} inputs  "
+                    f"{'BROKE: ' + ', '.join(result.broke) if result.broke or result.said else 'nothing broke'}"
+                ),
                 flush=True,
             )
             if result.said:

@@ -1,7 +1,9 @@
-"""What is read that strangers wrote, and what may come of it? One row a reader: what it is given, what holds whatever that is.
+"""What is read that strangers wrote, and what may come of it?
 
-A row's function takes any bytes and raises nothing: what a reader may raise on purpose is caught beside it, and what it promises is
-asserted. Seeds are small whole examples, from which a fuzzer makes others.
+One row a reader: what it is given, what holds whatever that is.
+
+A row's function takes any bytes and raises nothing: what a reader may raise on purpose is caught beside it, and what it
+promises is asserted. Seeds are small whole examples, from which a fuzzer makes others.
 """
 
 from __future__ import annotations
@@ -96,11 +98,19 @@ def decoded(data: bytes) -> None:
 
 def inflated(data: bytes) -> None:
     coding, _, body = data.partition(b"\0")
-    fields = (("content-encoding", coding.decode("latin-1")), ("location", text_of(body)), ("retry-after", text_of(body)))
+    fields = (
+        ("content-encoding", coding.decode("latin-1")),
+        ("location", text_of(body)),
+        ("retry-after", text_of(body)),
+    )
     for status in (200, 302, 429):
-        visit = visit_of(Response(Request(PAGE), 1.0, 0.1, status, Headers(fields), body, Cut.NONE, None, "", "192.0.2.1"), LIMITS)
+        visit = visit_of(
+            Response(Request(PAGE), 1.0, 0.1, status, Headers(fields), body, Cut.NONE, None, "", "192.0.2.1"), LIMITS
+        )
         reason_of(visit.outcome)
-        assert not isinstance(visit.outcome, Fetched) or len(visit.outcome.body) <= max(LIMITS.inflated_bytes, len(body))
+        assert not isinstance(visit.outcome, Fetched) or len(visit.outcome.body) <= max(
+            LIMITS.inflated_bytes, len(body)
+        )
     retry_after_s(text_of(body), 1e9)
 
 
@@ -174,7 +184,12 @@ def query(data: bytes) -> None:
 
 def kept(data: bytes) -> None:
     """What a collection that somebody gave us holds of a page."""
-    for restore in (lambda: unpack_head(data), lambda: unpack_blocks(data, "a\nb"), lambda: unpack_parts(data), lambda: BodyCodec().unpack(data, None)):
+    for restore in (
+        lambda: unpack_head(data),
+        lambda: unpack_blocks(data, "a\nb"),
+        lambda: unpack_parts(data),
+        lambda: BodyCodec().unpack(data, None),
+    ):
         try:
             restore()
         except StoreError:

@@ -2,9 +2,10 @@
 
     python quality/influence/measure.py [--json FILE]
 
-On made cascades always (sites with heavy-tailed numbers of posts, stories within subjects), and on `cascades-*.txt.gz` of the folder that
-CORPORA names. Aims: at least .997 of the linear programme's bound on every run by sites; a million entries within a second. By posts no aim:
-there the programme in whole sites lies below the bound, which whole sites cannot reach.
+On made cascades always (sites with heavy-tailed numbers of posts, stories within subjects), and on
+`cascades-*.txt.gz` of the folder that CORPORA names. Aims: at least .997 of the linear programme's bound on every
+run by sites; a million entries within a second. By posts no aim: there the programme in whole sites lies below the
+bound, which whole sites cannot reach.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from periplus.model.story import Cascades, Objective
 SITES = (20, 40, 100)
 BOUND_AIM = 0.997
 POSTS_SHARE = 0.1
-HOLDOUT_AIMS = dict(zip(SITES, (0.71, 0.81, 0.89), strict=True))  # measured by others on the whole of which the corpus is the earlier half
+# measured by others on the whole of which the corpus is the earlier half
+HOLDOUT_AIMS = dict(zip(SITES, (0.71, 0.81, 0.89), strict=True))
 SPEED_ENTRIES = 1_000_000
 
 
 def made(seed: int, stories: int, sites: int, entries: int) -> Cascades:
-    """Sites have subjects and weights by Zipf's law; a story is on sites of its subject mostly; delays are lognormal."""
+    """Sites have subjects and weights by Zipf's law; a story is on sites of its subject mostly;
+    delays are lognormal.
+    """
     rng = np.random.default_rng(seed)
     weight = 1 / np.arange(1, sites + 1) ** 0.8
     subject = rng.integers(0, 20, sites)
@@ -47,32 +51,59 @@ def made(seed: int, stories: int, sites: int, entries: int) -> Cascades:
     offsets = np.concatenate([[0], np.cumsum([len(some) for some in members])])
     joined = np.concatenate(members)
     starts = np.sort(rng.random(stories)) * 5000
-    return Cascades(tuple(map(str, range(sites))), ("",) * stories, offsets, joined, np.concatenate(delays), starts, np.bincount(joined, minlength=sites))
+    return Cascades(
+        tuple(map(str, range(sites))),
+        ("",) * stories,
+        offsets,
+        joined,
+        np.concatenate(delays),
+        starts,
+        np.bincount(joined, minlength=sites),
+    )
 
 
 def measured(name: str, cascades: Cascades) -> list[Figure]:
     data = digest_of([cascades.members.tobytes(), cascades.offsets.tobytes(), cascades.delays_h.tobytes()])
     figures = []
-    print(f"{name}: {len(cascades.offsets) - 1} stories on {len(cascades.sites)} sites, {len(cascades.members)} entries")
+    print(
+        f"{name}: {len(cascades.offsets) - 1} stories on {len(cascades.sites)} sites, {len(cascades.members)} entries"
+    )
     for objective in Objective:
         for wish in (*(ReadingWish(objective, sites) for sites in SITES), ReadingWish(objective, POSTS_SHARE, True)):
             begun = time.perf_counter()
             found = influence(cascades, wish)
             took = time.perf_counter() - begun
-            what = f"{len(found.chosen)} sites for a tenth of the posts" if wish.by_posts else f"{int(wish.budget)} sites"
+            what = (
+                f"{len(found.chosen)} sites for a tenth of the posts" if wish.by_posts else f"{int(wish.budget)} sites"
+            )
             print(
-                f"  {objective.value} {what:40} {found.value:.4f}, of the bound {found.value / found.lp_bound:.4f}, busiest {found.most_posts[-1]:.4f},"
+                f"  {objective.value} {what:40} {found.value:.4f}, of the bound {found.value / found.lp_bound:.4f}, "
+                f"busiest {found.most_posts[-1]:.4f},"
                 f" {found.swaps} swaps, {took:.2f} s"
             )
             short = f"{name}, {objective.value}, " + ("posts" if wish.by_posts else f"{int(wish.budget)}")
             figures.append(Figure(short, found.value, None, data))
-            figures.append(Figure(short + ", of the bound", found.value / found.lp_bound, None if wish.by_posts else BOUND_AIM, data))
+            figures.append(
+                Figure(
+                    short + ", of the bound", found.value / found.lp_bound, None if wish.by_posts else BOUND_AIM, data
+                )
+            )
     for sites in SITES:
         for for_future in (False, True):
             ahead = holdout(cascades, ReadingWish(Objective.DL, sites, for_future=for_future))
             how = "for the future" if for_future else "as it is"
-            print(f"  dl {sites} sites {how}, later half: {ahead.later[-1]:.4f}, in hindsight {ahead.hindsight:.4f}, busiest {ahead.most_posts[-1]:.4f}")
-            figures.append(Figure(f"{name}, dl, {sites}, later half, {how}", ahead.later[-1], HOLDOUT_AIMS[sites] if name != "made" else None, data))
+            print(
+                f"  dl {sites} sites {how}, later half: {ahead.later[-1]:.4f}, in hindsight {ahead.hindsight:.4f}, "
+                f"busiest {ahead.most_posts[-1]:.4f}"
+            )
+            figures.append(
+                Figure(
+                    f"{name}, dl, {sites}, later half, {how}",
+                    ahead.later[-1],
+                    HOLDOUT_AIMS[sites] if name != "made" else None,
+                    data,
+                )
+            )
     return figures
 
 
@@ -83,7 +114,9 @@ def speed() -> Figure:
     picked = lazy_greedy(coverage(cascades, Objective.DL), 100)
     took = time.process_time() - begun
     print(f"{entries} entries, 100 sites: {took:.2f} s, {picked.evaluations} gains worked out")
-    return Figure("CPU seconds a million entries, 100 sites", took * SPEED_ENTRIES / entries, 1.0, higher_is_better=False)
+    return Figure(
+        "CPU seconds a million entries, 100 sites", took * SPEED_ENTRIES / entries, 1.0, higher_is_better=False
+    )
 
 
 def main() -> None:

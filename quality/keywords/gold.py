@@ -1,7 +1,8 @@
 """Which texts have keywords given by authors, editors or indexers?
 
-Files of the folder that CORPORA names (`keywords-*.jsonl.gz`), when it is set; the index of an office suite's help (Debian's libreoffice-help-*), where
-it is installed or unpacked below a folder of MANUALS; the project's own texts always.
+Files of the folder that CORPORA names (`keywords-*.jsonl.gz`), when it is set; the index of an office
+suite's help (Debian's libreoffice-help-*), where it is installed or unpacked below a folder of MANUALS; the
+project's own texts always.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from periplus.document.language import page_language
 from periplus.document.words import forms, table
 
 FILES = {
-    "SemEval2017": ["SemEval2017"], "Inspec": ["Inspec"], "500N-KPCrowd": ["500N-KPCrowd-v1.1"], "www": ["www"], "Russian news": ["ru-ng_0", "ru-ng_1"],
+    "SemEval2017": ["SemEval2017"], "Inspec": ["Inspec"], "500N-KPCrowd": ["500N-KPCrowd-v1.1"], "www": ["www"],
+    "Russian news": ["ru-ng_0", "ru-ng_1"],
     "pak2018": ["pak2018"], "wiki20": ["wiki20"],
 }  # fmt: skip
 HELP_LANGUAGES = ("cs", "hu", "ru", "pl", "de", "en", "fr")
@@ -71,12 +73,19 @@ def _stored(path: Path) -> list[Text]:
         return []
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    return [text for row in rows if row["text"].strip() and (text := _text(row["lang"], row["text"], row["keywords"], str(row["id"]))).keywords]
+    return [
+        text
+        for row in rows
+        if row["text"].strip() and (text := _text(row["lang"], row["text"], row["keywords"], str(row["id"]))).keywords
+    ]
 
 
 def _help(root: Path, language: str, most: int) -> list[Text]:
     """Pages in the language itself (many are not translated) with at least two entries of the index."""
-    folders = [*root.glob(f"usr/share/libreoffice/help/{language}*"), *root.glob(f"*/usr/share/libreoffice/help/{language}*")]
+    folders = [
+        *root.glob(f"usr/share/libreoffice/help/{language}*"),
+        *root.glob(f"*/usr/share/libreoffice/help/{language}*"),
+    ]
     folder = next((folder for folder in folders if (folder / "bookmarks.js").exists()), None)
     if folder is None:
         return []
@@ -102,5 +111,8 @@ def _content(page: Path) -> str:
         return ""
     for element in areas[0].xpath('.//script|.//style|.//*[contains(@class,"howtoget")]'):
         element.drop_tree()
-    blocks = [" ".join(element.text_content().split()) for element in areas[0].xpath(".//h1|.//h2|.//h3|.//h4|.//h5|.//h6|.//p|.//pre")]
+    blocks = [
+        " ".join(element.text_content().split())
+        for element in areas[0].xpath(".//h1|.//h2|.//h3|.//h4|.//h5|.//h6|.//p|.//pre")
+    ]
     return "\n\n".join(filter(None, blocks))

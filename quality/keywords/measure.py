@@ -1,8 +1,9 @@
 """How well do our keywords agree with those that authors, editors and indexers gave?
 
-Exact match of stems; macro F1 of the first 5 and the first 10, in hundredths, over all keywords of the gold, those absent from the text included.
-The texts of a set are its collection. The weights that are shipped were learnt on these sets (not on the project's own texts); what sets that were not
-learnt from get is printed by `train.py --held-out` and stands in docs/keywords.md.
+Exact match of stems; macro F1 of the first 5 and the first 10, in hundredths, over all keywords of the gold, those
+absent from the text included. The texts of a set are its collection. The weights that are shipped were learnt on these
+sets (not on the project's own texts); what sets that were not learnt from get is printed by `train.py --held-out` and
+stands in docs/keywords.md.
 
     CORPORA=... MANUALS=... python quality/keywords/measure.py [--all-methods] [--json FILE]
 """
@@ -46,12 +47,23 @@ def measured(name: str, texts: Sequence[Text], methods: Sequence[str]) -> list[F
         begun = time.process_time()
         lists = [keywords_of(reading, counts, 10, method) for reading in readings]
         speed = len(texts) / (time.process_time() - begun + reading_s)
-        right = [[stems(keyword.text, text.language) in text.keywords for keyword in found] for text, found in zip(texts, lists, strict=True)]
-        scores = [100 * sum(f1(some, len(text.keywords), most) for some, text in zip(right, texts, strict=True)) / len(texts) for most in (5, 10)]
-        print(f"{name:14} {method:17} {len(texts):5} texts  {scores[0]:5.1f} {scores[1]:5.1f}  {speed:6.0f}/s", flush=True)
+        right = [
+            [stems(keyword.text, text.language) in text.keywords for keyword in found]
+            for text, found in zip(texts, lists, strict=True)
+        ]
+        scores = [
+            100 * sum(f1(some, len(text.keywords), most) for some, text in zip(right, texts, strict=True)) / len(texts)
+            for most in (5, 10)
+        ]
+        print(
+            f"{name:14} {method:17} {len(texts):5} texts  {scores[0]:5.1f} {scores[1]:5.1f}  {speed:6.0f}/s", flush=True
+        )
         if method == "learnt":
             aims = AIMS.get(name, (None, None))
-            figures += [Figure(f"{name}, F1@{most}", score, aim, data) for most, score, aim in zip((5, 10), scores, aims, strict=True)]
+            figures += [
+                Figure(f"{name}, F1@{most}", score, aim, data)
+                for most, score, aim in zip((5, 10), scores, aims, strict=True)
+            ]
             figures.append(Figure(f"{name}, texts a second of one core", speed, SPEED_AIM))
     return figures
 
@@ -59,7 +71,10 @@ def measured(name: str, texts: Sequence[Text], methods: Sequence[str]) -> list[F
 def alone(texts: Sequence[Text]) -> Figure:
     """What is found of a text without a collection."""
     lists = [keywords_of(read(text.text, text.language), NOTHING, 5) for text in texts]
-    right = [[stems(keyword.text, text.language) in text.keywords for keyword in found] for text, found in zip(texts, lists, strict=True)]
+    right = [
+        [stems(keyword.text, text.language) in text.keywords for keyword in found]
+        for text, found in zip(texts, lists, strict=True)
+    ]
     score = 100 * sum(f1(some, len(text.keywords), 5) for some, text in zip(right, texts, strict=True)) / len(texts)
     return Figure("own, each alone, F1@5", score, None, digest_of(text.text for text in texts))
 

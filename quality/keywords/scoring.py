@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 
 def f1(right: npt.NDArray[np.bool_] | Sequence[bool], gold: int, most: int) -> float:
-    """Of the first `most` of a list: right says of each in order whether it is in the gold, which has so many, those absent from the text included."""
+    """Of the first `most` of a list: right says of each in order whether it is in the gold, which has so many,
+    those absent from the text included.
+    """
     hits = int(np.sum(right[:most]))
     return 2 * hits / (most + gold) if hits else 0.0

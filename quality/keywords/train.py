@@ -2,8 +2,9 @@
 
     CORPORA=... MANUALS=... python quality/keywords/train.py [--held-out [SET...]]
 
-Needs catboost and scikit-learn, which are no dependencies of the project. Writes `forests.json` and `tags.json`; with --held-out it writes nothing and
-prints what each set gets from weights learnt on the other sets (of the help pages: from other pages in other languages).
+Needs catboost and scikit-learn, which are no dependencies of the project. Writes `forests.json` and `tags.json`; with
+--held-out it writes nothing and prints what each set gets from weights learnt on the other sets (of the help pages:
+from other pages in other languages).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from periplus.analyse.keywords.reading import Candidates, Reading, candidates, c
 Floats = npt.NDArray[np.float32]
 TABLES = Path(phrase_measures.__file__).parent
 PASSAGES = {"SemEval2017": 1.0, "Inspec": 1.0, "pak2018": 1.0}
-ONLY_SCORED = ("www",)  # passages; its authors give four keywords, most of them absent from the text: with it SemEval2017 and Inspec lost up to six points
+# passages; its authors give four keywords, most of them absent from the text: with it SemEval2017 and
+# Inspec lost up to six points
+ONLY_SCORED = ("www",)
 PAGES = {"500N-KPCrowd": 0.5, "Russian news": 1.0, "wiki20": 1.0}  # and help
 TAGGED_LANGUAGE = "en"
 FOLDS = 4
@@ -61,7 +64,10 @@ def rows(texts: Sequence[Text]) -> list[Row]:
     for text, reading in zip(texts, readings, strict=True):
         found = candidates(reading)
         if len(found.keys):
-            written = [reading.written(int(place), int(size)) for place, size in zip(found.places[found.first], found.sizes, strict=True)]
+            written = [
+                reading.written(int(place), int(size))
+                for place, size in zip(found.places[found.first], found.sizes, strict=True)
+            ]
             right = np.array([stems(phrase, text.language) in text.keywords for phrase in written])
             result.append(Row(text, reading, found, measures(reading, found, counts), right))
     return result
@@ -73,7 +79,9 @@ Tagger = Callable[[Reading], Floats]
 def labels(row: Row) -> npt.NDArray[np.bool_]:
     """bool[words, 3]: whether a keyword begins at, ends at, contains the word."""
     marks = np.zeros((len(row.reading.words), 3), bool)
-    for place, count, owner in zip(row.found.places.tolist(), row.found.counts.tolist(), row.found.owner.tolist(), strict=True):
+    for place, count, owner in zip(
+        row.found.places.tolist(), row.found.counts.tolist(), row.found.owner.tolist(), strict=True
+    ):
         if row.right[owner]:
             marks[place, 0] = marks[place + count - 1, 1] = True
             marks[place : place + count, 2] = True
@@ -87,23 +95,40 @@ def tag_table(some: Sequence[Row]) -> dict[str, list[int]]:
     vectors = text.CountVectorizer(analyzer=lambda traits: traits, min_df=TRAITS_SEEN, binary=True)
     matrix = vectors.fit_transform(seen)
     wanted = np.concatenate([labels(row) for row in some])
-    models = [linear.LogisticRegression(C=0.15, solver="liblinear", tol=1e-3).fit(matrix, wanted[:, kind]) for kind in range(3)]
+    models = [
+        linear.LogisticRegression(C=0.15, solver="liblinear", tol=1e-3).fit(matrix, wanted[:, kind])
+        for kind in range(3)
+    ]
     weights = np.round(np.stack([model.coef_[0] for model in models], 1) * keyword_reading.SCALE).astype(int)
-    weights[vectors.vocabulary_["*"]] += np.round(np.array([model.intercept_[0] for model in models]) * keyword_reading.SCALE).astype(int)
-    return {trait: weights[at].tolist() for trait, at in sorted(vectors.vocabulary_.items()) if abs(weights[at]).max() >= TRAIT_LEAST or trait == "*"}
+    weights[vectors.vocabulary_["*"]] += np.round(
+        np.array([model.intercept_[0] for model in models]) * keyword_reading.SCALE
+    ).astype(int)
+    return {
+        trait: weights[at].tolist()
+        for trait, at in sorted(vectors.vocabulary_.items())
+        if abs(weights[at]).max() >= TRAIT_LEAST or trait == "*"
+    }
 
 
 def tagger(table: dict[str, list[int]]) -> Tagger:
     def tagged(reading: Reading) -> Floats:
         none = [0, 0, 0]
-        return np.array([np.sum([table.get(trait, none) for trait in word], 0) for word in keyword_reading.traits(reading)], np.float32) / keyword_reading.SCALE
+        return (
+            np.array(
+                [np.sum([table.get(trait, none) for trait in word], 0) for word in keyword_reading.traits(reading)],
+                np.float32,
+            )
+            / keyword_reading.SCALE
+        )
 
     return tagged
 
 
 def with_tags(row: Row, tagged: Tagger | None) -> Floats:
     known = tagged is not None and row.text.language == TAGGED_LANGUAGE
-    return np.concatenate((row.measures, keyword_reading.tag_measures(tagged(row.reading) if known and tagged else None, row.found)))
+    return np.concatenate(
+        (row.measures, keyword_reading.tag_measures(tagged(row.reading) if known and tagged else None, row.found))
+    )
 
 
 Example = tuple[Floats, npt.NDArray[np.bool_], float]  # measures, right ones, weight
@@ -114,7 +139,9 @@ def passage_examples(some: dict[str, list[Row]]) -> list[Example]:
     named = [(name, row) for name, rows_of in some.items() for row in rows_of]
     english = [row for _, row in named if row.text.language == TAGGED_LANGUAGE]
     place = {id(row): at for at, row in enumerate(english)}
-    taggers = [tagger(tag_table([row for at, row in enumerate(english) if at % FOLDS != fold])) for fold in range(FOLDS)]
+    taggers = [
+        tagger(tag_table([row for at, row in enumerate(english) if at % FOLDS != fold])) for fold in range(FOLDS)
+    ]
     found: list[Example] = []
     for name, row in named:
         if id(row) in place:
@@ -138,20 +165,26 @@ def grown(examples: Sequence[Example], trees: int) -> object:
     matrix, right_ones, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     catboost = import_module("catboost")
     model = catboost.CatBoostClassifier(
-        iterations=trees, depth=6, learning_rate=0.1, border_count=64, l2_leaf_reg=5, random_seed=1, rsm=0.5, thread_count=2,
+        iterations=trees, depth=6, learning_rate=0.1, border_count=64, l2_leaf_reg=5, random_seed=1, rsm=0.5,
+        thread_count=2,
         verbose=0, allow_writing_files=False,
     )  # fmt: skip
     return model.fit(catboost.Pool(matrix, right_ones, weight=weights))
 
 
 def odds(model: object, matrix: Floats) -> Floats:
-    return model.predict(matrix.T, prediction_type="RawFormulaVal")  # type: ignore[attr-defined,no-any-return]  # catboost's
+    # catboost's
+    return model.predict(matrix.T, prediction_type="RawFormulaVal")  # type: ignore[attr-defined,no-any-return]
 
 
 def told(some: Sequence[Row], scores: Sequence[Floats]) -> str:
     """F1 at 5 and at 10, in hundredths."""
     orders = [np.argsort(-score, kind="stable") for score in scores]
-    means = [100 * np.mean([f1(row.right[order], len(row.text.keywords), most) for row, order in zip(some, orders, strict=True)]) for most in (5, 10)]
+    means = [
+        100
+        * np.mean([f1(row.right[order], len(row.text.keywords), most) for row, order in zip(some, orders, strict=True)])
+        for most in (5, 10)
+    ]
     return f"{means[0]:.1f}/{means[1]:.1f}"
 
 
@@ -163,28 +196,48 @@ def held_out(every: dict[str, list[Row]], wanted: Sequence[str]) -> None:
         if name in passages or name in ONLY_SCORED:
             rest = {other: some for other, some in passages.items() if other != name}
             model = grown(passage_examples(rest), TREES["passage"])
-            tagged = tagger(tag_table([row for some in rest.values() for row in some if row.text.language == TAGGED_LANGUAGE]))
+            tagged = tagger(
+                tag_table([row for some in rest.values() for row in some if row.text.language == TAGGED_LANGUAGE])
+            )
             some, scores = every[name], [odds(model, with_tags(row, tagged)) for row in every[name]]
         else:
             is_help = name.startswith("help")
             rest = {
-                other: [row for row in some if not is_help or not other.startswith("help") or row.text.even] for other, some in pages.items() if other != name
+                other: [row for row in some if not is_help or not other.startswith("help") or row.text.even]
+                for other, some in pages.items()
+                if other != name
             }
             some = [row for row in pages[name] if not is_help or not row.text.even]
-            scores = [odds(model, row.measures) for row in some] if (model := grown(page_examples(rest), TREES["page"])) else []
+            scores = (
+                [odds(model, row.measures) for row in some]
+                if (model := grown(page_examples(rest), TREES["page"]))
+                else []
+            )
         print(f"{name:14} {len(some):5} texts  {told(some, scores)}", flush=True)
 
 
 def halves(every: dict[str, list[Row]]) -> None:
-    """Prints a line for each set: what its odd texts get from weights learnt on the even texts of all sets, as new texts of known kinds would."""
+    """Prints a line for each set: what its odd texts get from weights learnt on the even texts of all sets,
+    as new texts of known kinds would.
+    """
     even = {name: [row for row in some if row.text.even] for name, some in every.items()}
     passages = {name: some for name, some in even.items() if name in PASSAGES}
-    tagged = tagger(tag_table([row for some in passages.values() for row in some if row.text.language == TAGGED_LANGUAGE]))
+    tagged = tagger(
+        tag_table([row for some in passages.values() for row in some if row.text.language == TAGGED_LANGUAGE])
+    )
     passage = grown(passage_examples(passages), TREES["passage"])
-    page = grown(page_examples({name: some for name, some in even.items() if name not in PASSAGES and name not in ONLY_SCORED}), TREES["page"])
+    page = grown(
+        page_examples({name: some for name, some in even.items() if name not in PASSAGES and name not in ONLY_SCORED}),
+        TREES["page"],
+    )
     for name, all_of_set in every.items():
         some = [row for row in all_of_set if not row.text.even]
-        scores = [odds(passage, with_tags(row, tagged)) if phrase_measures.is_passage(row.reading) else odds(page, row.measures) for row in some]
+        scores = [
+            odds(passage, with_tags(row, tagged))
+            if phrase_measures.is_passage(row.reading)
+            else odds(page, row.measures)
+            for row in some
+        ]
         print(f"{name:14} {len(some):5} texts  {told(some, scores)}", flush=True)
 
 
@@ -208,7 +261,10 @@ def write(every: dict[str, list[Row]]) -> None:
     passages = {name: some for name, some in every.items() if name in PASSAGES}
     pages = {name: some for name, some in every.items() if name not in PASSAGES and name not in ONLY_SCORED}
     english = [row for some in passages.values() for row in some if row.text.language == TAGGED_LANGUAGE]
-    models = {"passage": grown(passage_examples(passages), TREES["passage"]), "page": grown(page_examples(pages), TREES["page"])}
+    models = {
+        "passage": grown(passage_examples(passages), TREES["passage"]),
+        "page": grown(page_examples(pages), TREES["page"]),
+    }
     _store("tags.json", {TAGGED_LANGUAGE: tag_table(english)})
     _store("forests.json", {name: forest_table(model) for name, model in models.items()})
 
@@ -219,8 +275,14 @@ def _store(name: str, table: dict[str, object]) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--held-out", nargs="*", metavar="SET", help="score sets that were not learnt from; write nothing")
-    arguments.add_argument("--halves", action="store_true", help="score odd texts, even ones of all sets having been learnt from; write nothing")
+    arguments.add_argument(
+        "--held-out", nargs="*", metavar="SET", help="score sets that were not learnt from; write nothing"
+    )
+    arguments.add_argument(
+        "--halves",
+        action="store_true",
+        help="score odd texts, even ones of all sets having been learnt from; write nothing",
+    )
     arguments.add_argument("--texts", type=int, default=TEXTS, help="of each set")
     given = arguments.parse_args()
     every = {name: rows(texts[: given.texts]) for name, texts in sets().items() if name != "own"}

@@ -1,7 +1,8 @@
 """Which topics do labelled texts know that come from several sources, when CORPORA names their folder?
 
-Encyclopedia articles with subjects; news with a category; abstracts of research on computing; manuals of programs. A task is learned from one source,
-or from some subjects, and judged on others. Lines that name an article's subjects are taken out first.
+Encyclopedia articles with subjects; news with a category; abstracts of research on computing; manuals of programs.
+A task is learned from one source, or from some subjects, and judged on others. Lines that name an article's
+subjects are taken out first.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def tasks() -> list[Task]:
     """Topics that are learned here and judged there."""
     known = articles()
     news = [(row["id"].partition("-")[0], row["text"]) for row in _rows("keywords-500N-KPCrowd-v1.1")]
-    manuals = [row["gold"] for row in _rows("extraction-debdocs") if row["site"] in ("python3", "postgresql", "cppreference")]
+    manuals = [
+        row["gold"] for row in _rows("extraction-debdocs") if row["site"] in ("python3", "postgresql", "cppreference")
+    ]
 
     def about(*subjects: str) -> list[str]:
         return [text for own, text in known if any(one.startswith(subjects) for one in own)]
@@ -77,19 +80,41 @@ def tasks() -> list[Task]:
     rest_of_places = without("Geography", "Countries", "History", "Citizenship")
     rest_of_people = without("People", "History", "Music.Perf")
     europe = ("Geography.European", "Geography.African", "Countries", "Geography.Geography_of_Great")
-    overseas = ("Geography.Geography_of_Asia", "Geography.North_Am", "Geography.Central", "Geography.Geography_of_Oceania", "Geography.Geography_of_the_Middle")
+    overseas = (
+        "Geography.Geography_of_Asia",
+        "Geography.North_Am",
+        "Geography.Central",
+        "Geography.Geography_of_Oceania",
+        "Geography.Geography_of_the_Middle",
+    )
     rulers = ("People.Historical", "People.Political", "People.USA", "People.Monarchs", "People.Military")
-    makers = ("People.Writers", "People.Artists", "People.Astron", "People.Performers", "People.Sports", "People.Actors", "People.Philos", "People.Mathem")
+    makers = (
+        "People.Writers",
+        "People.Artists",
+        "People.Astron",
+        "People.Performers",
+        "People.Sports",
+        "People.Actors",
+        "People.Philos",
+        "People.Mathem",
+    )
     half = len(plain) // 2
     made = [
-        Task("computing, abstracts to articles", abstracts(), plain[:half], about("IT") + of_tech + manuals, plain[half:] + news_but("tech", "science")),
-        Task("computing, articles to abstracts", about("IT"), plain[:half], abstracts()[:300] + of_tech + manuals, news_but("tech", "science") + plain[half:]),
-        Task("places, here to overseas", about(*europe), rest_of_places[::2], _but(about(*overseas), about(*europe)), rest_of_places[1::2] + news_but()),
-        Task("people, rulers to makers", about(*rulers), rest_of_people[::2], _but(about(*makers), about(*rulers)), rest_of_people[1::2]),
+        Task("computing, abstracts to articles", abstracts(), plain[:half], about("IT") + of_tech + manuals,
+            plain[half:] + news_but("tech", "science")),
+        Task("computing, articles to abstracts", about("IT"), plain[:half], abstracts()[:300] + of_tech + manuals,
+            news_but("tech", "science") + plain[half:]),
+        Task("places, here to overseas", about(*europe), rest_of_places[::2], _but(about(*overseas), about(*europe)),
+            rest_of_places[1::2] + news_but()),
+        Task("people, rulers to makers", about(*rulers), rest_of_people[::2], _but(about(*makers), about(*rulers)),
+            rest_of_people[1::2]),
         Task("sport, articles to news", about("Everyday_life.Sports", "People.Sports"), rest_of_sport[::2],
              [text for kind, text in news if kind == "sports"], rest_of_sport[1::2] + news_but("sports")),
     ]  # fmt: skip
-    return [Task(task.name, *(random.Random(SEED).sample(texts, min(MOST, len(texts))) for texts in task[1:])) for task in made]
+    return [
+        Task(task.name, *(random.Random(SEED).sample(texts, min(MOST, len(texts))) for texts in task[1:]))
+        for task in made
+    ]
 
 
 def _but(texts: list[str], others: list[str]) -> list[str]:

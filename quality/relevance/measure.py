@@ -1,8 +1,9 @@
 """Is a topic that was learned from examples found among the examples' kin, and elsewhere?
 
-In source: cross-validated F with 2,000 positive examples, and with 30. Out of source: learned from one source, judged on others, with unlabelled pages
-of these to see the threshold on; half of the others are seen so, without their labels, and the other half judged. Always on texts of our own making
-in three languages; and, when CORPORA names them, on labelled ones. scikit-learn's linear machine stands beside ours where PEERS_VENV has it.
+In source: cross-validated F with 2,000 positive examples, and with 30. Out of source: learned from one source, judged
+on others, with unlabelled pages of these to see the threshold on; half of the others are seen so, without their labels,
+and the other half judged. Always on texts of our own making in three languages; and, when CORPORA names them, on
+labelled ones. scikit-learn's linear machine stands beside ours where PEERS_VENV has it.
 
     python quality/relevance/measure.py [--json FILE]
 """
@@ -54,19 +55,26 @@ def made_tasks() -> list[Task]:
         return [made.text for made in texts if made.language == language and (made.topic == topic) is belongs]
 
     return [
-        Task(f"{topic} {language}", *(of(texts, language, topic, belongs) for texts in (home, away) for belongs in (True, False)))
+        Task(
+            f"{topic} {language}",
+            *(of(texts, language, topic, belongs) for texts in (home, away) for belongs in (True, False)),
+        )
         for language in TOPICS
         for topic in TOPICS[language]
     ]
 
 
-def judged_elsewhere(task: Task, method: Method) -> tuple[TopicScores, float, float, NDArray[np.bool_], NDArray[np.float64]]:
+def judged_elsewhere(
+    task: Task, method: Method
+) -> tuple[TopicScores, float, float, NDArray[np.bool_], NDArray[np.float64]]:
     """(scores elsewhere, F in source, best F of any threshold there, truth, chances)."""
     texts = [*task.other_positive, *task.other_negative]
     truth = np.arange(len(texts)) < len(task.other_positive)
     order = np.random.default_rng(0).permutation(len(texts))
     seen, asked = order[::2], order[1::2]
-    found = learned("", examples_of(examples(task.positive, task.negative)), [word_counts(texts[at]) for at in seen], method)
+    found = learned(
+        "", examples_of(examples(task.positive, task.negative)), [word_counts(texts[at]) for at in seen], method
+    )
     chances = Judge(found.topic).judge([texts[at] for at in asked])
     report = found.topic.report
     assert report is not None
@@ -84,10 +92,17 @@ def out_of_source(name: str, tasks: Sequence[Task]) -> list[Figure]:
             scores, inside, best, _, _ = judged_elsewhere(task, method)
             rows.append((scores.f, scores.average_precision, best, inside))
             if len(tasks) < 8:
-                print(f"{task.name:36} {method:10} F {scores.f:.3f}  AP {scores.average_precision:.3f}  P {scores.precision:.3f}  R {scores.recall:.3f}"
+                print(f"{task.name:36} {method:10} F {scores.f:.3f}  AP {scores.average_precision:.3f}  P "
+f"{scores.precision:.3f}  R {scores.recall:.3f}"
                       f"  best F {best:.3f}   in source {inside:.4f}", flush=True)  # fmt: skip
         mean = np.mean(rows, axis=0)
-        print(f"{name + ', mean':36} {method:10} F {mean[0]:.3f}  AP {mean[1]:.3f}  best F {mean[2]:.3f}   in source {mean[3]:.4f}", flush=True)
+        print(
+            (
+                f"{name + ', mean':36} {method:10} F {mean[0]:.3f}  AP {mean[1]:.3f}  best F "
+                f"{mean[2]:.3f}   in source {mean[3]:.4f}"
+            ),
+            flush=True,
+        )
         ours = method is Method.CALIBRATED
         figures += [
             Figure(f"{name}, {method}, F out of source", float(mean[0]), 0.95 if ours else None, data),
@@ -105,7 +120,11 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         texts = [*task.other_positive, *task.other_negative]
         truth = np.arange(len(texts)) < len(task.other_positive)
         asked = np.random.default_rng(0).permutation(len(texts))[1::2]
-        given = {"texts": task.positive + task.negative, "positives": len(task.positive), "asked": [texts[at] for at in asked]}
+        given = {
+            "texts": task.positive + task.negative,
+            "positives": len(task.positive),
+            "asked": [texts[at] for at in asked],
+        }
         done = subprocess.run([PEERS, PEER], input=json.dumps(given), capture_output=True, text=True, check=False)
         if done.returncode:
             return []
@@ -114,7 +133,10 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         rows.append((found[0].f, found[1].average_precision))
     mean = np.mean(rows, axis=0)
     print(f"{name + ', mean':36} {'scikit-learn LinearSVC':10} F {mean[0]:.3f}  AP {mean[1]:.3f}")
-    return [Figure(f"{name}, LinearSVC, F out of source", float(mean[0])), Figure(f"{name}, LinearSVC, AP out of source", float(mean[1]))]
+    return [
+        Figure(f"{name}, LinearSVC, F out of source", float(mean[0])),
+        Figure(f"{name}, LinearSVC, AP out of source", float(mean[1])),
+    ]
 
 
 def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> list[Figure]:
@@ -127,11 +149,20 @@ def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> li
     many, few = min(MANY, len(positive)), []
     for start in range(3):  # of one draw the spread is .01
         own = positive[start * FEW : (start + 1) * FEW], negative[start * FEW * 5 : (start + 1) * FEW * 5]
-        rest = [text for text in positive if text not in set(own[0])], [text for text in negative if text not in set(own[1])]
+        rest = (
+            [text for text in positive if text not in set(own[0])],
+            [text for text in negative if text not in set(own[1])],
+        )
         chances = Judge(learned("", examples_of(examples(*own))).topic).judge([*rest[0], *rest[1]])
         few.append(scores_of(np.arange(len(chances)) < len(rest[0]), chances).f)
-    print(f"{name}, in source: {many} positives F {report.scores.f:.4f}; {FEW} positives F {np.mean(few):.4f}, {min(few):.3f} to {max(few):.3f}")
-    return [Figure(f"{name}, F of {many} positives", report.scores.f, 0.99, data), Figure(f"{name}, F of {FEW} positives", float(np.mean(few)), 0.97, data)]
+    print(
+        f"{name}, in source: {many} positives F {report.scores.f:.4f}; {FEW} positives F {np.mean(few):.4f}, "
+        f"{min(few):.3f} to {max(few):.3f}"
+    )
+    return [
+        Figure(f"{name}, F of {many} positives", report.scores.f, 0.99, data),
+        Figure(f"{name}, F of {FEW} positives", float(np.mean(few)), 0.97, data),
+    ]
 
 
 def speed(texts: Sequence[str], judge: Judge) -> Figure:
@@ -148,7 +179,10 @@ def style_figures(tasks: Sequence[Task]) -> None:
         own = examples_of(examples(task.positive, task.negative))
         other = examples_of(examples(task.positive, task.other_negative))
         told = [common_words_tell(learned("", some), some.labels) for some in (own, other)]
-        print(f"{task.name:36} frequent words alone: negatives of its source F {told[0]:.3f}, of another {told[1]:.3f}", flush=True)
+        print(
+            f"{task.name:36} frequent words alone: negatives of its source F {told[0]:.3f}, of another {told[1]:.3f}",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -162,12 +196,20 @@ def main() -> None:
         return
     figures = out_of_source("made", made) + peer_figures("made", made)
     texts = made_texts(3, 110, ("archive",))
-    figures += in_source("made films", [one.text for one in texts if one.topic == "film"], [one.text for one in texts if one.topic != "film"])
+    figures += in_source(
+        "made films",
+        [one.text for one in texts if one.topic == "film"],
+        [one.text for one in texts if one.topic != "film"],
+    )
     if corpora.folder():
         tasks = corpora.tasks()
         figures += out_of_source("corpora", tasks) + peer_figures("corpora", tasks)
         known = corpora.articles()
-        figures += in_source("abstracts", corpora.abstracts(), [text for own, text in known if not any(one.startswith("IT") for one in own)][:MANY])
+        figures += in_source(
+            "abstracts",
+            corpora.abstracts(),
+            [text for own, text in known if not any(one.startswith("IT") for one in own)][:MANY],
+        )
         judge = Judge(learned("", examples_of(examples(tasks[0].positive[:200], tasks[0].negative[:200]))).topic)
         figures.append(speed([text for _, text in known[:1_000]], judge))
         print(f"{figures[-1].name}: {figures[-1].score:.0f}")

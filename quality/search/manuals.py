@@ -1,4 +1,6 @@
-"""Which pages are searched in the known-item test? Real manuals, as Debian packages install or unpack them, and a small set of our own.
+"""Which pages are searched in the known-item test?
+
+Real manuals, as Debian packages install or unpack them, and a small set of our own.
 
 Nothing is fetched: files are read by the project's own document code, as if a site had sent them.
 """
@@ -57,7 +59,9 @@ def manual(name: str, language: str, folder: Path) -> Manual:
         url = canonical(f"https://{name}.test/{path.relative_to(folder)}")
         documents[url] = understand(url, Fetched(200, Headers((("content-type", "text/html"),)), path.read_bytes()))
     anchors = _anchors(documents)
-    return Manual(name, language, tuple(_page(name, language, url, document, anchors[url]) for url, document in documents.items()))
+    return Manual(
+        name, language, tuple(_page(name, language, url, document, anchors[url]) for url, document in documents.items())
+    )
 
 
 def _anchors(documents: dict[Url, Document]) -> dict[Url, list[str]]:
@@ -68,11 +72,26 @@ def _anchors(documents: dict[Url, Document]) -> dict[Url, list[str]]:
             if link.kind is LinkKind.ANCHOR and link.anchor and link.target != source:
                 counts[link.target][link.anchor] += 1
     targets = Counter(text for words in counts.values() for text in words)
-    found = {url: [text for text, _ in words.most_common() if targets[text] <= COMMON_ANCHOR] for url, words in counts.items()}
+    found = {
+        url: [text for text, _ in words.most_common() if targets[text] <= COMMON_ANCHOR]
+        for url, words in counts.items()
+    }
     return defaultdict(list, found)
 
 
 def _page(name: str, language: str, url: Url, document: Document, anchors: list[str]) -> PageToIndex:
     site = SiteKey(f"{name}.test")
     told = document.language_found or document.language or language
-    return PageToIndex(url_id(url), url, site, "text/html", told, document.title, document.blocks, (), anchors, WHEN, document.digests.folded)
+    return PageToIndex(
+        url_id(url),
+        url,
+        site,
+        "text/html",
+        told,
+        document.title,
+        document.blocks,
+        (),
+        anchors,
+        WHEN,
+        document.digests.folded,
+    )

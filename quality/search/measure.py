@@ -1,12 +1,14 @@
 """Does a search put the very page first that its words were taken from?
 
-For each manual: titles that one page alone has, link texts that lead to one page alone, and sentences that stand in one page alone, each asked
-for as it stands (a sentence also in quotes). Sampled with a fixed seed. `first`: share of queries whose page comes first; `MRR`: mean of
-1 / place over the first ten. Also how long queries take, and how fast pages are indexed.
+For each manual: titles that one page alone has, link texts that lead to one page alone, and sentences that
+stand in one page alone, each asked for as it stands (a sentence also in quotes). Sampled with a fixed seed.
+`first`: share of queries whose page comes first; `MRR`: mean of 1 / place over the first ten. Also how long
+queries take, and how fast pages are indexed.
 
     python quality/search/measure.py [--root FOLDER]... [--json FILE]
 
-Always on a small set of our own; then on the manuals that are there, looked for below each root, below MANUALS and below `/`.
+Always on a small set of our own; then on the manuals that are there, looked for below each root,
+below MANUALS and below `/`.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Score(NamedTuple):
 
 
 class Known(NamedTuple):
-    """How many pages share a title, a text, a link text, a sentence: all manuals lie in one index, and translations leave much as it was."""
+    """How many pages share a title, a text, a link text, a sentence: all manuals lie in one index,
+    and translations leave much as it was.
+    """
 
     titles: Counter[str]
     texts: Counter[bytes]
@@ -95,7 +99,9 @@ def _plain(text: str) -> str:
 
 
 def _titles(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
-    unique = [page for page in manual.pages if all_of.titles[whole_name(page.title)] == 1 and all_of.texts[page.folded] == 1]
+    unique = [
+        page for page in manual.pages if all_of.titles[whole_name(page.title)] == 1 and all_of.texts[page.folded] == 1
+    ]
     return _sampled("title", [(query, page.url_id) for page in unique if (query := _plain(page.title))], rng)
 
 
@@ -111,13 +117,25 @@ def _anchors(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
 
 def _sentences_of(page: PageToIndex) -> set[str]:
     low, high = SENTENCE_WORDS
-    found = (match.strip(" .!?。") for block in page.blocks if block.kind is BlockKind.PARAGRAPH for match in _SENTENCE.findall(block.text))
-    return {sentence for sentence in found if low <= len(sentence.split()) <= high or (" " not in sentence and 12 <= len(sentence) <= 40)}
+    found = (
+        match.strip(" .!?。")
+        for block in page.blocks
+        if block.kind is BlockKind.PARAGRAPH
+        for match in _SENTENCE.findall(block.text)
+    )
+    return {
+        sentence
+        for sentence in found
+        if low <= len(sentence.split()) <= high or (" " not in sentence and 12 <= len(sentence) <= 40)
+    }
 
 
 def _sentences(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
     unique = [
-        (_plain(sentence), page.url_id) for page in manual.pages for sentence in sorted(_sentences_of(page)) if all_of.sentences[whole_name(sentence)] == 1
+        (_plain(sentence), page.url_id)
+        for page in manual.pages
+        for sentence in sorted(_sentences_of(page))
+        if all_of.sentences[whole_name(sentence)] == 1
     ]
     chosen = _sampled("sentence", unique, rng)
     return [*chosen, *(Item("quoted", f'"{item.query}"', item.page) for item in chosen)]
@@ -133,7 +151,11 @@ def score(searcher: Searcher, asked: Sequence[Item], took: list[float]) -> dict[
         ids = [(match.url_id, *match.twins) for match in found.matches]
         places.setdefault(item.kind, []).append(next((at for at, group in enumerate(ids, 1) if item.page in group), 0))
     return {
-        kind: Score(len(some), sum(place == 1 for place in some) / len(some), sum(1 / place for place in some if place) / len(some))
+        kind: Score(
+            len(some),
+            sum(place == 1 for place in some) / len(some),
+            sum(1 / place for place in some if place) / len(some),
+        )
         for kind, some in places.items()
     }
 
@@ -164,7 +186,10 @@ def measured(set_name: str, kept: Sequence[Manual]) -> list[Figure]:
     print(f"{set_name}: {len(pages)} pages, {speed:.0f} indexed a second, median query {query_ms:.3f} ms")
     data = digest_of(str(page.url) + page.title + page.folded.hex() for page in pages)
     return [
-        *(Figure(f"{set_name}, {kind} first", share, AIMS.get(kind), data) for kind, share in _pooled(scores, "first").items()),
+        *(
+            Figure(f"{set_name}, {kind} first", share, AIMS.get(kind), data)
+            for kind, share in _pooled(scores, "first").items()
+        ),
         *(Figure(f"{set_name}, {kind} MRR", share, None, data) for kind, share in _pooled(scores, "mrr").items()),
         Figure(f"{set_name}, median query (ms)", query_ms, 1.0, higher_is_better=False),
         Figure(f"{set_name}, pages indexed a second", speed, 2000.0),
@@ -175,7 +200,10 @@ def _pooled(scores: dict[str, dict[str, Score]], what: str) -> dict[str, float]:
     """By kind, over all queries of all manuals."""
     kinds = sorted({kind for some in scores.values() for kind in some})
     total = {kind: [some[kind] for some in scores.values() if kind in some] for kind in kinds}
-    return {kind: sum(getattr(one, what) * one.queries for one in some) / sum(one.queries for one in some) for kind, some in total.items()}
+    return {
+        kind: sum(getattr(one, what) * one.queries for one in some) / sum(one.queries for one in some)
+        for kind, some in total.items()
+    }
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""What is searched where no manual is installed? A small site of our own making: twelve towns, each described in four languages."""
+"""What is searched where no manual is installed?
+
+A small site of our own making: twelve towns, each described in four languages.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,20 @@ from periplus.model.search import PageToIndex
 from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 
-TOWNS = ("Aldina", "Brezovec", "Cirkvena", "Dubrovka", "Eskeleti", "Fontanar", "Grimsta", "Hradec", "Istvánháza", "Jasenov", "Kővár", "Ludmilín")
+TOWNS = (
+    "Aldina",
+    "Brezovec",
+    "Cirkvena",
+    "Dubrovka",
+    "Eskeleti",
+    "Fontanar",
+    "Grimsta",
+    "Hradec",
+    "Istvánháza",
+    "Jasenov",
+    "Kővár",
+    "Ludmilín",
+)
 _SHOWN = {  # language: (title, link text, heading, sentences); {t}: the town, {n}: a number, {m}: another one
     "en": (
         "Harbours of {t}", "old lighthouses near {t}", "Arrival by sea",
@@ -56,7 +72,10 @@ _MENU = {
 
 def own_manuals() -> list[Manual]:
     """The same towns in each language."""
-    return [Manual(f"towns-{language}", language, tuple(_page(language, number) for number in range(len(TOWNS)))) for language in _SHOWN]
+    return [
+        Manual(f"towns-{language}", language, tuple(_page(language, number) for number in range(len(TOWNS))))
+        for language in _SHOWN
+    ]
 
 
 def _page(language: str, number: int) -> PageToIndex:
@@ -73,4 +92,16 @@ def _page(language: str, number: int) -> PageToIndex:
     url = Url(f"https://towns.test/{language}/{number}")
     folded = md5(said(" ".join(sentences)).encode(), usedforsecurity=False).digest()
     parts = (Part.NAVIGATION, *(Part.CONTENT for _ in blocks[1:]))
-    return PageToIndex(url_id(url), url, SiteKey("towns.test"), "text/html", language, said(title), blocks, parts, (said(anchor),), WHEN, folded)
+    return PageToIndex(
+        url_id(url),
+        url,
+        SiteKey("towns.test"),
+        "text/html",
+        language,
+        said(title),
+        blocks,
+        parts,
+        (said(anchor),),
+        WHEN,
+        folded,
+    )

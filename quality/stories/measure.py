@@ -1,9 +1,10 @@
-"""Are the stories of a news web found as they were planted, its digests left out, its pages dated, its sources put first?
+"""Are the stories of a news web found as they were planted, its digests left out, its pages dated,
+its sources put first?
 
     python quality/stories/measure.py [--json FILE]
 
-On made webs only (tests/newsweb.py): reprints that are cut and edited, comments that link, follow-ups that link to the story before, weekly
-digests with excerpts or links alone, a licence note that many pages share, sidebars and blogrolls.
+On made webs only (tests/newsweb.py): reprints that are cut and edited, comments that link, follow-ups that link to the
+story before, weekly digests with excerpts or links alone, a licence note that many pages share, sidebars and blogrolls.
 """
 
 from __future__ import annotations
@@ -63,13 +64,16 @@ def main() -> None:
         totals["pages"] += found.pages
         totals["ms"] += round(took * 1000)
         totals["dated"] += len(own)
-        totals["dated right"] += sum(0 <= web.published[page.url] - page.date.when < (86_400 if page.date.whole_day else 60) for page in own)
+        totals["dated right"] += sum(
+            0 <= web.published[page.url] - page.date.when < (86_400 if page.date.whole_day else 60) for page in own
+        )
         totals["digests"] += len(web.digests)
         totals["digests found"] += len(web.digests & set(found.digests))
         totals["stories"] += len(web.source_of)
         totals["sources"] += sum(story.pages[0].url in set(web.source_of.values()) for story in found.stories)
         print(
-            f"seed {seed}: {len(found.stories)} stories, {found.pages} pages, precision {right / pairs:.4f}, recall {right / planted:.4f}, F {scores[-1]:.4f}"
+            f"seed {seed}: {len(found.stories)} stories, {found.pages} pages, precision {right / pairs:.4f}, recall "
+            f"{right / planted:.4f}, F {scores[-1]:.4f}"
         )
     data = digest_of(texts)
     figures = [

@@ -1,4 +1,7 @@
-"""What does an order of pages find? Crawls without a network: of a text graph page by page, of a made web with politeness."""
+"""What does an order of pages find?
+
+Crawls without a network: of a text graph page by page, of a made web with politeness.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ REST = 20  # fetches between two of one host: politeness in the clock of the cra
 
 
 class Marks(NamedTuple):
-    """Of one crawl of a text graph. Recall is of the pages on the topic that links lead to from the seeds; of_all, of every page on the topic."""
+    """Of one crawl of a text graph.
+
+    Recall is of the pages on the topic that links lead to from the seeds; of_all, of every page on the topic.
+    """
 
     harvest_100: float
     recall_5: float
@@ -38,7 +44,9 @@ def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
     promises = task.promises
     if name == "oracle":
         assert isinstance(queue, PageQueue)
-        queue.order = lambda seen, pages: np.array([float(numbers[seen.urls[page]] in task.topic) for page in pages]) + 1e-3 * seen.worth_most[pages]
+        queue.order = lambda seen, pages: (
+            np.array([float(numbers[seen.urls[page]] in task.topic) for page in pages]) + 1e-3 * seen.worth_most[pages]
+        )
     queue.start(graph.urls[seed] for seed in task.seeds)
     found: list[bool] = []
     whole = int(SHARE * len(graph.urls))

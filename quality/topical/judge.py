@@ -1,4 +1,7 @@
-"""How relevant is a text, by a few examples? A plain linear model, so that what is measured here is the order of the crawl and not the model of relevance."""
+"""How relevant is a text, by a few examples?
+
+A plain linear model, so that what is measured here is the order of the crawl and not the model of relevance.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,9 @@ def _table(texts: Sequence[str], numbers: dict[str, int], rarity: NDArray[np.flo
 
 
 def trained(positive: Sequence[str], negative: Sequence[str], decay: float = 0.02) -> Judge:
-    """Both kinds weigh the same in all; then the bias is shifted so that one text in ten of the negatives' kind is the most that passes."""
+    """Both kinds weigh the same in all; then the bias is shifted so that one text in ten of the negatives' kind
+    is the most that passes.
+    """
     texts = [*positive, *negative]
     spread = Counter(word for text in texts for word in set(_WORD.findall(text.lower())))
     numbers = {word: place for place, word in enumerate(sorted(word for word, count in spread.items() if count > 1))}
@@ -56,7 +61,9 @@ def trained(positive: Sequence[str], negative: Sequence[str], decay: float = 0.0
         margin = sign * (table @ values[:-1] + values[-1])
         slope = -sign * share / (1 + np.exp(np.clip(margin, -30, 30)))
         gradient = np.append(table.T @ slope + decay / len(texts) * values[:-1], slope.sum())
-        return float((share * np.logaddexp(0, -margin)).sum() + decay / len(texts) / 2 * (values[:-1] ** 2).sum()), gradient
+        return float(
+            (share * np.logaddexp(0, -margin)).sum() + decay / len(texts) / 2 * (values[:-1] ** 2).sum()
+        ), gradient
 
     found = minimize(loss, np.zeros(len(numbers) + 1), jac=True, method="L-BFGS-B", options={"maxiter": 60}).x
     return Judge(numbers, rarity, found[:-1], float(found[-1]))

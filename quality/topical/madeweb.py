@@ -1,9 +1,10 @@
-"""A web that nobody wrote, with what makes topical crawling hard: how large it is and what links to what follows from its seed alone.
+"""A web that nobody wrote, with what makes topical crawling hard:
+how large it is and what links to what follows from its seed alone.
 
-Hosts of heavy-tailed sizes (median 40 pages, up to 60,000). One in fifty is about the topic; one in eight is a portal, of whose twelve directories one
-may be; one in a hundred is a trap without end; a quarter lies on continents off the topic, to which many links lead. A page on the topic links
-to others on it by .3 to .6, one off the topic by .005 to .03. A sixth of the sites on the topic are linked only from lists that are
-themselves off the topic.
+Hosts of heavy-tailed sizes (median 40 pages, up to 60,000). One in fifty is about the topic; one in eight is a portal,
+of whose twelve directories one may be; one in a hundred is a trap without end; a quarter lies on continents off the
+topic, to which many links lead. A page on the topic links to others on it by .3 to .6, one off the topic by .005 to
+.03. A sixth of the sites on the topic are linked only from lists that are themselves off the topic.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from periplus.schedule.topical.policy import Pointer
 HOSTS, LARGEST, MEDIAN = 3_000, 60_000, 40
 DIRECTORIES, LINKS = 12, 16
 TOPICAL = ("medicine", "clinic", "therapy", "patient", "surgery", "vaccine", "doctor", "nursing")
-GENERAL = tuple(f"{first}{second}" for first in ("al", "be", "co", "du", "es", "fi", "go", "hu") for second in ("mar", "ton", "ling", "dar", "vik", "sol"))
+GENERAL = tuple(
+    f"{first}{second}"
+    for first in ("al", "be", "co", "du", "es", "fi", "go", "hu")
+    for second in ("mar", "ton", "ling", "dar", "vik", "sol")
+)
 
 
 class Host(NamedTuple):
@@ -53,10 +58,14 @@ class Web:
             size = min(LARGEST, max(3, int(MEDIAN * rng.lognormvariate(0, 2.4))))
             if kind in ("topic", "hidden"):
                 size = max(60, min(size, 3_000))
-            self.hosts.append(Host(kind, size, rng.randrange(DIRECTORIES) if kind == "portal" and rng.random() < 0.4 else -1))
+            self.hosts.append(
+                Host(kind, size, rng.randrange(DIRECTORIES) if kind == "portal" and rng.random() < 0.4 else -1)
+            )
         for place, host in enumerate(self.hosts):
             self._of_kind.setdefault(host.kind, []).append(place)
-        self._of_kind["about"] = [place for place, host in enumerate(self.hosts) if host.kind == "portal" and host.directory >= 0]
+        self._of_kind["about"] = [
+            place for place, host in enumerate(self.hosts) if host.kind == "portal" and host.directory >= 0
+        ]
 
     def seeds(self, number: int = 3) -> list[Url]:
         return [self.url(place, 0) for place in self._of_kind["topic"][:number]]
@@ -78,7 +87,10 @@ class Web:
         rng = random.Random(f"links {self.seed} {url}")
         relevant = self.is_relevant(host, page)
         worth = rng.betavariate(6, 1.5) if relevant else rng.betavariate(1, 9)
-        targets = [self._near(host, page, rng) if rng.random() < 0.6 else self._far(host, page, relevant, rng) for _ in range(LINKS)]
+        targets = [
+            self._near(host, page, rng) if rng.random() < 0.6 else self._far(host, page, relevant, rng)
+            for _ in range(LINKS)
+        ]
         return Page(relevant, worth, tuple(self._pointer(target, rng) for target in dict.fromkeys(targets)))
 
     def _pointer(self, target: tuple[int, int], rng: random.Random) -> Pointer:
@@ -99,9 +111,12 @@ class Web:
     def _far(self, host: int, page: int, relevant: bool, rng: random.Random) -> tuple[int, int]:
         kind = self.hosts[host].kind
         leads = (
-            random.Random(f"locality {self.seed} {host}").uniform(0.3, 0.6) if relevant else random.Random(f"locality {self.seed} {host}").uniform(0.005, 0.03)
+            random.Random(f"locality {self.seed} {host}").uniform(0.3, 0.6)
+            if relevant
+            else random.Random(f"locality {self.seed} {host}").uniform(0.005, 0.03)
         )
-        if not relevant and kind == "plain" and host % 40 == 7 and rng.random() < 0.5:  # a list: off the topic, and full of sites on it
+        # a list: off the topic, and full of sites on it
+        if not relevant and kind == "plain" and host % 40 == 7 and rng.random() < 0.5:
             return self._of_kind["hidden"][rng.randrange(10)], rng.randrange(20)
         if relevant and rng.random() < 0.05:  # lists are known to those who write on the topic
             lists = [place for place in self._of_kind["plain"] if place % 40 == 7]

@@ -1,8 +1,8 @@
 """How soon does a topical crawl find what is on the topic, by each order of pages?
 
-On a real text graph (CORPORA): six topics that nothing was tuned on, three seeds, two runs each; harvest, and recall of the pages that links lead to.
-On made webs of 3,000 hosts with politeness: harvest of 8,000 fetches and of the last 2,000. An oracle beside: of the pages met it takes one on the
-topic first, which no order can know.
+On a real text graph (CORPORA): six topics that nothing was tuned on, three seeds, two runs each; harvest, and recall of
+the pages that links lead to. On made webs of 3,000 hosts with politeness: harvest of 8,000 fetches and of the last
+2,000. An oracle beside: of the pages met it takes one on the topic first, which no order can know.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def spread(values: list[float]) -> str:
 def of_graph(path: Path, runs: int) -> list[Figure]:
     graph = graph_of(path)
     tasks = [task_of(graph, topic, run) for topic in REPORTED for run in range(1, runs + 1)]
-    print(f"text graph: {len(graph.urls):,} pages, {len(tasks)} crawls of {', '.join(REPORTED)}; means (standard errors)")
+    print(
+        f"text graph: {len(graph.urls):,} pages, {len(tasks)} crawls of {', '.join(REPORTED)}; means (standard errors)"
+    )
     print(f"{'order':12}" + "".join(f"{name:>18}" for name in Marks._fields))
     found: dict[str, dict[str, float]] = {}
     for name in (*NAMES, "oracle"):
@@ -45,23 +47,34 @@ def of_graph(path: Path, runs: int) -> list[Figure]:
         print(f"{name:12}" + "".join(f"{spread(values):>18}" for values in columns.values()), flush=True)
     data = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()[:16]
     ours = [Figure(f"text graph, {field}", score, AIMS.get(field), data) for field, score in found[WEIGHED].items()]
-    return [*ours, Figure("text graph, area, best first", found["best-first"]["area"]), Figure("text graph, area, published", found["waits"]["area"])]
+    return [
+        *ours,
+        Figure("text graph, area, best first", found["best-first"]["area"]),
+        Figure("text graph, area, published", found["waits"]["area"]),
+    ]
 
 
 def of_webs(fetches: int) -> list[Figure]:
     webs = [Web(seed) for seed in WEB_SEEDS]
-    print(f"\nmade webs: {len(webs)} of {len(webs[0].hosts):,} hosts, {sum(host.size for host in webs[0].hosts):,} pages in the first")
+    print(
+        f"\nmade webs: {len(webs)} of {len(webs[0].hosts):,} hosts, "
+        f"{sum(host.size for host in webs[0].hosts):,} pages in the first"
+    )
     print(f"{'order':12}{'of all fetches':>18}{'of the last':>18}")
     figures = []
     late = LATELY * fetches // FETCHES
     data = digest_of(map(str, webs)) if fetches == FETCHES else ""
     for name in NAMES:
         crawls = [crawl_web(web, name, fetches) for web in webs]
-        whole, last = ([float(part.mean()) for part in parts] for parts in (crawls, [crawl[-late:] for crawl in crawls]))
+        whole, last = (
+            [float(part.mean()) for part in parts] for parts in (crawls, [crawl[-late:] for crawl in crawls])
+        )
         print(f"{name:12}{spread(whole):>18}{spread(last):>18}", flush=True)
         if name in (WEIGHED, "best-first", "waits"):
             aim = AIM_LATELY if name == WEIGHED else None
-            figures.append(Figure(f"made webs, last {late:,}, {name}", float(np.mean(last)), aim, data if name == WEIGHED else ""))
+            figures.append(
+                Figure(f"made webs, last {late:,}, {name}", float(np.mean(last)), aim, data if name == WEIGHED else "")
+            )
     return figures
 
 

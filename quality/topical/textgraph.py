@@ -17,9 +17,24 @@ from judge import trained
 
 NAME = "topicgraph-wikispeedia.jsonl.gz"
 TOPICS = (  # of 45 to 191 pages, in the order of the alphabet
-    *("Citizenship.Politics_and_government", "Design_and_Technology.Engineering", "Design_and_Technology.Railway_transport"),
-    *("Everyday_life.Food_and_agriculture", "History.Ancient_History_Classical_History_and_Mythology", "IT", "Mathematics", "Music"),
-    *("Science.Biology.Birds", "Science.Biology.Health_and_medicine", "Science.Chemistry", "Science.Physics.Space_Astronomy"),
+    *(
+        "Citizenship.Politics_and_government",
+        "Design_and_Technology.Engineering",
+        "Design_and_Technology.Railway_transport",
+    ),
+    *(
+        "Everyday_life.Food_and_agriculture",
+        "History.Ancient_History_Classical_History_and_Mythology",
+        "IT",
+        "Mathematics",
+        "Music",
+    ),
+    *(
+        "Science.Biology.Birds",
+        "Science.Biology.Health_and_medicine",
+        "Science.Chemistry",
+        "Science.Physics.Space_Astronomy",
+    ),
 )
 REPORTED, TUNED_ON = TOPICS[::2], TOPICS[1::2]  # whatever was chosen or fitted, was on the second
 PORTALS, PORTAL_SHARE = 25, 0.4
@@ -37,7 +52,9 @@ class Graph:
     subjects: tuple[tuple[str, ...], ...]
 
     def of_topic(self, topic: str) -> frozenset[int]:
-        return frozenset(n for n, all_of in enumerate(self.subjects) if any(s == topic or s.startswith(topic + ".") for s in all_of))
+        return frozenset(
+            n for n, all_of in enumerate(self.subjects) if any(s == topic or s.startswith(topic + ".") for s in all_of)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +78,20 @@ def graph_of(path: Path, seed: int = 1) -> Graph:
     urls = []
     for row in rows:
         deepest = max(row["subjects"], key=lambda subject: subject.count("."), default="")
-        name = f"portal{rng.randrange(PORTALS)}" if rng.random() < PORTAL_SHARE else f"site{hosts.setdefault(deepest, len(hosts))}"
+        name = (
+            f"portal{rng.randrange(PORTALS)}"
+            if rng.random() < PORTAL_SHARE
+            else f"site{hosts.setdefault(deepest, len(hosts))}"
+        )
         urls.append(f"https://{name}.test/{quote(row['page'])}")
-    links = tuple(tuple(dict.fromkeys(numbers[link] for link in row["links"] if link in numbers and link != row["page"])) for row in rows)
+    links = tuple(
+        tuple(dict.fromkeys(numbers[link] for link in row["links"] if link in numbers and link != row["page"]))
+        for row in rows
+    )
     names = tuple(row["page"].replace("_", " ") for row in rows)
-    return Graph(tuple(urls), names, tuple(row["text"] for row in rows), links, tuple(tuple(row["subjects"]) for row in rows))
+    return Graph(
+        tuple(urls), names, tuple(row["text"] for row in rows), links, tuple(tuple(row["subjects"]) for row in rows)
+    )
 
 
 def task_of(graph: Graph, topic: str, seed: int) -> Task:

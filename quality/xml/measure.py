@@ -1,7 +1,9 @@
-"""Is every page well-formed as canonical XML, and is it the same page? Reparsed by lxml without recovery, compared with another HTML parser's tree.
+"""Is every page well-formed as canonical XML, and is it the same page?
 
-Pages: tag soup made of hostile pieces, from a fixed seed; real ones when CORPORA names a folder of labelled pages (60 of each of five sets).
-Tree: names of elements and attributes, and text; without the contents of templates.
+Reparsed by lxml without recovery, compared with another HTML parser's tree.
+
+Pages: tag soup made of hostile pieces, from a fixed seed; real ones when CORPORA names a folder of labelled pages (60
+of each of five sets). Tree: names of elements and attributes, and text; without the contents of templates.
 """
 
 from __future__ import annotations
@@ -35,11 +37,14 @@ MADE = 2_000
 AIM_MB_PER_S = 23.0  # a writer of thirty lines over a tree reached it
 # No textarea: lexbor opens formatting elements again in it, against the standard.
 PIECES = [
-    "<g:plusone @click='x' a\"b=1 <c>", "<svg viewbox=1 xlink:href=a xmlns:xlink=t xmlns=q>", "<foreignobject>", "<math>", "<mi>",
+    "<g:plusone @click='x' a\"b=1 <c>", "<svg viewbox=1 xlink:href=a xmlns:xlink=t xmlns=q>", "<foreignobject>",
+    "<math>", "<mi>",
     "<title>", "<desc>", "</svg>",
-    "<html xmlns='u' xmlns:og='v' og:x=1>", "<body xml:lang=cs lang=cs>", "<!-- a -- b --- ->", "<!--->-->", "<!DOCTYPE html SYSTEM 'x'>", "<![CDATA[ ]]> ]]>",
+    "<html xmlns='u' xmlns:og='v' og:x=1>", "<body xml:lang=cs lang=cs>", "<!-- a -- b --- ->", "<!--->-->",
+    "<!DOCTYPE html SYSTEM 'x'>", "<![CDATA[ ]]> ]]>",
     "<1>",
-    "<a =x>", "\x0c", "\x1f", "&#13;", "&#x1;", "&lt;&nbsp;&nosuch;", "<p/>", "</p>", "<table><td><p>", "</table>", "<script>", "</script>", "<select><option>",
+    "<a =x>", "\x0c", "\x1f", "&#13;", "&#x1;", "&lt;&nbsp;&nosuch;", "<p/>", "</p>", "<table><td><p>", "</table>",
+    "<script>", "</script>", "<select><option>",
     "<b><i></b>", "<x-é a-\U0001f600=1 -x=2 .y=3>", "<a href='a&b\"\n\t'>", "<image>", "words", "<ul><li>", "<h1>",
 ]  # fmt: skip
 
@@ -81,7 +86,12 @@ def their_tree(page: str) -> list[tuple[str, frozenset[str]] | str]:
         if node.tag == "-text":
             add_text(found, legal_text(node.text_content or ""))
         elif node.tag and not node.tag.startswith(("_", "!")) and node.tag != "-comment":
-            found.append((legal_name(node.tag).lower(), frozenset(shown(name) for name in node.attributes if not name.startswith("xmlns"))))
+            found.append(
+                (
+                    legal_name(node.tag).lower(),
+                    frozenset(shown(name) for name in node.attributes if not name.startswith("xmlns")),
+                )
+            )
     return found
 
 
@@ -92,8 +102,16 @@ def our_tree(data: etree._Element) -> list[tuple[str, frozenset[str]] | str]:
         if event == "start":
             if etree.QName(element).localname == "template":  # its contents are out of the other parser's reach
                 walk.skip_subtree()
-            names = frozenset(shown(re.sub(r"\{.*xlink\}", "xlink:", re.sub(r"\{.*namespace\}", "xml:", str(name)))) for name in element.attrib)
-            found.append((etree.QName(element).localname.lower(), frozenset(name for name in names if not name.startswith("xmlns"))))
+            names = frozenset(
+                shown(re.sub(r"\{.*xlink\}", "xlink:", re.sub(r"\{.*namespace\}", "xml:", str(name))))
+                for name in element.attrib
+            )
+            found.append(
+                (
+                    etree.QName(element).localname.lower(),
+                    frozenset(name for name in names if not name.startswith("xmlns")),
+                )
+            )
             if etree.QName(element).localname != "template":
                 add_text(found, element.text)
         elif element.getparent() is not None:
@@ -104,7 +122,12 @@ def our_tree(data: etree._Element) -> list[tuple[str, frozenset[str]] | str]:
 def shown(name: str) -> str:
     """An attribute's name, whatever it was written as."""
     name = name.removeprefix("data-") if name == "data-shadowrootmode" else name  # so that what stands in it is kept
-    return (name if name.startswith(("xml:", "xlink:")) else legal_name(name)).lower().replace("xlinku00003a", "xlink:").replace("xmlu00003a", "xml:")
+    return (
+        (name if name.startswith(("xml:", "xlink:")) else legal_name(name))
+        .lower()
+        .replace("xlinku00003a", "xlink:")
+        .replace("xmlu00003a", "xml:")
+    )
 
 
 def add_text(found: list[tuple[str, frozenset[str]] | str], text: str | None) -> None:
@@ -150,10 +173,22 @@ def main() -> None:
     figures: list[Figure] = []
     for name, pages in sets():
         score, data = scored(pages), digest_of(pages)
-        print(f"{name}: {len(pages)} pages, well-formed {score.well_formed:.4f}, same text {score.same_text:.4f}, same tree {score.same_tree:.4f}", end="")
+        print(
+            (
+                f"{name}: {len(pages)} pages, well-formed {score.well_formed:.4f}, same text {score.same_text:.4f}, "
+                f"same tree {score.same_tree:.4f}"
+            ),
+            end="",
+        )
         print(f", {score.mb_per_s:.1f} MB/s parsed and written", flush=True)
-        figures += [Figure(f"{name}, well-formed", score.well_formed, 1.0, data), Figure(f"{name}, same text as selectolax", score.same_text, 1.0, data)]
-        figures += [Figure(f"{name}, same tree as selectolax", score.same_tree, 1.0, data), Figure(f"{name}, MB/s", score.mb_per_s, AIM_MB_PER_S)]
+        figures += [
+            Figure(f"{name}, well-formed", score.well_formed, 1.0, data),
+            Figure(f"{name}, same text as selectolax", score.same_text, 1.0, data),
+        ]
+        figures += [
+            Figure(f"{name}, same tree as selectolax", score.same_tree, 1.0, data),
+            Figure(f"{name}, MB/s", score.mb_per_s, AIM_MB_PER_S),
+        ]
     if options.json:
         write(options.json, figures)
 

@@ -5,7 +5,8 @@
         InvalidUrl           a text is no URL
         UnknownSetting       a name that the table of settings lacks, or a value outside its range
         NoCollection         the folder named holds no collection
-      StoreError             the collection is locked, damaged, newer than this program, or on a disk that cannot hold it
+      StoreError             the collection is locked, damaged, newer than this program, or on a
+                             disk that cannot hold it
       NotConverged           an analysis stopped short; carries rounds and residual
 
 What becomes of a page is never an exception: see `model.visit.Outcome`.
@@ -42,6 +43,9 @@ class NotConverged(PeriplusError):
     """An iteration reached its last round before its tolerance."""
 
     def __init__(self, what: str, rounds: int, residual: float) -> None:
-        super().__init__(f"{what} did not settle in {rounds} rounds (last change {residual:.3g}): allow more rounds or a larger tolerance")
+        super().__init__(
+            f"{what} did not settle in {rounds} rounds (last change {residual:.3g}): allow more "
+            "rounds or a larger tolerance"
+        )
         self.rounds = rounds
         self.residual = residual

@@ -3,7 +3,7 @@
 The table feeds the flags, the file reader, the reference in `docs/settings.md` and a test. Names are unique over all groups, so
 that a file and a command line need no group names. The result is frozen, made once by whoever starts, and handed
 down in parts: `FetchLimits` to the transport, `Manners` to politeness, and so on. Nothing below `api` reads the environment.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ PRODUCT_TOKEN = "periplus"  # the name that robots.txt groups are matched agains
 DELAY_FLOOR_S = 0.5  # for hosts that are not declared as one's own: no setting goes below it
 
 
-def _row(default: Any, sentence: str, *, unit: str = "", low: float | None = None, high: float | None = None, choices: tuple[str, ...] = ()) -> Any:
+def _row(
+    default: Any,
+    sentence: str,
+    *,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
     """A field of a settings group with its place in the table."""
-    return field(default=default, metadata={"sentence": sentence, "unit": unit, "low": low, "high": high, "choices": choices})
+    return field(
+        default=default, metadata={"sentence": sentence, "unit": unit, "low": low, "high": high, "choices": choices}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +41,19 @@ class FetchLimits:
     """What one exchange may cost us."""
 
     header_bytes: int = _row(65_536, "Longest response header that is read.", unit="bytes", low=1024, high=16_777_216)
-    body_bytes: int = _row(10_485_760, "Longest body that is read, as it travels.", unit="bytes", low=1024, high=4_294_967_296)
-    inflated_bytes: int = _row(33_554_432, "Longest body after decompression.", unit="bytes", low=1024, high=4_294_967_296)
-    inflation_ratio: int = _row(200, "Greatest inflated size per byte received, once 1 MiB is passed.", unit="times", low=2, high=100_000)
+    body_bytes: int = _row(
+        10_485_760, "Longest body that is read, as it travels.", unit="bytes", low=1024, high=4_294_967_296
+    )
+    inflated_bytes: int = _row(
+        33_554_432, "Longest body after decompression.", unit="bytes", low=1024, high=4_294_967_296
+    )
+    inflation_ratio: int = _row(
+        200, "Greatest inflated size per byte received, once 1 MiB is passed.", unit="times", low=2, high=100_000
+    )
     connect_timeout_s: float = _row(10.0, "Longest wait for a connection.", unit="s", low=0.1, high=600)
-    first_byte_timeout_s: float = _row(20.0, "Longest wait for the first byte of an answer.", unit="s", low=0.1, high=600)
+    first_byte_timeout_s: float = _row(
+        20.0, "Longest wait for the first byte of an answer.", unit="s", low=0.1, high=600
+    )
     total_timeout_s: float = _row(30.0, "Longest time for one exchange as a whole.", unit="s", low=0.1, high=3600)
     redirect_hops: int = _row(20, "Longest chain of redirects that is followed.", unit="hops", low=0, high=100)
 
@@ -52,35 +70,73 @@ class Identity:
     ca_file: str = _row("", "File of certificate authorities to trust instead of the system's.")
     insecure: bool = _row(False, "Accept certificates that do not verify; each visit is as good as unencrypted.")
     allow_private: bool = _row(False, "Allow loopback, private and link-local addresses (intranets, tests).")
-    resolve: tuple[str, ...] = _row((), "HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host.")
+    resolve: tuple[str, ...] = _row(
+        (), "HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Manners:
     """How hosts are treated."""
 
-    delay_s: float = _row(0.5, "Shortest time between the starts of two requests to one host.", unit="s", low=0, high=86_400)
-    max_crawl_delay_s: float = _row(120.0, "Longest Crawl-delay that is obeyed; beyond it the host is left alone.", unit="s", low=1, high=86_400)
-    max_retry_after_s: float = _row(300.0, "Longest Retry-After that is waited for; beyond it the host is left for this run.", unit="s", low=1, high=86_400)
-    per_host: int = _row(1, "Requests at once to one host; more than 1 only for hosts of your own.", unit="requests", low=1, high=64)
+    delay_s: float = _row(
+        0.5, "Shortest time between the starts of two requests to one host.", unit="s", low=0, high=86_400
+    )
+    max_crawl_delay_s: float = _row(
+        120.0, "Longest Crawl-delay that is obeyed; beyond it the host is left alone.", unit="s", low=1, high=86_400
+    )
+    max_retry_after_s: float = _row(
+        300.0,
+        "Longest Retry-After that is waited for; beyond it the host is left for this run.",
+        unit="s",
+        low=1,
+        high=86_400,
+    )
+    per_host: int = _row(
+        1, "Requests at once to one host; more than 1 only for hosts of your own.", unit="requests", low=1, high=64
+    )
     per_address: int = _row(
         8,
-        "Names of one IP address that are asked side by side; where more lead to it, they take turns there, as one host would.",
+        (
+            "Names of one IP address that are asked side by side; where more lead to it, they take "
+            "turns there, as one host would."
+        ),
         unit="names",
         low=1,
         high=1_000_000,
     )
     concurrency: int = _row(128, "Requests at once in one worker, over all hosts.", unit="requests", low=1, high=2000)
-    mine: tuple[str, ...] = _row((), "Hosts declared your own: only they may have a delay under 0.5 s, per-host above 1, or robots ignored.")
+    mine: tuple[str, ...] = _row(
+        (), "Hosts declared your own: only they may have a delay under 0.5 s, per-host above 1, or robots ignored."
+    )
     ignore_robots: bool = _row(False, "Do not ask for robots.txt of hosts that are your own; stored with the run.")
-    retries: int = _row(2, "Further attempts after a failure that may pass (5xx, timeouts, lost connections).", unit="attempts", low=0, high=20)
-    retry_wait_s: float = _row(5.0, "Wait before a further attempt and before a failing host is asked again; doubled each time.", unit="s", low=0, high=3600)
-    recheck_wait_s: float = _row(30.0, "Shortest time between two failures before a link is called broken.", unit="s", low=0, high=604_800)
+    retries: int = _row(
+        2,
+        "Further attempts after a failure that may pass (5xx, timeouts, lost connections).",
+        unit="attempts",
+        low=0,
+        high=20,
+    )
+    retry_wait_s: float = _row(
+        5.0,
+        "Wait before a further attempt and before a failing host is asked again; doubled each time.",
+        unit="s",
+        low=0,
+        high=3600,
+    )
+    recheck_wait_s: float = _row(
+        30.0, "Shortest time between two failures before a link is called broken.", unit="s", low=0, high=604_800
+    )
     net_probe: str = _row(
         "https://example.com/",  # there for such uses: RFC 2606, 3
-        "Asked by a check when nearly no other site's host answers, to tell a net of our own that is down from links that are dead; empty: never.",
+        (
+            "Asked by a check when nearly no other site's host answers, to tell a net of our own that is down from "
+            "links that are dead; empty: never."
+        ),
     )
-    host_strikes: int = _row(4, "Suspensions in a row after which a host is given up for this run.", unit="times", low=1, high=100)
+    host_strikes: int = _row(
+        4, "Suspensions in a row after which a host is given up for this run.", unit="times", low=1, high=100
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +145,35 @@ class Scope:
 
     scope: str = _row(
         "site",
-        "Where links are followed: the start's host (site), its registered domain, below the start's path (prefix), or anywhere.",
+        (
+            "Where links are followed: the start's host (site), its registered domain, below the "
+            "start's path (prefix), or anywhere."
+        ),
         choices=("site", "domain", "prefix", "any"),
     )
-    include: tuple[str, ...] = _row((), "Only URLs that match one of these regular expressions are fetched (the start always is).")
+    include: tuple[str, ...] = _row(
+        (), "Only URLs that match one of these regular expressions are fetched (the start always is)."
+    )
     exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
-    max_depth: int = _row(-1, "Layers below the start that are fetched; -1: no limit.", unit="layers", low=-1, high=1_000_000)
+    max_depth: int = _row(
+        -1, "Layers below the start that are fetched; -1: no limit.", unit="layers", low=-1, high=1_000_000
+    )
     sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
     url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
-    learn_parameters: bool = _row(False, "Learn while crawling which addresses lead to one page (session ids, orders, www, slashes), and fetch it once.")
+    learn_parameters: bool = _row(
+        False,
+        (
+            "Learn while crawling which addresses lead to one page (session ids, orders, www, "
+            "slashes), and fetch it once."
+        ),
+    )
     trap_window: int = _row(
         40,
-        "Pages of one family of URLs that may say nothing new and still lead on to more of it, before the rest is left as an endless series; 0: no limit.",
+        (
+            "Pages of one family of URLs that may say nothing new and still lead on to "
+            "more of it, before the rest is "
+            "left as an endless series; 0: no limit."
+        ),
         unit="pages",
         low=0,
         high=1_000_000,
@@ -113,7 +186,13 @@ class Budget:
 
     max_pages: int = _row(0, "Pages to fetch in this run; 0: no limit.", unit="pages", low=0, high=10_000_000_000)
     max_time_s: float = _row(0.0, "Longest run; 0: no limit.", unit="s", low=0, high=31_536_000)
-    quantum: int = _row(50, "Pages of one site before another site's turn, when several are crawled.", unit="pages", low=1, high=1_000_000)
+    quantum: int = _row(
+        50,
+        "Pages of one site before another site's turn, when several are crawled.",
+        unit="pages",
+        low=1,
+        high=1_000_000,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +201,27 @@ class Keeping:
 
     keep_bodies: bool = _row(True, "Keep the bytes of each page.")
     keep_text: bool = _row(True, "Keep the text of each page.")
-    keep_xml: bool = _row(False, "Keep each page as canonical XML too; else it is made of its bytes when it is asked for.")
+    keep_xml: bool = _row(
+        False, "Keep each page as canonical XML too; else it is made of its bytes when it is asked for."
+    )
     part_sizes: str = _row(
         "none",
-        "Sizes of what pages pull in (images, styles, scripts): head: as a check is told by HEAD, or by GET without the body where HEAD tells none.",
+        (
+            "Sizes of what pages pull in (images, styles, scripts): head: as a check is told by HEAD, or by GET "
+            "without the body where HEAD tells none."
+        ),
         choices=("none", "head"),
     )
-    # 200 cost a page 1 % less, and a kill four times as many pages: benchmarks/killed.py. 15, so that a kill costs 16 at most, cost 6 % more
-    # CPU a page (3,000 pages of 8 kB, 15 runs of each): what a commit writes are rows all over the file, since a URL's key is a hash
+    # 200 cost a page 1 % less, and a kill four times as many pages: benchmarks/killed.py. 15, so that a kill costs 16
+    # at most, cost 6 % more CPU a page (3,000 pages of 8 kB, 15 runs of each): what a commit writes are rows all over
+    # the file, since a URL's key is a hash
     commit_pages: int = _row(50, "Pages in one transaction.", unit="pages", low=1, high=10_000)
-    commit_interval_s: float = _row(0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60)
-    workers: int = _row(0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256)
+    commit_interval_s: float = _row(
+        0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60
+    )
+    workers: int = _row(
+        0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256
+    )
     lease_s: float = _row(60.0, "Time after which a silent worker loses its hosts.", unit="s", low=1, high=3600)
     index: bool = _row(True, "Make pages searchable while they are crawled; without, the first search does it.")
 
@@ -141,13 +230,15 @@ class Keeping:
 class Auditing:
     """What the user thinks otherwise of."""
 
-    ignore: tuple[str, ...] = _row((), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes.")
+    ignore: tuple[str, ...] = _row(
+        (), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes."
+    )
     grade: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another grade for a kind of issue.")
 
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """What a hit counts, by where the word stands; as the search command of a collection reads them from its periplus.toml."""
+    """What a hit counts, by where the word stands; as the search command of a collection reads them from its periplus.toml."""  # noqa: E501
 
     weight_title: float = _row(8.0, "Of a word in the title.", unit="times", low=0, high=1000)
     weight_anchor: float = _row(4.0, "Of a word in the links to the page.", unit="times", low=0, high=1000)
@@ -155,13 +246,37 @@ class Searching:
     weight_text: float = _row(1.0, "Of a word in paragraphs, lists and tables.", unit="times", low=0, high=1000)
     weight_navigation: float = _row(0.1, "Of a word in menus and other navigation.", unit="times", low=0, high=1000)
     weight_url: float = _row(1.5, "Of a word in the address.", unit="times", low=0, high=1000)
-    weight_spelling: float = _row(0.5, "Further, of a word written as it was asked for, ending and diacritics included.", unit="times", low=0, high=1000)
-    weight_diacritics: float = _row(
-        100.0, "Further, of a word with just these diacritics, where others have it with others.", unit="points", low=0, high=1_000_000
+    weight_spelling: float = _row(
+        0.5,
+        "Further, of a word written as it was asked for, ending and diacritics included.",
+        unit="times",
+        low=0,
+        high=1000,
     )
-    weight_phrase: float = _row(5.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000)
-    weight_whole_title: float = _row(1000.0, "Further, of a title or main heading that is just what was asked for.", unit="points", low=0, high=1_000_000)
-    weight_rank: float = _row(0.3, "How much the page with the greatest rank gains over the one with the least.", unit="times", low=0, high=100)
+    weight_diacritics: float = _row(
+        100.0,
+        "Further, of a word with just these diacritics, where others have it with others.",
+        unit="points",
+        low=0,
+        high=1_000_000,
+    )
+    weight_phrase: float = _row(
+        5.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000
+    )
+    weight_whole_title: float = _row(
+        1000.0,
+        "Further, of a title or main heading that is just what was asked for.",
+        unit="points",
+        low=0,
+        high=1_000_000,
+    )
+    weight_rank: float = _row(
+        0.3,
+        "How much the page with the greatest rank gains over the one with the least.",
+        unit="times",
+        low=0,
+        high=100,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +318,18 @@ def rows() -> Iterator[SettingRow]:
             many = isinstance(item.default, tuple)
             kind = str if many else hints[item.name]
             meta = item.metadata
-            yield SettingRow(group.name, item.name, kind, many, item.default, meta["unit"], meta["low"], meta["high"], meta["choices"], meta["sentence"])
+            yield SettingRow(
+                group.name,
+                item.name,
+                kind,
+                many,
+                item.default,
+                meta["unit"],
+                meta["low"],
+                meta["high"],
+                meta["choices"],
+                meta["sentence"],
+            )
 
 
 def _checked(row: SettingRow, value: Any) -> Any:
@@ -216,7 +342,8 @@ def _checked(row: SettingRow, value: Any) -> Any:
         value = float(value)
     if not isinstance(value, row.kind) or (row.kind is int and isinstance(value, bool)):
         raise UnknownSetting(f"{row.name} takes a value of type {row.kind.__name__}, not {value!r}")
-    if row.low is not None and row.high is not None and not row.low <= value <= row.high:  # so written, it refuses NaN too
+    # so written, it refuses NaN too
+    if row.low is not None and row.high is not None and not row.low <= value <= row.high:
         raise UnknownSetting(f"{row.name} lies between {row.low} and {row.high} {row.unit}; {value} does not")
     if row.choices and value not in row.choices:
         raise UnknownSetting(f"{row.name} is one of {', '.join(row.choices)}, not {value!r}")

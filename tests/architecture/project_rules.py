@@ -1,4 +1,7 @@
-"""Do the words of the project agree with its code? Errors drawn, nouns explained, nothing named that a checkout lacks."""
+"""Do the words of the project agree with its code?
+
+Errors drawn, nouns explained, nothing named that a checkout lacks.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from collections.abc import Iterable, Iterator
 
 EXCEPTION_TREE_LINE = re.compile(r"^ {4}( *)([A-Z]\w*) {2,}\S")
 GLOSSARY_TERM = re.compile(r"^\*\*.+?\*\* \((`[^)]+`)\)", re.MULTILINE)
-# What only one machine has: its folders, and the address from which it fetches packages. Brackets keep these lines innocent.
-OUTSIDE = re.compile(r"(?<![\w.])/[w]ork/\w|\.\./[s]hared\b|(?<!\w)/[t]mp/brief|[p]ypi\.org|[p]ythonhosted|--(?:extra-)?[i]ndex-url|[P]IP_INDEX")
+# What only one machine has: its folders, and the address from which it fetches packages. Brackets
+# keep these lines innocent.
+OUTSIDE = re.compile(
+    r"(?<![\w.])/[w]ork/\w|\.\./[s]hared\b|(?<!\w)/[t]mp/brief|[p]ypi\.org|[p]ythonhosted|--(?"
+    r":extra-)?[i]ndex-url|[P]IP_INDEX"
+)
 
 
 def drawn_errors(docstring: str) -> dict[str, str]:
@@ -29,7 +36,11 @@ def drawn_errors(docstring: str) -> dict[str, str]:
 
 def written_errors(tree: ast.Module) -> dict[str, str]:
     """Each class of errors.py with its base."""
-    return {node.name: node.bases[0].id for node in tree.body if isinstance(node, ast.ClassDef) and isinstance(node.bases[0], ast.Name)}
+    return {
+        node.name: node.bases[0].id
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and isinstance(node.bases[0], ast.Name)
+    }
 
 
 def nouns(tree: ast.Module) -> Iterator[str]:
@@ -37,7 +48,11 @@ def nouns(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "NewType":
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and getattr(node.value.func, "id", "") == "NewType"
+        ):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
@@ -70,16 +85,28 @@ def named_tests(guarantees: str) -> set[str]:
 def names_for_pytest(tree: ast.Module) -> set[str]:
     """The names that one may give pytest after `::`: functions, classes, and classes under another name."""
     named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    return named | {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets if isinstance(target, ast.Name)}
+    return named | {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def promises(text: str) -> dict[str, set[str]]:
-    """The numbers of the promises below each heading `###`, be they items of a list or (1), (2) in a sentence; empty where they have none."""
+    """The numbers of the promises below each heading `###`, be they items of a list or (1), (2) in a sentence;
+    empty where they have none.
+    """
     parts = re.split(r"^#{2,3} (.+)\n", text, flags=re.MULTILINE)
     found = {}
-    for heading, level, body in zip(parts[1::2], re.findall(r"^(#{2,3}) ", text, re.MULTILINE), parts[2::2], strict=True):
+    for heading, level, body in zip(
+        parts[1::2], re.findall(r"^(#{2,3}) ", text, re.MULTILINE), parts[2::2], strict=True
+    ):
         if level == "###":
-            found[heading] = set(re.findall(r"^(?:\| )?(\d)\. ", body, re.MULTILINE)) | set(re.findall(r"\((\d)\)", body))
+            found[heading] = set(re.findall(r"^(?:\| )?(\d)\. ", body, re.MULTILINE)) | set(
+                re.findall(r"\((\d)\)", body)
+            )
     return found
 
 

@@ -1,4 +1,6 @@
-"""docs/guarantees.md names a test for each promise, and the tests are there; each check also finds a small bad sample."""
+"""docs/guarantees.md names a test for each promise, and the tests are there;
+each check also finds a small bad sample.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,29 @@ GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
 
 def test_every_named_test_exists():
     wanted = {tuple(name.split("::")) for name in named_tests(GUARANTEES)}
-    there = {path: names_for_pytest(ast.parse((ROOT / "tests" / path).read_text("utf-8"))) for path in {path for path, _ in wanted}}
+    there = {
+        path: names_for_pytest(ast.parse((ROOT / "tests" / path).read_text("utf-8")))
+        for path in {path for path, _ in wanted}
+    }
     assert sorted(f"{path}::{name}" for path, name in wanted if name not in there[path]) == []
 
 
 def test_a_test_that_is_not_there_is_seen():
     assert named_tests("| a | `unit/test_x.py::test_y` *, `x.py::z` |") == {"unit/test_x.py::test_y"}
-    assert names_for_pytest(ast.parse("def test_y(): ...\nclass TestZ: ...\nTestW = Z.TestCase\n")) == {"test_y", "TestZ", "TestW"}
+    assert names_for_pytest(ast.parse("def test_y(): ...\nclass TestZ: ...\nTestW = Z.TestCase\n")) == {
+        "test_y",
+        "TestZ",
+        "TestW",
+    }
 
 
 def test_every_promise_of_the_architecture_has_its_row():
     kept = promises(GUARANTEES)
-    assert {heading: numbers - kept.get(heading, set()) for heading, numbers in promises(ARCHITECTURE).items() if numbers - kept.get(heading, set())} == {}
+    assert {
+        heading: numbers - kept.get(heading, set())
+        for heading, numbers in promises(ARCHITECTURE).items()
+        if numbers - kept.get(heading, set())
+    } == {}
     assert set(promises(ARCHITECTURE)) - set(kept) == set()
 
 
@@ -37,10 +50,15 @@ def test_every_promise_of_the_readme_has_its_row():
 
 
 def test_a_promise_without_a_row_is_seen():
-    assert promises("## A\n1. x\n### B\n1. x\n2. y\n### C\nAlways: (1) x; (2) y\n## D\n3. z\n") == {"B": {"1", "2"}, "C": {"1", "2"}}
+    assert promises("## A\n1. x\n### B\n1. x\n2. y\n### C\nAlways: (1) x; (2) y\n## D\n3. z\n") == {
+        "B": {"1", "2"},
+        "C": {"1", "2"},
+    }
     assert promises("### B\n| 1. x | t |\n") == {"B": {"1"}}
 
 
 def test_every_row_names_a_test_or_says_that_there_is_none():
     assert rows_without_a_test(GUARANTEES) == []
-    assert rows_without_a_test("| promise | tests |\n|---|---|\n| a | `t.py::b` |\n| c | no test: why |\n| d | surely |\n") == ["| d | surely |"]
+    assert rows_without_a_test(
+        "| promise | tests |\n|---|---|\n| a | `t.py::b` |\n| c | no test: why |\n| d | surely |\n"
+    ) == ["| d | surely |"]

@@ -12,7 +12,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = frozenset({"numpy", "scipy", "pycurl", "turbohtml", "lxml", "selectolax", "networkx", "tantivy", "sklearn", "pyarrow", "pyspark", "starlette"})
+HEAVY = frozenset(
+    {
+        "numpy",
+        "scipy",
+        "pycurl",
+        "turbohtml",
+        "lxml",
+        "selectolax",
+        "networkx",
+        "tantivy",
+        "sklearn",
+        "pyarrow",
+        "pyspark",
+        "starlette",
+    }
+)
 PROBE = """
 import json, os, sys
 effects = []
@@ -24,7 +39,7 @@ def watch(event, args):
 sys.addaudithook(watch)
 __import__(sys.argv[1])
 json.dump({"effects": effects, "modules": sorted(sys.modules)}, sys.stdout)
-"""
+"""  # noqa: E501
 CONTRACT_BREAKERS = {  # a module to add to a copy of the sources, and the contract that must break
     "stray.py": ("", "Layers"),
     "urls/upward.py": ("import periplus.store.sqlite", "Layers"),
@@ -41,7 +56,12 @@ CONTRACT_BREAKERS = {  # a module to add to a copy of the sources, and the contr
 
 def probe(module: str, folder: Path = ROOT / "src") -> dict[str, list[str]]:
     """What importing the module does and loads, in a fresh interpreter that writes no byte code."""
-    run = subprocess.run([sys.executable, "-B", "-c", PROBE, module], capture_output=True, check=True, env=os.environ | {"PYTHONPATH": str(folder)})
+    run = subprocess.run(
+        [sys.executable, "-B", "-c", PROBE, module],
+        capture_output=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+    )
     return json.loads(run.stdout)
 
 
@@ -54,7 +74,8 @@ def test_import_has_no_effect_and_loads_nothing_heavy(module):
 
 def test_an_import_with_effects_is_seen(tmp_path):
     (tmp_path / "bad.py").write_text(
-        "import socket\nimport numpy\nopen(__file__ + '.txt', 'w').close()\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(('127.0.0.1', 0))\n"
+        "import socket\nimport numpy\nopen(__file__ + '.txt', 'w').close()\nsocket.socket(socket.AF_INET, "
+        "socket.SOCK_DGRAM).bind(('127.0.0.1', 0))\n"
     )
     seen = probe("bad", tmp_path)
     assert [effect.split()[0] for effect in seen["effects"]] == ["writes", "socket.bind"]
@@ -67,8 +88,19 @@ def broken_contracts(tmp_path: Path, breakers: dict[str, str]) -> str:
     shutil.copytree(ROOT / "src" / "periplus", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in breakers.items():
         (copy / name).write_text(text)
-    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache", "--config", str(ROOT / "pyproject.toml")]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=os.environ | {"PYTHONPATH": str(tmp_path), "COLUMNS": "300"})
+    command = [
+        str(Path(sys.executable).parent / "lint-imports"),
+        "--no-cache",
+        "--config",
+        str(ROOT / "pyproject.toml"),
+    ]
+    run = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "COLUMNS": "300"},
+    )
     return run.stdout.decode()
 
 

@@ -35,8 +35,15 @@ def tracked_files() -> list[tuple[str, str]]:
         listed = subprocess.run(TRACKED, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
         paths = [ROOT / name for name in listed if name]
     else:
-        paths = [path for folder in ("src", "docs", "tests") for path in (ROOT / folder).rglob("*.*") if "__pycache__" not in path.parts]
-    return [(str(path.relative_to(ROOT)), path.read_text("utf-8", errors="replace")) for path in paths if path.is_file()]
+        paths = [
+            path
+            for folder in ("src", "docs", "tests")
+            for path in (ROOT / folder).rglob("*.*")
+            if "__pycache__" not in path.parts
+        ]
+    return [
+        (str(path.relative_to(ROOT)), path.read_text("utf-8", errors="replace")) for path in paths if path.is_file()
+    ]
 
 
 def test_every_error_is_drawn_and_every_drawn_error_exists():
@@ -56,7 +63,9 @@ def test_every_noun_of_the_model_is_in_the_glossary():
 
 def test_the_glossary_explains_only_what_exists():
     text = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
-    assert {name for name in explained((ROOT / "GLOSSARY.md").read_text("utf-8")) if not re.search(rf"\b{name}\b", text)} == set()
+    assert {
+        name for name in explained((ROOT / "GLOSSARY.md").read_text("utf-8")) if not re.search(rf"\b{name}\b", text)
+    } == set()
 
 
 def test_a_noun_without_entry_is_seen():
@@ -101,9 +110,15 @@ def test_constraints_are_exact_and_cover_what_is_asked_for():
     text = (ROOT / "constraints.txt").read_text("utf-8")
     assert loose_pins(text) == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    asked = {re.split(r"[<>=!~\[; ]", line)[0].lower() for line in project["dependencies"] + project["optional-dependencies"]["dev"]}
+    asked = {
+        re.split(r"[<>=!~\[; ]", line)[0].lower()
+        for line in project["dependencies"] + project["optional-dependencies"]["dev"]
+    }
     assert asked - {line.split("==")[0].lower() for line in text.splitlines()} == set()
 
 
 def test_a_loose_pin_is_seen():
-    assert loose_pins("# why\na==1.0\nb>=2\nc @ https://example.org/c.whl\n") == ["b>=2", "c @ https://example.org/c.whl"]
+    assert loose_pins("# why\na==1.0\nb>=2\nc @ https://example.org/c.whl\n") == [
+        "b>=2",
+        "c @ https://example.org/c.whl",
+    ]

@@ -1,4 +1,7 @@
-"""Where do the crawl stores under test live? Each world makes stores of one kind on the same data, with processes that live as told."""
+"""Where do the crawl stores under test live?
+
+Each world makes stores of one kind on the same data, with processes that live as told.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ class SqliteWorld:
         self.stores = []
 
     def open(self):
-        self.stores.append(SqliteCrawlStore(self.folder, self.run_id, self.budget, self.keeping, self.living.__contains__))
+        self.stores.append(
+            SqliteCrawlStore(self.folder, self.run_id, self.budget, self.keeping, self.living.__contains__)
+        )
         return self.stores[-1]
 
     def begin_run(self):
@@ -58,11 +63,19 @@ class SqliteWorld:
         """(hosts whose pending is not their number of entries, the tally's counts and the true ones)."""
         connection = schema.connect(self.folder)
         try:
-            wrong = connection.execute("SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)").fetchall()
+            wrong = connection.execute(
+                "SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)"
+            ).fetchall()
             tally = {name: value for name, value in connection.execute("SELECT name, value FROM tally") if value}
-            true = {"reason:" + reason: count for reason, count in connection.execute("SELECT reason, count(*) FROM url GROUP BY reason")}
+            true = {
+                "reason:" + reason: count
+                for reason, count in connection.execute("SELECT reason, count(*) FROM url GROUP BY reason")
+            }
             known = connection.execute("SELECT count(*) FROM url").fetchone()[0]
-            orphans = "SELECT text FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue WHERE url_id = u.id)"
+            orphans = (
+                "SELECT text FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1"
+                " FROM queue WHERE url_id = u.id)"
+            )
             return wrong, tally, true | ({"known": known} if known else {}), connection.execute(orphans).fetchall()
         finally:
             connection.close()
@@ -74,18 +87,26 @@ class PostgresWorld:
     def __init__(self, address, living, budget=NO_LIMIT, keeping=KEEPING):
         self.address, self.living, self.budget, self.keeping = address, living, budget, keeping
         self.connection = connect(address)
-        insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES ('crawl', '[]', %s, 0, 0, 'running') RETURNING id"
+        insert = (
+            "INSERT INTO run (kind, starts, settings, seed, started, state)"
+            " VALUES ('crawl', '[]', %s, 0, 0, 'running') RETURNING id"
+        )
         self.run_id = self.connection.execute(insert, (json.dumps({}),)).fetchone()[0]
         self.stores = []
 
     @staticmethod
     def empty(address):
         """Takes out what an earlier world left."""
-        tables = "run_count, tally, worker, site, host, robots, family, url, start, alias, queue, inbox, page, body, visit, link, bad_link, url_history"
+        tables = (
+            "run_count, tally, worker, site, host, robots, family, url, start, alias, queue, inbox, page, body, "
+            "visit, link, bad_link, url_history"
+        )
         with connect(address) as connection:
             for table in tables.split(", "):
                 connection.execute(f"DELETE FROM {table}")
-            connection.execute("SELECT setval(pg_get_serial_sequence(name, 'id'), 1, false) FROM unnest(ARRAY['host', 'site']) name")
+            connection.execute(
+                "SELECT setval(pg_get_serial_sequence(name, 'id'), 1, false) FROM unnest(ARRAY['host', 'site']) name"
+            )
 
     def open(self):
         world = Surroundings(self.living.__contains__, own_clock=False, merge_s=0.0)
@@ -120,11 +141,15 @@ class PostgresWorld:
     def recount(self):
         """As of `SqliteWorld`; what stands in the inbox is nowhere else yet."""
         ask = self.connection.execute
-        wrong = ask("SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)").fetchall()
+        wrong = ask(
+            "SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)"
+        ).fetchall()
         tally = {name: int(value) for name, value in ask("SELECT name, sum(value) FROM tally GROUP BY name") if value}
         true = {"reason:" + reason: count for reason, count in ask("SELECT reason, count(*) FROM url GROUP BY reason")}
         known = ask("SELECT count(*) FROM url").fetchone()[0]
-        orphans = ask("SELECT text FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue WHERE url_id = u.id)").fetchall()
+        orphans = ask(
+            "SELECT text FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue WHERE url_id = u.id)"
+        ).fetchall()
         return wrong, tally, true | ({"known": known} if known else {}), orphans
 
 

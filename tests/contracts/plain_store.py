@@ -1,4 +1,6 @@
-"""What should a crawl store do? `model.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
+"""What should a crawl store do?
+
+`model.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
 
 The slow twin of the real stores. Pages and links are not its business: of a document it keeps nothing.
 """
@@ -16,7 +18,16 @@ POLL_S = 0.2
 RIVAL_WAIT_S = 2.0  # a site that fails, or must wait longer, holds nobody up
 UNFOLLOWED = {Reason.NOFOLLOW, Reason.RESOURCE}
 RAISED = UNFOLLOWED | {Reason.DEPTH}
-REOPENED = RAISED | {Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.ALIVE}
+REOPENED = RAISED | {
+    Reason.SCOPE,
+    Reason.TRAP,
+    Reason.HOST_DOWN,
+    Reason.ROBOTS,
+    Reason.ROBOTS_UNREACHABLE,
+    Reason.TLS,
+    Reason.PRIVATE,
+    Reason.ALIVE,
+}
 
 
 @dataclass
@@ -105,10 +116,21 @@ class PlainStore:
         self._bury_fallen(now)
         if self.paused:
             return []
-        free = [host for host in self.hosts if self._pending(host.id) and host.lease_by is None and host.next_at <= now + horizon_s]
+        free = [
+            host
+            for host in self.hosts
+            if self._pending(host.id) and host.lease_by is None and host.next_at <= now + horizon_s
+        ]
         free.sort(key=lambda host: host.next_at)
         return [
-            ReadyHost(host.id, host.key, host.site, len(self._pending(host.id)), self.site_fetched[host.site], max(0.0, host.next_at - now))
+            ReadyHost(
+                host.id,
+                host.key,
+                host.site,
+                len(self._pending(host.id)),
+                self.site_fetched[host.site],
+                max(0.0, host.next_at - now),
+            )
             for host in free[:most]
         ]
 
@@ -120,7 +142,19 @@ class PlainStore:
             if host.lease_by is None and self._pending(host.id):
                 host.lease_by, host.epoch = worker, host.epoch + 1
                 wait_s = max(0.0, host.next_at - now)
-                leases.append(Lease(host.id, host.key, host.site, host.epoch, wait_s, host.delay_s, host.rate, host.strikes, host.answered))
+                leases.append(
+                    Lease(
+                        host.id,
+                        host.key,
+                        host.site,
+                        host.epoch,
+                        wait_s,
+                        host.delay_s,
+                        host.rate,
+                        host.strikes,
+                        host.answered,
+                    )
+                )
         return leases
 
     def _holds(self, lease):
@@ -157,9 +191,19 @@ class PlainStore:
             self.budget_spent = self.fetched >= self.budget.max_pages
             return 0
         busy = {entry.host_id for entry in self.queue}
-        rivals = {host.site for host in self.hosts if host.id in busy and host.strikes == 0 and host.next_at <= now + RIVAL_WAIT_S} - {lease.site}
+        rivals = {
+            host.site
+            for host in self.hosts
+            if host.id in busy and host.strikes == 0 and host.next_at <= now + RIVAL_WAIT_S
+        } - {lease.site}
         if rivals:
-            left = min(left, min(self.site_fetched[site] for site in rivals) + self.budget.quantum - self.site_fetched[lease.site] - in_hand)
+            left = min(
+                left,
+                min(self.site_fetched[site] for site in rivals)
+                + self.budget.quantum
+                - self.site_fetched[lease.site]
+                - in_hand,
+            )
         return left
 
     def _take(self, lease, most, in_hand, now):
@@ -167,11 +211,17 @@ class PlainStore:
         if not own:
             return (), None
         layer = min(entry.layer for entry in own)
-        layers_of_site = [entry.layer for entry in self.queue if self.hosts[entry.host_id - 1].site == lease.site and entry.layer >= 0]
+        layers_of_site = [
+            entry.layer for entry in self.queue if self.hosts[entry.host_id - 1].site == lease.site and entry.layer >= 0
+        ]
         if layer >= 0 and min(layers_of_site) < layer:
             return (), POLL_S
         held = {entry.url_id for entry in own if (entry.layer, entry.seq) in in_hand and entry.url_id}
-        free = [entry for entry in own if entry.layer == layer and (entry.layer, entry.seq) not in in_hand and entry.url_id not in held]
+        free = [
+            entry
+            for entry in own
+            if entry.layer == layer and (entry.layer, entry.seq) not in in_hand and entry.url_id not in held
+        ]
         stale = [entry for entry in free if entry.url_id and self.urls[entry.url_id].reason is not Reason.WAITING]
         self.queue = [entry for entry in self.queue if entry not in stale]
         free = [entry for entry in free if entry not in stale]
@@ -185,16 +235,24 @@ class PlainStore:
 
     def _task(self, entry):
         request = replace(entry.request, layer=self.urls[entry.url_id].layer) if entry.url_id else entry.request
-        return Task(entry.host_id, entry.layer, entry.seq, entry.url_id, request, doubt=self.doubts.get(entry.url_id, (0, 0))[1])
+        return Task(
+            entry.host_id, entry.layer, entry.seq, entry.url_id, request, doubt=self.doubts.get(entry.url_id, (0, 0))[1]
+        )
 
     def robots(self, origin):
         return self.robots_of.get(origin)
 
     def trap_memory(self, lease):
-        families = tuple(record for (host_id, _), record in sorted(self.families_of.items()) if host_id == lease.host_id)
+        families = tuple(
+            record for (host_id, _), record in sorted(self.families_of.items()) if host_id == lease.host_id
+        )
         lines = self.lines_of.get(lease.host_id, [])
-        doubts = tuple(sorted((url, doubt) for url, (host_id, doubt) in self.doubts.items() if host_id == lease.host_id))
-        return TrapMemory(families, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts)
+        doubts = tuple(
+            sorted((url, doubt) for url, (host_id, doubt) in self.doubts.items() if host_id == lease.host_id)
+        )
+        return TrapMemory(
+            families, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts
+        )
 
     def known(self, lease, urls):
         return frozenset(url for url in urls if url in self.urls)
@@ -233,23 +291,42 @@ class PlainStore:
             if candidate.reason in UNFOLLOWED and not noted:
                 return False
             only_sitemap = known.reason is Reason.WAITING and known.layer is None and candidate.layer is not None
-            raised = waits and (known.reason in (REOPENED if reopen else RAISED) or (known.reason is Reason.TRAP and candidate.vouched))
-            if (raised and noted) or known.layer is None or (candidate.layer is not None and candidate.layer < known.layer):
+            raised = waits and (
+                known.reason in (REOPENED if reopen else RAISED) or (known.reason is Reason.TRAP and candidate.vouched)
+            )
+            if (
+                (raised and noted)
+                or known.layer is None
+                or (candidate.layer is not None and candidate.layer < known.layer)
+            ):
                 known.layer = candidate.layer
             if raised:
                 known.reason = Reason.WAITING
             waits = raised or (waits and only_sitemap)
         if waits:
-            self._enter(host.id, LAYER_NONE if known.layer is None else known.layer, candidate.url_id, Request(candidate.url, hops=candidate.hops))
+            self._enter(
+                host.id,
+                LAYER_NONE if known.layer is None else known.layer,
+                candidate.url_id,
+                Request(candidate.url, hops=candidate.hops),
+            )
         return waits
 
     def _send(self, errand):
         host, wanted = self._host(errand.host, errand.site), (errand.request.url, errand.request.about)
-        if not any((entry.request.url, entry.request.about) == wanted for entry in self._pending(host.id) if entry.layer == errand.layer):
+        if not any(
+            (entry.request.url, entry.request.about) == wanted
+            for entry in self._pending(host.id)
+            if entry.layer == errand.layer
+        ):
             self._enter(host.id, errand.layer, 0, errand.request)
 
     def commit(self, worker, batch, now):
-        lost = {part.lease for part in (*batch.completions, *batch.hosts) if not self._holds(part.lease) or self._holder(part.lease) != worker}
+        lost = {
+            part.lease
+            for part in (*batch.completions, *batch.hosts)
+            if not self._holds(part.lease) or self._holder(part.lease) != worker
+        }
         for completion in batch.completions:
             if completion.lease not in lost:
                 self._complete(completion, now)
@@ -303,7 +380,9 @@ class PlainStore:
         self.families_of |= {(host_id, record.key): record for record in changes.families}
         if changes.lines.keys:
             lines = [*self.lines_of.get(host_id, []), changes.lines]
-            self.lines_of[host_id] = [one for one in lines if one.first + len(one.keys) // 4 > changes.lines.needed_from]
+            self.lines_of[host_id] = [
+                one for one in lines if one.first + len(one.keys) // 4 > changes.lines.needed_from
+            ]
         for url, doubt in changes.doubts:
             self.doubts.pop(url, None)
             if doubt and url in self.urls:

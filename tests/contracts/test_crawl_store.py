@@ -1,4 +1,7 @@
-"""`model.ports.CrawlStore`, promise by promise, over every implementation. Sitemaps and budgets stand in files of their own."""
+"""`model.ports.CrawlStore`, promise by promise, over every implementation.
+
+Sitemaps and budgets stand in files of their own.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,9 @@ def test_entries_come_layer_by_layer_in_the_order_of_their_entering(store):
     lease = get(store, worker)["a.test"]
     first = take(store, lease)
     assert urls(first) == [A]
-    assert store.take(lease, 9, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), None), "the layer's last is in hand"
+    assert store.take(lease, 9, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), None), (
+        "the layer's last is in hand"
+    )
     store.commit(worker, batch(completion(lease, first[0])), 0.0)
     assert urls(take(store, lease)) == below
 
@@ -73,7 +78,9 @@ def test_a_better_link_sets_a_noted_url_waiting(store, reason):
     assert (task.layer, task.request.layer) == (2, 2)
 
 
-@pytest.mark.parametrize("reason", [Reason.SCOPE, Reason.ROBOTS, Reason.HOST_DOWN, Reason.ROBOTS_UNREACHABLE, Reason.ALIVE])
+@pytest.mark.parametrize(
+    "reason", [Reason.SCOPE, Reason.ROBOTS, Reason.HOST_DOWN, Reason.ROBOTS_UNREACHABLE, Reason.ALIVE]
+)
 def test_what_was_dropped_waits_again_only_when_a_new_run_reopens_it(store, reason):
     store.offer([candidate(A, 1, reason)], (), 0.0)
     assert store.offer([candidate(A, 0)], (), 1.0) == 0
@@ -152,7 +159,9 @@ def test_a_lease_of_before_a_release_is_lost(store):
 def test_after_a_release_the_host_waits_as_long_as_its_holder_says(store):
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
-    store.commit(worker, batch(hosts=[state(get(store, worker)["a.test"], 7.0, delay_s=2.0, rate=0.5, strikes=1)]), 10.0)
+    store.commit(
+        worker, batch(hosts=[state(get(store, worker)["a.test"], 7.0, delay_s=2.0, rate=0.5, strikes=1)]), 10.0
+    )
     assert store.ready(9, 6.9, 10.0) == []
     (ready,) = store.ready(9, 7.0, 10.0)
     assert (ready.wait_s, ready.pending, ready.site_fetched, ready.site) == (7.0, 1, 0, "a.test")
@@ -171,7 +180,10 @@ def test_a_renewed_lease_does_not_expire(store):
 
 @pytest.mark.parametrize("end", ["dies", "leaves", "falls silent"])
 def test_a_worker_that_ends_loses_its_hosts_and_their_delay_is_kept(make, end):
-    """Its last request may have started this very moment. Nobody else may have a reason to lease, so `ready` alone frees them."""
+    """Its last request may have started this very moment.
+
+    Nobody else may have a reason to lease, so `ready` alone frees them.
+    """
     world = make()
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
@@ -253,7 +265,9 @@ def test_no_page_of_the_next_layer_while_one_of_this_layer_waits_on_any_host_of_
     first = take(store, leases["a.test"])
     assert store.take(leases["www.a.test"], 9, NONE, 0.0) == ((), 0.2)
     assert urls(take(store, leases["b.test"])) == [B], "another site"
-    store.commit(worker, batch(completion(leases["a.test"], first[0], None, Failed(Cause.TIMEOUT), retry_in_s=5.0)), 0.0)
+    store.commit(
+        worker, batch(completion(leases["a.test"], first[0], None, Failed(Cause.TIMEOUT), retry_in_s=5.0)), 0.0
+    )
     assert store.take(leases["www.a.test"], 9, NONE, 0.0) == ((), 0.2), "a retry holds its layer open"
     (again,) = take(store, leases["a.test"], 5.0)
     store.commit(worker, batch(completion(leases["a.test"], again)), 5.0)
@@ -295,7 +309,9 @@ def test_a_host_given_up_drops_what_waits_for_it(store):
 
 def test_an_origin_given_up_leaves_what_waits_for_the_others_of_its_host(store):
     plain, secure = "http://a.test:8000/", "https://a.test:8000/"
-    store.offer([candidate(plain), candidate(secure), candidate(secure + "1", 1)], [errand(secure + "sitemap.xml")], 0.0)
+    store.offer(
+        [candidate(plain), candidate(secure), candidate(secure + "1", 1)], [errand(secure + "sitemap.xml")], 0.0
+    )
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     store.commit(worker, batch(hosts=[state(lease, given_up=given_up(secure, Reason.TLS), release=False)]), 0.0)
@@ -344,7 +360,9 @@ def test_a_doubtful_url_is_given_out_with_its_doubt_until_something_vouches_for_
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     doubts = TrapChanges(doubts=((url_id(A + "1"), 3),))
-    store.commit(worker, batch(completion(lease, take(store, lease)[0]), hosts=[state(lease, release=False, traps=doubts)]), 0.0)
+    store.commit(
+        worker, batch(completion(lease, take(store, lease)[0]), hosts=[state(lease, release=False, traps=doubts)]), 0.0
+    )
     (task,) = take(store, lease)
     assert task.doubt == 3
     refused = completion(lease, task, Reason.TRAP, Skipped(Reason.TRAP, "/*: 40 of 40"))

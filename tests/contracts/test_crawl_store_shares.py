@@ -84,7 +84,9 @@ def test_an_errand_that_may_end_better_is_tried_again(store):
     store.offer((), [errand(A + "sitemap.xml")], 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
-    store.commit(worker, batch(completion(lease, take(store, lease)[0], None, Failed(Cause.TIMEOUT), retry_in_s=1.0)), 0.0)
+    store.commit(
+        worker, batch(completion(lease, take(store, lease)[0], None, Failed(Cause.TIMEOUT), retry_in_s=1.0)), 0.0
+    )
     (again,) = take(store, lease, 1.0)
     assert (again.request.attempt, again.request.url, again.request.purpose) == (1, A + "sitemap.xml", Purpose.SITEMAP)
 
@@ -166,8 +168,14 @@ def test_while_a_crawl_is_paused_no_host_is_shared_out_and_what_is_held_is_store
     world.pause(True)
     world.pause(True)
     assert store.is_paused()
-    assert (list(store.ready(9, 1000.0, 1.0)), list(store.lease(worker, [b], 1.0)), store.fair_share(1.0)) == ([], [], 0)
-    assert store.commit(worker, batch(completion(lease, task), hosts=[state(lease)]), 1.0) == frozenset(), "the lease was not lost"
+    assert (list(store.ready(9, 1000.0, 1.0)), list(store.lease(worker, [b], 1.0)), store.fair_share(1.0)) == (
+        [],
+        [],
+        0,
+    )
+    assert store.commit(worker, batch(completion(lease, task), hosts=[state(lease)]), 1.0) == frozenset(), (
+        "the lease was not lost"
+    )
     assert store.counts().fetched == 1
     assert not store.idle(1.0), "there is work, and nobody who waits for it may go"
     assert list(world.open().ready(9, 1000.0, 1.0)) == [], "whoever comes meanwhile waits too"

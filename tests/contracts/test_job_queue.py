@@ -258,7 +258,12 @@ class QueueMachine(RuleBasedStateMachine):
             job_id = data.draw(st.sampled_from(sorted(self.held)))
             job, until = self.held[job_id]
             accepted = self.queue.finish(job, state, "", self.now)
-            assert accepted or until < self.now or self.queue.job(job_id).epoch > job.epoch or self.queue.job(job_id).state is not JobState.RUNNING
+            assert (
+                accepted
+                or until < self.now
+                or self.queue.job(job_id).epoch > job.epoch
+                or self.queue.job(job_id).state is not JobState.RUNNING
+            )
             del self.held[job_id]
 
     @invariant()
@@ -267,7 +272,9 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 def test_whatever_happens_no_job_is_lost_or_held_twice(fresh):
-    run_state_machine_as_test(lambda: QueueMachine(fresh), settings=settings(max_examples=12, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(
+        lambda: QueueMachine(fresh), settings=settings(max_examples=12, stateful_step_count=25, deadline=None)
+    )
 
 
 def test_a_successor_is_asked_for_once_when_the_job_before_it_is_done(queue):

@@ -49,7 +49,11 @@ def read(store, pages):
         while tasks := take(store, lease):
             for task in tasks:
                 fetched = Fetched(200, PAGE.headers, pages[task.request.url][1])
-                store.commit(worker, batch(completion(lease, task, outcome=fetched, document=understand(task.request.url, fetched))), 0.0)
+                store.commit(
+                    worker,
+                    batch(completion(lease, task, outcome=fetched, document=understand(task.request.url, fetched))),
+                    0.0,
+                )
     store.leave(worker, 0.0)
 
 
@@ -66,7 +70,10 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
         (Reason.OK, ""),
     ]
     assert store.merge_twins() == 0
-    kept = "SELECT t.text, p.text, a.learned, a.was, p.layer FROM alias a JOIN url t ON t.id = a.url_id JOIN url p ON p.id = a.page_id ORDER BY t.text"
+    kept = (
+        "SELECT t.text, p.text, a.learned, a.was, p.layer FROM alias a JOIN url t ON t.id = a.url_id"
+        " JOIN url p ON p.id = a.page_id ORDER BY t.text"
+    )
     assert asked(world, kept) == [(X, A, 1, "ok", 1), (W, A, 1, "ok", 1)]
     assert asked(world, "SELECT count(*) FROM page") == [(4,)], "the content of each address is kept"
 

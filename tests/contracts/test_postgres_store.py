@@ -1,4 +1,6 @@
-"""What PostgreSQL's crawl store promises beyond the contract: answers that get lost, the inbox, the database's clock, shards."""
+"""What PostgreSQL's crawl store promises beyond the contract: answers that get lost, the inbox,
+the database's clock, shards.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,15 @@ def test_urls_that_an_older_version_named_by_their_spelling_have_the_id_of_all_s
     with connect(address) as connection, connection.transaction():
         for old, text in ((4711, A + "%7Eu"), (4712, A + "%7ev")):
             number = url_id(A + "~u" if old == 4711 else A + "~v")
-            twin = "SELECT shard, %s, %s, host_id, 'not-found', layer, rule, status, in_sitemap, first_seen, visited FROM url WHERE id = %s"
+            twin = (
+                "SELECT shard, %s, %s, host_id, 'not-found', layer, rule, status, in_sitemap, first_seen, "
+                "visited FROM url WHERE id = %s"
+            )
             connection.execute(f"INSERT INTO url {twin}", (old, text, number))
-            connection.execute("INSERT INTO link SELECT shard, %s, %s, 'a', 'body', 0, '', '', 1, 0, 0 FROM url WHERE id = %s", (old, old, number))
+            connection.execute(
+                "INSERT INTO link SELECT shard, %s, %s, 'a', 'body', 0, '', '', 1, 0, 0 FROM url WHERE id = %s",
+                (old, old, number),
+            )
         connection.execute("DELETE FROM url WHERE id = %s", (url_id(A + "~u"),))
         connection.execute("DELETE FROM queue WHERE url_id = %s", (url_id(A + "~u"),))
         connection.execute("DELETE FROM migration WHERE name = %s", (IDENTITIES,))
@@ -78,7 +86,9 @@ def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     tasks = take(store, lease)
-    done = batch(*[completion(lease, task, candidates=(candidate(B),)) for task in tasks], hosts=[state(lease)], in_hand=0)
+    done = batch(
+        *[completion(lease, task, candidates=(candidate(B),)) for task in tasks], hosts=[state(lease)], in_hand=0
+    )
     assert twice(store, lambda: store.commit(worker, done, 1.0)) == frozenset()
     assert store.counts().fetched == 2
     assert ask("SELECT count(*) FROM visit") == [(2,)]
@@ -110,7 +120,9 @@ def test_links_to_hosts_of_others_wait_in_the_inbox_until_they_are_merged(world,
     (a,) = first.lease(mine, [ids["a.test:80"]], 0.0)
     (b,) = second.lease(other, [ids["b.test:80"]], 0.0)
     first._merge_s, first._merged_at = 1e9, time.monotonic()  # not now
-    first.commit(mine, batch(completion(a, take(first, a)[0], candidates=(candidate(B + "1", 1), candidate(A + "1", 1)))), 1.0)
+    first.commit(
+        mine, batch(completion(a, take(first, a)[0], candidates=(candidate(B + "1", 1), candidate(A + "1", 1)))), 1.0
+    )
     assert ask("SELECT host, text FROM inbox") == [("b.test:80", B + "1")]
     assert not second.idle(1.0)
     assert first.counts().by_reason == {"ok": 1, "waiting": 2}, "what is in the inbox is not known yet"
@@ -130,7 +142,11 @@ def test_a_shard_that_is_being_merged_is_left_to_whoever_does_it(world, address)
     with connect(address) as rival, rival.transaction():
         number = ledger.lock_number(address.collection, shard_of("b.test"))
         rival.execute("SELECT pg_advisory_xact_lock(%s, %s)", (schema.LOCK_MERGE, number))
-        store.commit(worker, batch(completion(lease, take(store, lease)[0], candidates=(candidate(B), candidate("http://c.test/")))), 1.0)
+        store.commit(
+            worker,
+            batch(completion(lease, take(store, lease)[0], candidates=(candidate(B), candidate("http://c.test/")))),
+            1.0,
+        )
         assert store.counts().by_reason == {"ok": 1, "waiting": 1}
     store.ready(9, 0.0, 1.0)
     assert store.counts().by_reason == {"ok": 1, "waiting": 2}
@@ -139,7 +155,10 @@ def test_a_shard_that_is_being_merged_is_left_to_whoever_does_it(world, address)
 def test_the_databases_clock_decides_whatever_the_callers_says(address):
     """A worker whose clock is years off takes no host that another holds, and keeps its own."""
     world = PostgresWorld(address, {ME, OTHER})
-    stores = [PostgresCrawlStore(address, world.run_id, NO_LIMIT, KEEPING, Surroundings(lambda pid: True, merge_s=0.0)) for _ in range(2)]
+    stores = [
+        PostgresCrawlStore(address, world.run_id, NO_LIMIT, KEEPING, Surroundings(lambda pid: True, merge_s=0.0))
+        for _ in range(2)
+    ]
     try:
         stores[0].offer([candidate(A)], (), 0.0)
         mine, other = stores[0].join(ME, 1e9), stores[1].join(OTHER, 5e9)
@@ -159,7 +178,8 @@ def test_every_key_that_must_be_unique_leads_with_the_shard(address, ask):
     """So that the tables can be distributed by it. Small tables of reference are the same everywhere."""
     keys = ask(
         "SELECT c.relname, (SELECT attname FROM pg_attribute WHERE attrelid = c.oid AND attnum = i.indkey[0])"
-        " FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE i.indisunique AND c.relnamespace = current_schema()::regnamespace"
+        " FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE i.indisunique"
+        " AND c.relnamespace = current_schema()::regnamespace"
     )
     assert {table for table, first in keys if first != "shard"} <= REFERENCE | {"migration"}
     assert len([table for table, first in keys if first == "shard"]) > 20
@@ -179,7 +199,9 @@ def test_taking_and_completing_name_the_shard_in_each_statement(world, monkeypat
     lease = get(store, worker)["a.test"]
     monkeypatch.setattr(Connection.__origin__, "execute", noted)
     tasks = take(store, lease)
-    store.commit(worker, batch(completion(lease, tasks[0], candidates=(candidate(A + "2", 1),)), hosts=[state(lease)]), 1.0)
+    store.commit(
+        worker, batch(completion(lease, tasks[0], candidates=(candidate(A + "2", 1),)), hosts=[state(lease)]), 1.0
+    )
     monkeypatch.undo()
     spread = ("host", "url", "queue", "page", "link", "body", "visit", "robots", "family")
     named = [query for query in asked if any(f" {table} " in f" {query} " for table in spread)]

@@ -1,4 +1,6 @@
-"""What engines computed comes back into a collection, in a folder or in a database: whole, in place of what was, and never into another's."""
+"""What engines computed comes back into a collection, in a folder or in a database: whole, in place of what was,
+and never into another's.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def result_tables(place):
 
 
 def test_each_way_of_keeping_gives_the_same_dataset(made, kept, tmp_path):
-    first, second = (export_dataset(one, tmp_path / name, 1.0, with_texts=True) for one, name in ((made, "one"), (kept, "two")))
+    first, second = (
+        export_dataset(one, tmp_path / name, 1.0, with_texts=True) for one, name in ((made, "one"), (kept, "two"))
+    )
     assert first.digest == second.digest and second.rows("links") > 8 and second.rows("texts") == 3
     assert second.inputs["last_run"] == first.inputs["last_run"] and second.inputs["collection"]
 
@@ -109,13 +113,29 @@ def test_more_links_than_memory_holds_give_the_same_dataset_too(made, kept, tmp_
 
 def test_what_was_computed_is_asked_for_in_sql(place, computed):
     rows = load_results(place, computed[1], computed[0], 9.0)
-    assert rows["result_ranks"] == 3 and rows["result_broken"] == 1 and rows["result_url"] == 6 and rows["result_map"] == 3
-    found = asked(place, "SELECT u.text, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN url u ON u.id = n.id ORDER BY r.rank DESC")
+    assert (
+        rows["result_ranks"] == 3 and rows["result_broken"] == 1 and rows["result_url"] == 6 and rows["result_map"] == 3
+    )
+    found = asked(
+        place,
+        (
+            "SELECT u.text, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url"
+            " JOIN url u ON u.id = n.id ORDER BY r.rank DESC"
+        ),
+    )
     assert sum(rank for _, rank in found) == pytest.approx(1) and found[0][0] == "https://e.org/"
     assert sorted(asked(place, "SELECT name FROM result_site")) == [("e.org",), ("x.org",)]
-    said = {name: (json.loads(parameters), loaded) for name, parameters, loaded in asked(place, "SELECT name, parameters, loaded FROM result")}
+    said = {
+        name: (json.loads(parameters), loaded)
+        for name, parameters, loaded in asked(place, "SELECT name, parameters, loaded FROM result")
+    }
     assert said["ranks"] == ({"damping": 0.85, "max_rounds": 200, "tolerance": 1e-10}, 9.0)
-    whole = [tuple(row.values()) for folder in computed[1].glob("map-*") for block in blocks(folder, "map", ["url", "layer"]) for row in block.to_pylist()]
+    whole = [
+        tuple(row.values())
+        for folder in computed[1].glob("map-*")
+        for block in blocks(folder, "map", ["url", "layer"])
+        for row in block.to_pylist()
+    ]
     assert sorted(asked(place, "SELECT url, layer FROM result_map")) == sorted(whole)
 
 
@@ -140,19 +160,30 @@ def test_results_in_other_numbers_go(place, computed):
 
 def test_nothing_is_loaded_unless_all_of_it_is(place, computed):
     load_results(place, computed[1], computed[0], 1.0)
-    before = sorted(asked(place, "SELECT * FROM result_ranks")), sorted(asked(place, "SELECT * FROM result")), result_tables(place)
+    before = (
+        sorted(asked(place, "SELECT * FROM result_ranks")),
+        sorted(asked(place, "SELECT * FROM result")),
+        result_tables(place),
+    )
     with pytest.raises(StoreError, match="the disk is full"), results_of(place, 2.0) as store:
         store.clear()
         store.replace(RANKS)
         raise StoreError("the disk is full")
-    assert (sorted(asked(place, "SELECT * FROM result_ranks")), sorted(asked(place, "SELECT * FROM result")), result_tables(place)) == before
+    assert (
+        sorted(asked(place, "SELECT * FROM result_ranks")),
+        sorted(asked(place, "SELECT * FROM result")),
+        result_tables(place),
+    ) == before
 
 
 STRANGE = ('x"; DROP TABLE url; --', "", "Result", "r" * 51, "result-a")
 
 
 def test_names_from_a_strange_manifest_reach_no_statement(place):
-    for table in (*(RANKS._replace(name=name) for name in STRANGE), *(RANKS._replace(columns=[("url", "INTEGER"), (name, "REAL")]) for name in STRANGE)):
+    for table in (
+        *(RANKS._replace(name=name) for name in STRANGE),
+        *(RANKS._replace(columns=[("url", "INTEGER"), (name, "REAL")]) for name in STRANGE),
+    ):
         with pytest.raises(StoreError, match="is no name for a table or a column"), results_of(place, 1.0) as store:
             store.replace(table)
     assert asked(place, "SELECT count(*) FROM url") == [(6,)] and result_tables(place) == set()
@@ -162,7 +193,10 @@ def test_a_dataset_of_another_collection_is_refused(place, computed, tmp_path):
     """Even where it has the same pages, and so the same numbers."""
     manifest = computed[0] / "manifest.json"
     manifest.write_text(manifest.read_text().replace(str(NOW), str(NOW + 1)))
-    with pytest.raises(UsageError, match=r"d is no dataset of .*, but of .*, or of a run that was deleted: `periplus export parquet` makes one"):
+    with pytest.raises(
+        UsageError,
+        match=r"d is no dataset of .*, but of .*, or of a run that was deleted: `periplus export parquet` makes one",
+    ):
         load_results(place, computed[1], computed[0], 1.0)
     assert result_tables(place) == set()
 
@@ -195,7 +229,10 @@ def test_in_a_database_earlier_results_are_read_while_new_ones_are_loaded(addres
 
 
 def test_what_the_server_refuses_is_told_in_a_sentence(address):
-    with pytest.raises(StoreError, match=r"could not be written: nothing was changed: ") as told, results_of(address.text, 1.0) as store:
+    with (
+        pytest.raises(StoreError, match=r"could not be written: nothing was changed: ") as told,
+        results_of(address.text, 1.0) as store,
+    ):
         store.replace(ComputedTable("result_t", [("t", "TEXT")], [("a\0b",)]))
     assert isinstance(told.value.__cause__, psycopg.Error)
 
@@ -205,7 +242,9 @@ MAP_FORMATS = ("text", "json", "xml", "gexf", "svg")
 
 def test_the_map_is_the_same_byte_for_byte(made, kept):
     for format in MAP_FORMATS:
-        first, second = (CliRunner().invoke(main, ["map", *named(one), "-f", format, "--no-run"]) for one in (made, kept))
+        first, second = (
+            CliRunner().invoke(main, ["map", *named(one), "-f", format, "--no-run"]) for one in (made, kept)
+        )
         assert (first.exit_code, first.output) == (0, second.output) and "e.org" in first.output
 
 
@@ -215,7 +254,10 @@ def named(place):
 
 def test_what_a_database_does_not_give_is_told(address, tmp_path):
     for wish, told in (
-        (["map", "--store", address.text, "-f", "sitemap", "-o", str(tmp_path / "s")], "made of collections in folders"),
+        (
+            ["map", "--store", address.text, "-f", "sitemap", "-o", str(tmp_path / "s")],
+            "made of collections in folders",
+        ),
         (["export", "issues", "--store", address.text], "issues are found in collections in folders"),
         (["map", "--store", address.text, "-c", str(tmp_path)], "name one of them"),
         (["map", "--store", address.text], "the collection has no run yet"),
@@ -226,8 +268,12 @@ def test_what_a_database_does_not_give_is_told(address, tmp_path):
 
 
 def test_a_table_has_the_same_rows_in_whatever_order(made, kept):
-    for table, format in itertools.product(["pages", "links", "hosts", "urls", "visits", "sites", "runs"], ["csv", "jsonl"]):
+    for table, format in itertools.product(
+        ["pages", "links", "hosts", "urls", "visits", "sites", "runs"], ["csv", "jsonl"]
+    ):
         wish = ["export", table, "-f", format, *(["--no-rank"] if table == "pages" else [])]
         first, second = (CliRunner().invoke(main, [*wish, *named(one)]) for one in (made, kept))
         assert (first.exit_code, second.exit_code) == (0, 0), second.output
-        assert sorted(first.output.splitlines()) == sorted(second.output.splitlines()) and len(first.output.splitlines()) > (format == "csv")
+        assert sorted(first.output.splitlines()) == sorted(second.output.splitlines()) and len(
+            first.output.splitlines()
+        ) > (format == "csv")

@@ -30,11 +30,16 @@ def test_every_reason_has_its_state(world):
 def test_a_check_whose_origin_is_given_up_leaves_a_visit_that_says_so(world):
     """A link's target has no reason of its own; a sitemap needs none."""
     store = world.open()
-    store.offer([candidate(A)], [errand(A + "x", Purpose.HEAD), errand(A + "y", Purpose.CHECK), errand(A + "sitemap.xml")], 0.0)
+    store.offer(
+        [candidate(A)], [errand(A + "x", Purpose.HEAD), errand(A + "y", Purpose.CHECK), errand(A + "sitemap.xml")], 0.0
+    )
     worker = store.join(ME, 0.0)
     store.commit(worker, batch(hosts=[state(get(store, worker)["a.test"], given_up=given_up(A))]), 0.0)
     why = "host-down: connection-failed"
-    assert sorted(world.ask("SELECT text, purpose, outcome, detail FROM visit")) == [(A + "x", "head", "skipped", why), (A + "y", "check", "skipped", why)]
+    assert sorted(world.ask("SELECT text, purpose, outcome, detail FROM visit")) == [
+        (A + "x", "head", "skipped", why),
+        (A + "y", "check", "skipped", why),
+    ]
 
 
 def test_what_checks_found_dead_is_invalid_between_runs_and_stands_within_one_as_the_crawl_left_it(world):

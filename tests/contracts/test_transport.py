@@ -1,4 +1,6 @@
-"""`model.ports.Transport`: what holds for every transport, then what the real one makes of each misfortune of the wire."""
+"""`model.ports.Transport`: what holds for every transport,
+then what the real one makes of each misfortune of the wire.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,20 @@ from periplus.settings import FetchLimits, Identity
 
 class RealRig:
     def __init__(self, server, opened):
-        self.good, self.slow, self.gone = (server.url("a.test", path) for path in ("/good.html", "/slow", "/empty-reply"))
+        self.good, self.slow, self.gone = (
+            server.url("a.test", path) for path in ("/good.html", "/slow", "/empty-reply")
+        )
         self.transport, self.elapsed = opened(server.resolve), time.monotonic
 
 
 class FakeRig:
     def __init__(self, server, opened):
         self.good, self.slow, self.gone = (f"http://a.test/{path}" for path in ("good", "slow", "gone"))
-        script = {self.good: Scripted(b"<h1>Good</h1>"), self.slow: Scripted(b"x", took_s=0.2), self.gone: Scripted(cause=Cause.RESET)}
+        script = {
+            self.good: Scripted(b"<h1>Good</h1>"),
+            self.slow: Scripted(b"x", took_s=0.2),
+            self.gone: Scripted(cause=Cause.RESET),
+        }
         clock = FakeClock()
         self.transport, self.elapsed = FakeTransport(clock, script), clock.monotonic
 
@@ -41,7 +49,13 @@ def rig(request, server, opened):
 
 def test_an_answer_is_a_response(rig):
     (response,) = carry(rig.transport, rig.good)
-    assert (response.request, response.status, response.cut, response.cause, response.detail) == (Request(rig.good), 200, Cut.NONE, None, "")
+    assert (response.request, response.status, response.cut, response.cause, response.detail) == (
+        Request(rig.good),
+        200,
+        Cut.NONE,
+        None,
+        "",
+    )
     assert response.headers.get("content-type").startswith("text/html")
     assert response.body
     assert response.address
@@ -104,8 +118,14 @@ def test_a_header_is_read_to_its_limit(ask):
 
 
 def test_ours_the_header_limit_is_ours_and_not_libcurls(opened):
-    """libcurl gives up at some 100 kB by itself, with the same cause: a header between the two tells whose limit it was."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 90) for number in range(100)) + b"\r\nok"
+    """libcurl gives up at some 100 kB by itself, with the same cause:
+    a header between the two tells whose limit it was.
+    """
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+        + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 90) for number in range(100))
+        + b"\r\nok"
+    )
     with talker(head, "127.0.0.1") as served:
         url = f"http://127.0.0.1:{served.port}/"
         (over,) = carry(opened((), FetchLimits(header_bytes=len(head) - 3)), url)
@@ -198,14 +218,38 @@ def test_a_name_that_does_not_exist_and_a_port_where_nobody_listens(server, open
 
 def test_after_any_misfortune_the_transport_is_as_good_as_new(server, opened):
     """Handles are used again: nothing of an aborted exchange may show in the next."""
-    transport = opened(server.resolve, FetchLimits(header_bytes=4096, body_bytes=50_000, first_byte_timeout_s=0.2, total_timeout_s=0.6))
+    transport = opened(
+        server.resolve, FetchLimits(header_bytes=4096, body_bytes=50_000, first_byte_timeout_s=0.2, total_timeout_s=0.6)
+    )
     good = server.url("a.test", "/good.html")
     (plain,) = carry(transport, good)
-    for path in ("/flood", "/long-header", "/silent", "/drip", "/truncated", "/reset", "/not-http", "/empty-reply", "/late-header"):
+    for path in (
+        "/flood",
+        "/long-header",
+        "/silent",
+        "/drip",
+        "/truncated",
+        "/reset",
+        "/not-http",
+        "/empty-reply",
+        "/late-header",
+    ):
         carry(transport, server.url("a.test", path))
         (again,) = carry(transport, good)
-        assert (again.status, again.body, again.cut, again.cause, again.detail) == (200, plain.body, Cut.NONE, None, ""), path
-    mixed = carry(transport, *[server.url("a.test", path) for path in ("/good.html", "/silent", "/flood", "/reset", "/good.html?2", "/not-http")])
+        assert (again.status, again.body, again.cut, again.cause, again.detail) == (
+            200,
+            plain.body,
+            Cut.NONE,
+            None,
+            "",
+        ), path
+    mixed = carry(
+        transport,
+        *[
+            server.url("a.test", path)
+            for path in ("/good.html", "/silent", "/flood", "/reset", "/good.html?2", "/not-http")
+        ],
+    )
     assert [response.cause for response in mixed] == [None, Cause.FIRST_BYTE, None, Cause.RESET, None, Cause.NOT_HTTP]
 
 
@@ -244,7 +288,11 @@ def test_redirects_are_answers(server, ask):
 
 
 def entry(server, path):
-    return server.log.of("a.test")[-1] if path is None else [one for one in server.log.of("a.test") if one.target == path][-1]
+    return (
+        server.log.of("a.test")[-1]
+        if path is None
+        else [one for one in server.log.of("a.test") if one.target == path][-1]
+    )
 
 
 def test_a_kept_connection_is_used_again(server, opened):
@@ -268,7 +316,9 @@ def test_validators_make_a_conditional_request_and_only_that_one(server, opened)
     assert carry(transport, Request(url, etag='"other"', last_modified=changed))[0].status == 200
     assert carry(transport, url)[0].status == 200
     assert not {"if-none-match", "if-modified-since"} & dict(entry(server, "/good.html").headers).keys()
-    assert carry(transport, Request(url, etag='"caf\xe9"', last_modified="\xe9t\xe9"))[0].status == 200, "a server wrote such validators"
+    assert carry(transport, Request(url, etag='"caf\xe9"', last_modified="\xe9t\xe9"))[0].status == 200, (
+        "a server wrote such validators"
+    )
 
 
 def test_the_password_goes_to_its_hosts_only(server, opened):
@@ -294,7 +344,9 @@ def test_cookies_start_from_a_file_and_live_as_long_as_the_transport(server, ope
     carry(transport, server.url("a.test", "/cookie"))
     assert sent("/good.html?c") == {"session=new"}
     carry(transport, Request(server.url("a.test", "/good.html?redirected"), fields=("Cookie: session=new",)))
-    assert dict(entry(server, "/good.html?redirected").headers)["cookie"] == "session=new", "what a redirect set is in the jar: sent once"
+    assert dict(entry(server, "/good.html?redirected").headers)["cookie"] == "session=new", (
+        "what a redirect set is in the jar: sent once"
+    )
     carry(opened(server.resolve), Request(server.url("a.test", "/good.html?alone"), fields=("Cookie: seen=1",)))
     assert dict(entry(server, "/good.html?alone").headers)["cookie"] == "seen=1"
     carry(opened(server.resolve), server.url("a.test", "/cookie"), server.url("a.test", "/good.html?none"))
@@ -338,15 +390,25 @@ def test_entries_that_are_none_are_refused(entry):
         resolve_entries([entry])
 
 
-SPELLINGS = "a.test localhost 127.0.0.1 2130706433 0x7f000001 0177.0.0.1 127.1 0.0.0.0 [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] 10.0.0.1 192.168.1.1"
-SPECIAL = "169.254.169.254 168.63.129.16 192.0.0.192 100.64.0.1 [fe80::1] [fd00::1] [64:ff9b::7f00:1] [64:ff9b:1::7f00:1] [::127.0.0.1]"
+SPELLINGS = (
+    "a.test localhost 127.0.0.1 2130706433 0x7f000001 0177.0.0.1 127.1 0.0.0.0 [::1] [::] [::ffff:127.0.0.1] "
+    "[::ffff:7f00:1] 10.0.0.1 192.168.1.1"
+)
+SPECIAL = (
+    "169.254.169.254 168.63.129.16 192.0.0.192 100.64.0.1 [fe80::1] [fd00::1] [64:ff9b::7f00:1] "
+    "[64:ff9b:1::7f00:1] [::127.0.0.1]"
+)
 
 
 @pytest.mark.parametrize("host", [*SPELLINGS.split(), *SPECIAL.split()])
 def test_private_addresses_are_refused_before_a_packet_is_sent(server, opened, host):
     before = len(server.log)
-    (response,) = carry(opened(server.resolve[:1] if host == "a.test" else (), allow_private=False), f"http://{host}:{server.port}/good.html")
-    if response.cause is not Cause.PRIVATE and ":" in host:  # a machine without IPv6 may not come so far as to ask us: unit/test_addresses.py
+    (response,) = carry(
+        opened(server.resolve[:1] if host == "a.test" else (), allow_private=False),
+        f"http://{host}:{server.port}/good.html",
+    )
+    # a machine without IPv6 may not come so far as to ask us: unit/test_addresses.py
+    if response.cause is not Cause.PRIVATE and ":" in host:
         assert response.cause is Cause.CONNECT
     else:
         assert response.cause is Cause.PRIVATE
@@ -363,14 +425,20 @@ def test_a_refused_address_is_told_with_its_network(opened):
 def test_a_name_with_a_private_and_a_public_address_is_asked_at_the_public_one(opened, monkeypatch):
     monkeypatch.setattr(wire, "special_network", lambda address: "loopback" if address == "127.0.0.1" else "")
     with talker(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "127.0.0.2") as public:
-        (response,) = carry(opened((f"a.test:{public.port}:127.0.0.1,127.0.0.2",), allow_private=False), f"http://a.test:{public.port}/")
+        (response,) = carry(
+            opened((f"a.test:{public.port}:127.0.0.1,127.0.0.2",), allow_private=False),
+            (f"http://a.test:{public.port}/"),
+        )
     assert (response.cause, response.body, response.address) == (None, b"ok", "127.0.0.2")
 
 
 @pytest.mark.parametrize("asked_before", [[], ["/good.html?before"]], ids=["new connection", "open connection"])
 @pytest.mark.parametrize("stopped_in", ["between start and wait", "while connecting"])
 def test_what_a_stopped_process_could_not_send_in_time_is_not_sent(server, opened, asked_before, stopped_in):
-    """Its host may be another worker's by then. Stopped for half a minute, at any moment before the first byte leaves."""
+    """Its host may be another worker's by then.
+
+    Stopped for half a minute, at any moment before the first byte leaves.
+    """
     patient = FetchLimits(connect_timeout_s=60.0, first_byte_timeout_s=60.0, total_timeout_s=60.0)
     transport, looks = opened(server.resolve, limits=patient), itertools.count()
     real, stops_at = transport._clock, math.inf

@@ -20,7 +20,9 @@ def test_a_proxy_is_asked_for_the_whole_url(server, opened):
     assert (response.status, response.body, response.address) == (200, b"ok", "")
 
 
-@pytest.mark.parametrize("says", [b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"])
+@pytest.mark.parametrize(
+    "says", [b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"]
+)
 def test_a_proxy_that_refuses_a_tunnel_is_not_the_server(opened, says):
     with talker(says) as proxy:
         (response,) = carry(opened(proxy=f"http://127.0.0.1:{proxy.port}"), "https://far.test/x")

@@ -1,4 +1,6 @@
-"""The real transport and TLS of every bad kind: refused before a byte of a request is sent, told as what it is, and soon."""
+"""The real transport and TLS of every bad kind: refused before a byte of a request is sent,
+told as what it is, and soon.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,8 @@ def test_an_old_protocol_is_refused(ours, newest):
     assert (response.cause, response.status, requests) == (Cause.TLS, 0, 0)
 
 
-HELLO = b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03" + bytes(40)  # the beginning of a ServerHello, whose rest never comes
+# the beginning of a ServerHello, whose rest never comes
+HELLO = b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03" + bytes(40)
 WRECKS = {
     "cut": HELLO,
     "an alert": b"\x15\x03\x03\x00\x02\x02\x28",
@@ -122,7 +125,10 @@ def test_a_handshake_without_end_has_the_time_that_a_connection_has():
                 connection.sendall(b"\0")
 
     served = Talker(drip)
-    transport = curl((f"a.test:{served.port}:127.0.0.1",), FetchLimits(connect_timeout_s=0.5, first_byte_timeout_s=5.0, total_timeout_s=8.0))
+    transport = curl(
+        (f"a.test:{served.port}:127.0.0.1",),
+        FetchLimits(connect_timeout_s=0.5, first_byte_timeout_s=5.0, total_timeout_s=8.0),
+    )
     began = time.monotonic()
     (response,) = carry(transport, f"https://a.test:{served.port}/")
     transport.close()

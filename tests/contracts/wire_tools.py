@@ -35,17 +35,36 @@ def fault_web():
     site.answer("/cookie", Answer(body=b"x", headers=(("Set-Cookie", "session=new; Path=/"),)))
     site.answer("/half-header", raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Ha"))
     site.answer("/late-header", raw(b"HTTP/1.1 200 OK\r\n", Pause(3600.0)))
-    site.answer("/continue", raw(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + head(200, ("Content-Length", "2")) + b"ok"))
+    site.answer(
+        "/continue", raw(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + head(200, ("Content-Length", "2")) + b"ok")
+    )
     site.answer("/odd-status", raw(b"HTTP/1.1 999 Go away\r\nContent-Length: 0\r\n\r\n"))
     web = Web([site])
     web.site("b.test").add(Page("/", "Another host"))
     return web
 
 
-def curl(resolve=(), limits=QUICK, *, concurrency=128, auth_hosts=frozenset(), reads=None, reads_start=None, admits=None, **identity):
+def curl(
+    resolve=(),
+    limits=QUICK,
+    *,
+    concurrency=128,
+    auth_hosts=frozenset(),
+    reads=None,
+    reads_start=None,
+    admits=None,
+    **identity,
+):
     """A transport to loopback, unless identity says otherwise."""
     identity = {"allow_private": True, "resolve": tuple(resolve)} | identity
-    wire = Wire(limits, Identity(**identity), concurrency, auth_hosts, reads or (lambda media_type: True), reads_start or (lambda media_type, start: True))
+    wire = Wire(
+        limits,
+        Identity(**identity),
+        concurrency,
+        auth_hosts,
+        reads or (lambda media_type: True),
+        reads_start or (lambda media_type, start: True),
+    )
     return CurlTransport(wire if admits is None else replace(wire, admits=admits), SystemClock())
 
 

@@ -36,9 +36,18 @@ traits = st.fixed_dictionaries(
 def sites(draw):
     pages = {name: draw(traits) for name in NAMES}
     pages["p0"]["start"] = True
-    links = draw(st.lists(st.tuples(names, targets, st.sampled_from(["a", "image", "canonical", "form"])), max_size=15, unique=True))
+    links = draw(
+        st.lists(
+            st.tuples(names, targets, st.sampled_from(["a", "image", "canonical", "form"])), max_size=15, unique=True
+        )
+    )
     hreflangs = draw(st.lists(st.tuples(names, targets, st.just("en")), max_size=8))
-    return SmallSite(pages, {"x0": {"reason": Reason.NOT_FOUND}, "x1": {"reason": Reason.TLS}}, links, remarks={"hreflangs": hreflangs})
+    return SmallSite(
+        pages,
+        {"x0": {"reason": Reason.NOT_FOUND}, "x1": {"reason": Reason.TLS}},
+        links,
+        remarks={"hreflangs": hreflangs},
+    )
 
 
 def twin(site):
@@ -71,9 +80,20 @@ def twin(site):
 @given(site=sites())
 def test_the_array_code_agrees_with_plain_words(site):
     expected = twin(site)
-    codes = {"title-missing", "title-duplicate", "duplicate", "broken-link", "broken-resource", "orphan", "hreflang-broken", "hreflang-no-return"}
+    codes = {
+        "title-missing",
+        "title-duplicate",
+        "duplicate",
+        "broken-link",
+        "broken-resource",
+        "orphan",
+        "hreflang-broken",
+        "hreflang-no-return",
+    }
     by_pair = {"broken-link", "broken-resource", "hreflang-broken", "hreflang-no-return"}
-    found = {(code, page, other) if code in by_pair else (code, page) for code, page, other in site.found() if code in codes}
+    found = {
+        (code, page, other) if code in by_pair else (code, page) for code, page, other in site.found() if code in codes
+    }
     assert found == expected
 
 
@@ -111,7 +131,10 @@ def test_a_verdict_is_total_and_one_failure_alarms_nobody(attempts, reason, spac
 
 
 @settings(max_examples=200)
-@given(text=st.text(max_size=40) | st.text(alphabet='a@.,;"%?&= :/\\[]#2é\ud800', max_size=30), anchors=st.frozensets(st.text(max_size=5), max_size=4))
+@given(
+    text=st.text(max_size=40) | st.text(alphabet='a@.,;"%?&= :/\\[]#2é\ud800', max_size=30),
+    anchors=st.frozensets(st.text(max_size=5), max_size=4),
+)
 def test_questions_about_texts_are_total(text, anchors):
     mailto_problem("mailto:" + text)
     tel_problem(text)

@@ -14,7 +14,8 @@ from periplus.store.bodies import pack_blocks, unpack_blocks
 from unit.test_blocks import plain_words
 
 TAGS = (
-    "div p ul li a span table tr td th h1 h6 pre br hr img b i code em noscript nav header main section title script style svg text template"
+    "div p ul li a span table tr td th h1 h6 pre br hr img b i code em noscript nav header main section title "
+    "script style svg text template"
     " x-y dl dt dd select option"
 )
 TOKEN = st.one_of(

@@ -1,4 +1,6 @@
-"""Every campaign ends: over random webs, robots.txt that come late, lead elsewhere or never come, dead hosts, budgets and rules."""
+"""Every campaign ends: over random webs, robots.txt that come late, lead elsewhere or never come, dead hosts,
+budgets and rules.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,14 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
     units = tuple(unit_of(f"http://s{number}.test/", f"s{number}") for number in range(len(web)))
     campaign = Campaign("made", units, **fields)
     at_once = campaign.at_once or (1 if campaign.pages else 8)
-    values = {"quantum": 1_000_000, "concurrency": at_once, "sitemaps": False, "trap_window": 0, "max_depth": 5, "commit_pages": 1 if at_once == 1 else 50}
+    values = {
+        "quantum": 1_000_000,
+        "concurrency": at_once,
+        "sitemaps": False,
+        "trap_window": 0,
+        "max_depth": 5,
+        "commit_pages": 1 if at_once == 1 else 50,
+    }
     clock, attempts = FakeClock(), dict[str, int]()
     transport = FakeTransport(clock, lambda request: answer_of(web, request, attempts))
     made = settings_from(values)
@@ -130,7 +139,11 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
 
         began = clock.monotonic()
         Worker(crew, made).run(is_late)
-        return [request for _, request in transport.started if request.purpose is Purpose.PAGE], frontier.idle(clock.now()), not is_late()
+        return (
+            [request for _, request in transport.started if request.purpose is Purpose.PAGE],
+            frontier.idle(clock.now()),
+            not is_late(),
+        )
 
 
 NAMES = ("pages", "rule", "within", "at_once", "patience_s")

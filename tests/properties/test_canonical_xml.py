@@ -15,12 +15,17 @@ from periplus.document.canonical_xml import XHTML, legal_name, legal_text, witho
 SPACES = {"HTML": XHTML, "SVG": "http://www.w3.org/2000/svg", "MATHML": "http://www.w3.org/1998/Math/MathML"}
 NAMED = {"xml:": "{http://www.w3.org/XML/1998/namespace}", "xlink:": "{http://www.w3.org/1999/xlink}"}
 HOSTILE = [
-    "<g:plusone @click='x' a\"b=1 <c>", "<svg viewbox=1 xlink:href=a xlink:foo=2 xmlns:xlink=t xmlns=q>", "<foreignobject>", "<math>", "<mi>", "<mglyph>",
-    "<annotation-xml>", "<annotation-xml encoding=Text/HTML>", "<title>", "<desc>", "<html xmlns='u' xmlns:og='v' og:x=1>", "<body xml:lang=cs lang=cs>",
-    "<!-- a -- b --- ->", "<!--->-->", "<!-->", "<?php echo '?>' ?>", "<?xml version='1.0'?>", "<!DOCTYPE html SYSTEM 'x'>", "<![CDATA[ ]]> ]]>", "<1>",
-    "<a =x>", "\u0000", "\f", "\u001f", "\ufffe", "\ud800", "&#13;", "&#0;", "&#x1;", "&lt;&nbsp;&nosuch;", "\r\n", "<p/>", "</p>", "<table><td><p>",
+    "<g:plusone @click='x' a\"b=1 <c>", "<svg viewbox=1 xlink:href=a xlink:foo=2 xmlns:xlink=t xmlns=q>",
+    "<foreignobject>", "<math>", "<mi>", "<mglyph>",
+    "<annotation-xml>", "<annotation-xml encoding=Text/HTML>", "<title>", "<desc>",
+    "<html xmlns='u' xmlns:og='v' og:x=1>", "<body xml:lang=cs lang=cs>",
+    "<!-- a -- b --- ->", "<!--->-->", "<!-->", "<?php echo '?>' ?>", "<?xml version='1.0'?>",
+    "<!DOCTYPE html SYSTEM 'x'>", "<![CDATA[ ]]> ]]>", "<1>",
+    "<a =x>", "\u0000", "\f", "\u001f", "\ufffe", "\ud800", "&#13;", "&#0;", "&#x1;", "&lt;&nbsp;&nosuch;", "\r\n",
+    "<p/>", "</p>", "<table><td><p>",
     "</table>", "<script>", "</script>", "<plaintext>", "<template>", "</template>", "<select><option>", "<b><i></b>",
-    "<x-\u00e9 a-\U0001f600=1 \ud83d=2 -x=2 .y=3>", "<a href='a&b\"\n\t\r'>", "<image>", "<\ud800a>", "<svg>", "</svg>", "words",
+    "<x-\u00e9 a-\U0001f600=1 \ud83d=2 -x=2 .y=3>", "<a href='a&b\"\n\t\r'>", "<image>", "<\ud800a>", "<svg>", "</svg>",
+    "words",
 ]  # fmt: skip
 soup = st.lists(st.sampled_from(HOSTILE), max_size=12).map("".join)
 
@@ -40,11 +45,18 @@ def attribute_name(name: str, space: str) -> str:
 def plain_tree(text: str) -> list[object]:
     """The slow twin: what the parser's own tree has, walked node by node."""
     found: list[object] = []
-    for node in turbohtml.parse(re.sub("[\ud800-\udfff]", "\ufffd", text), allow_declarative_shadow_roots=False).descendants:
+    for node in turbohtml.parse(
+        re.sub("[\ud800-\udfff]", "\ufffd", text), allow_declarative_shadow_roots=False
+    ).descendants:
         if isinstance(node, turbohtml.Element):
             space = SPACES[node.namespace.name]
             names = [name for name in node.attrs if name != "xmlns" and (space == XHTML or name != "xmlns:xlink")]
-            found.append((f"{{{space}}}{legal_name(node.tag)}", {attribute_name(name, space): legal_text(node.attr(name) or "") for name in names}))
+            found.append(
+                (
+                    f"{{{space}}}{legal_name(node.tag)}",
+                    {attribute_name(name, space): legal_text(node.attr(name) or "") for name in names},
+                )
+            )
         elif isinstance(node, turbohtml.Text):
             if found and isinstance(found[-1], str):
                 found[-1] += legal_text(node.data)
@@ -88,7 +100,19 @@ def test_any_bytes_become_well_formed_xml(data: bytes) -> None:
 @settings(max_examples=100)
 @given(
     st.lists(
-        st.sampled_from([*HOSTILE, "<a xmlns:b='u' b:c='1'>", "<b:d/>", "</a>", "<!DOCTYPE a [<!ENTITY x 'y'>]>", "&x;", "<!--", "<![CDATA["]), max_size=8
+        st.sampled_from(
+            [
+                *HOSTILE,
+                "<a xmlns:b='u' b:c='1'>",
+                "<b:d/>",
+                "</a>",
+                "<!DOCTYPE a [<!ENTITY x 'y'>]>",
+                "&x;",
+                "<!--",
+                "<![CDATA[",
+            ]
+        ),
+        max_size=8,
     ).map("".join)
 )
 def test_xml_is_written_well_formed_or_not_at_all(text: str) -> None:
@@ -109,15 +133,26 @@ def test_names_of_html_stay_different() -> None:
 
 
 def test_xml_keeps_its_namespaces_comments_and_instructions() -> None:
-    written = xml_of_xml('<?xml version="1.0" encoding="iso-8859-2"?><!-- c --><?go on?><b:a xmlns:b="urn:b" b:x="1"><![CDATA[<]]>é</b:a>')
-    assert written == '<?xml version="1.0" encoding="UTF-8"?>\n<!-- c --><?go on?><b:a xmlns:b="urn:b" b:x="1">&lt;é</b:a>\n'.encode()
+    written = xml_of_xml(
+        '<?xml version="1.0" encoding="iso-8859-2"?><!-- c --><?go on?><b:a xmlns:b="urn:b" '
+        'b:x="1"><![CDATA[<]]>é</b:a>'
+    )
+    assert (
+        written
+        == (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<!-- c --><?go on?><b:a xmlns:b="urn:b" b:x="1">&lt;é</b:a>\n'
+        ).encode()
+    )
 
 
 def test_no_entity_is_expanded_and_nothing_is_fetched(tmp_path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("opened")
     laughs = "".join(f"<!ENTITY l{n} '{f'&l{n - 1};' * 10}'>" for n in range(1, 10))
-    text = f"<!DOCTYPE a SYSTEM 'file://{secret}' [<!ENTITY l0 'ha]>'>{laughs}<!ENTITY e SYSTEM 'file://{secret}'>]><a b='&l9;'>&e;&l9;&nbsp;&amp;</a>"
+    text = (
+        f"<!DOCTYPE a SYSTEM 'file://{secret}' [<!ENTITY l0 'ha]>'>{laughs}<!ENTITY e SYSTEM 'file://{secret}'>]><a "
+        "b='&l9;'>&e;&l9;&nbsp;&amp;</a>"
+    )
     written = xml_of_xml(text)
     assert written is not None
     element = parsed(written)

@@ -42,8 +42,14 @@ def test_the_order_of_learning_hardly_matters(some, rng):
     other = rng.sample(some, len(some))
     for page in some:
         if page:
-            assert learnt(some).seen(page, counted=True).text_pages.tolist() == learnt(other).seen(page, counted=True).text_pages.tolist()
-            assert learnt(some).seen(page, counted=True).path_pages.tolist() == learnt(other).seen(page, counted=True).path_pages.tolist()
+            assert (
+                learnt(some).seen(page, counted=True).text_pages.tolist()
+                == learnt(other).seen(page, counted=True).text_pages.tolist()
+            )
+            assert (
+                learnt(some).seen(page, counted=True).path_pages.tolist()
+                == learnt(other).seen(page, counted=True).path_pages.tolist()
+            )
 
 
 @settings(max_examples=30)

@@ -47,7 +47,9 @@ def test_a_deletion_leaves_what_never_having_had_the_pages_leaves(web, chosen, b
     with tempfile.TemporaryDirectory() as place:
         starts = [START, "https://b.org/0"]
         whole = stored(Path(place) / "whole", answers, starts)
-        never = stored(Path(place) / "never", {name: answer for name, answer in answers.items() if name not in chosen}, starts)
+        never = stored(
+            Path(place) / "never", {name: answer for name, answer in answers.items() if name not in chosen}, starts
+        )
         for folder in (whole, never):
             runs.add_starts(folder, [url_id(canonical(start)) for start in starts], 0.0)
         had = {row[0] for row in content(whole)["url"] if not row[-1]}
@@ -83,18 +85,30 @@ IDS = st.integers(-3, 12)
 
 
 @settings(max_examples=40)
-@given(st.sets(IDS), st.lists(st.tuples(IDS, IDS), max_size=30), st.lists(st.tuples(IDS, IDS), max_size=10), st.integers(1, 4))
+@given(
+    st.sets(IDS),
+    st.lists(st.tuples(IDS, IDS), max_size=30),
+    st.lists(st.tuples(IDS, IDS), max_size=10),
+    st.integers(1, 4),
+)
 def test_addresses_leave_with_the_last_page_that_links_to_them_as_said_plainly(gone, links, past, batch) -> None:
     order = {page: place // batch for place, page in enumerate(sorted(gone))}
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(deletion.TABLES + "CREATE TABLE link (source, target); CREATE TABLE link_history (source, target);")
+        connection.executescript(
+            deletion.TABLES + "CREATE TABLE link (source, target); CREATE TABLE link_history (source, target);"
+        )
         connection.executemany("INSERT INTO doomed (id, batch, leaves) VALUES (?1, ?2, ?2)", order.items())
         connection.executemany("INSERT INTO link VALUES (?, ?)", links)
         connection.executemany("INSERT INTO link_history VALUES (?, ?)", past)
         deletion.fill(connection, ("link", "link_history"))
-        leaves, orphans = (dict(connection.execute(f"SELECT id, {column} FROM {table}")) for column, table in (("leaves", "doomed"), ("batch", "orphan")))
+        leaves, orphans = (
+            dict(connection.execute(f"SELECT id, {column} FROM {table}"))
+            for column, table in (("leaves", "doomed"), ("batch", "orphan"))
+        )
     cited = {
-        page: max(order[source] for source, target in links + past if source in order and target == page) for source, page in links + past if source in order
+        page: max(order[source] for source, target in links + past if source in order and target == page)
+        for source, page in links + past
+        if source in order
     }
     assert leaves == {page: max(own, cited.get(page, 0)) for page, own in order.items()}
     assert orphans == {page: last for page, last in cited.items() if page not in order}

@@ -19,15 +19,73 @@ from periplus.urls.canonical import canonical, resolve
 
 PAGE = canonical("http://a.example/dir/page.html?q")
 PIECES = [
-    *("<", ">", "</", "/>", "<!--", "-->", "<![CDATA[", "]]>", "<?xml ", "?>", '"', "'", "=", " ", "\n", "&", "&#x110000;", "\0", "\ud800", "é", "x"),
-    *("<a href=", "<base href=", "<img srcset=", "<meta charset=", "<meta http-equiv=refresh content=", "<style>", "</style>", "<script>", "<svg>"),
-    *("<table>", "<td>", "<title>", "<template>", "<nav>", "<header>", "<p role=main style='", "url(", "@import", "xlink:href=", "<link rel="),
+    *(
+        "<",
+        ">",
+        "</",
+        "/>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<?xml ",
+        "?>",
+        '"',
+        "'",
+        "=",
+        " ",
+        "\n",
+        "&",
+        "&#x110000;",
+        "\0",
+        "\ud800",
+        "é",
+        "x",
+    ),
+    *(
+        "<a href=",
+        "<base href=",
+        "<img srcset=",
+        "<meta charset=",
+        "<meta http-equiv=refresh content=",
+        "<style>",
+        "</style>",
+        "<script>",
+        "<svg>",
+    ),
+    *(
+        "<table>",
+        "<td>",
+        "<title>",
+        "<template>",
+        "<nav>",
+        "<header>",
+        "<p role=main style='",
+        "url(",
+        "@import",
+        "xlink:href=",
+        "<link rel=",
+    ),
     *("javascript:", "http://", "//", "#", "?", "utf-16", "windows-1250", "canonical", "0;url="),
 ]
-markup = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map(lambda parts: "".join(parts).encode("utf-8", "surrogatepass"))
-media_types = st.sampled_from([*READ_MEDIA_TYPES, "", "image/png", "text/html; charset=windows-1250", "text/html;charset=utf-16", "a/b;charset=\0"])
+markup = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map(
+    lambda parts: "".join(parts).encode("utf-8", "surrogatepass")
+)
+media_types = st.sampled_from(
+    [
+        *READ_MEDIA_TYPES,
+        "",
+        "image/png",
+        "text/html; charset=windows-1250",
+        "text/html;charset=utf-16",
+        "a/b;charset=\0",
+    ]
+)
 headers = st.lists(
-    st.tuples(st.sampled_from(["link", "refresh", "x-robots-tag", "last-modified", "expires", "content-language"]), st.text(st.characters(max_codepoint=255))),
+    st.tuples(
+        st.sampled_from(["link", "refresh", "x-robots-tag", "last-modified", "expires", "content-language"]),
+        st.text(st.characters(max_codepoint=255)),
+    ),
     max_size=3,
 )
 words = st.text(alphabet="aábčdďeéěfghiíjklmnňoópqrřsštťuúůvwxyýzž ABČ", min_size=1, max_size=60)

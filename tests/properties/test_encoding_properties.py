@@ -10,8 +10,24 @@ from periplus.document.guess import guessed
 from periplus.document.language import language_of, page_language
 from testweb.tongues import ENCODINGS, TEXTS, written
 
-bodies = st.binary(max_size=400) | st.sampled_from([written(TEXTS[language][0], name) for language in TEXTS for name in ENCODINGS[language]])
-labels = st.sampled_from(["", "utf-8", "windows-1250", "gbk", "shift_jis", "utf-16", "iso-2022-jp", "kamenicky", "iso-8859-3", "x-mac-ce", "nonsense"])
+bodies = st.binary(max_size=400) | st.sampled_from(
+    [written(TEXTS[language][0], name) for language in TEXTS for name in ENCODINGS[language]]
+)
+labels = st.sampled_from(
+    [
+        "",
+        "utf-8",
+        "windows-1250",
+        "gbk",
+        "shift_jis",
+        "utf-16",
+        "iso-2022-jp",
+        "kamenicky",
+        "iso-8859-3",
+        "x-mac-ce",
+        "nonsense",
+    ]
+)
 media_types = st.sampled_from(["text/html", "text/plain", "application/xml", ""])
 
 
@@ -20,7 +36,12 @@ media_types = st.sampled_from(["text/html", "text/plain", "application/xml", ""]
 def test_decoding_is_total_and_what_was_read_reads_the_same_again(body, label, media_type, hint):
     text, charset = decode(body, label, media_type, hint)
     again, then = decode(text.encode("utf-8", "surrogatepass"), "utf-8", media_type, hint)
-    if "\0" not in text and "\x1b" not in text and text[:1] != "\ufeff" and not text.startswith(("\xff\xfe", "\xfe\xff")):
+    if (
+        "\0" not in text
+        and "\x1b" not in text
+        and text[:1] != "\ufeff"
+        and not text.startswith(("\xff\xfe", "\xfe\xff"))
+    ):
         assert (again, then.name) == (text, "utf-8")
     assert charset.source in {"bom", "header", "meta", "xml", "statistics", "default"}
     assert charset.other != charset.name

@@ -47,4 +47,6 @@ def small_blocks():
 def test_links_on_disk_make_no_difference(tmp_path_factory, seed, urls, sites, links):
     folder = tmp_path_factory.mktemp("dataset")
     dataset = chance_dataset(folder / "data", seed, urls, sites, links)
-    agree(computed(dataset, folder / "whole", ("numpy", WHOLE)), computed(dataset, folder / "stream", ("stream", STREAM)))
+    agree(
+        computed(dataset, folder / "whole", ("numpy", WHOLE)), computed(dataset, folder / "stream", ("stream", STREAM))
+    )

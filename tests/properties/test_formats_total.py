@@ -18,14 +18,18 @@ from periplus.urls.canonical import canonical
 
 PAGE = canonical("http://a.example/")
 RTF_PIECES = [
-    *("{", "}", "\\par ", "\\u-9", "\\u55357?", "\\u-8704?", "\\'f8", "\\'", "\\*", "\\f1", "\\uc9", "\\bin9 ", "\\bin-1 ", "\\info"),
+    *("{", "}", "\\par ", "\\u-9", "\\u55357?", "\\u-8704?", "\\'f8", "\\'", "\\*", "\\f1", "\\uc9", "\\bin9 ",
+        "\\bin-1 ", "\\info"),
     *("\\title ", "\\stylesheet"),
-    *("\\fonttbl", "\\fcharset204", "\\field", "\\fldinst HYPERLINK \"http://a/\"", "\\fldrslt ", "\\cell", "\\ansicpg1361", "\\ansicpg65001", "\\s1 "),
+    *("\\fonttbl", "\\fcharset204", "\\field", "\\fldinst HYPERLINK \"http://a/\"", "\\fldrslt ", "\\cell",
+        "\\ansicpg1361", "\\ansicpg65001", "\\s1 "),
     *("x", "é", "\\"),
 ]  # fmt: skip
-SGML_PIECES = ["<sect>", "<sect1>", "</sect>", "<title>", "</title>", "</>", "<em/", "/", "<", ">", "<p", "<item>", "<itemize>", "</itemize>",
+SGML_PIECES = ["<sect>", "<sect1>", "</sect>", "<title>", "</title>", "</>", "<em/", "/", "<", ">", "<p", "<item>",
+    "<itemize>", "</itemize>",
     "<![", "[", "]]>", "\n\n", "a",
-               "<url url='x'>", "<ulink url=http://a>", "</ulink>", "<!doctype a [", "&lt;", "&a;", "<indexterm>", "<section>", "<?x", "<pre/>"]  # fmt: skip
+               "<url url='x'>", "<ulink url=http://a>", "</ulink>", "<!doctype a [", "&lt;", "&a;", "<indexterm>",
+               "<section>", "<?x", "<pre/>"]  # fmt: skip
 TEXT_PIECES = [
     "=====\n",
     "- ",
@@ -49,10 +53,15 @@ TEXT_PIECES = [
     "é",
     "\x1b",
 ]
-WORD_FILE = docx('<w:p><w:pPr><w:outlineLvl w:val="1"/></w:pPr><w:r><w:t>a</w:t></w:r></w:p><w:tbl><w:tr><w:tc/></w:tr></w:tbl>', core="<dc:title>x</dc:title>")
+WORD_FILE = docx(
+    '<w:p><w:pPr><w:outlineLvl w:val="1"/></w:pPr><w:r><w:t>a</w:t></w:r></w:p><w:tbl><w:tr><w:tc/></w:tr></w:tbl>',
+    core="<dc:title>x</dc:title>",
+)
 WHOLE = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": WORD_FILE,
-    "application/vnd.oasis.opendocument.text": odt('<text:h text:outline-level="99999999">a</text:h><text:p>b<text:s text:c="x"/></text:p>'),
+    "application/vnd.oasis.opendocument.text": odt(
+        '<text:h text:outline-level="99999999">a</text:h><text:p>b<text:s text:c="x"/></text:p>'
+    ),
     "application/epub+zip": epub({"a": "<p>x<a href='y'>z</a></p>"}, "t"),
     "application/msword": doc([("a\x13 x \x14b\x15\r", False), ("č\r", True)]),
     "application/rtf": rb"{\rtf1 a\par}",
@@ -76,7 +85,10 @@ def test_files_of_any_bytes(media_type, body):
 
 
 @settings(max_examples=60, deadline=None)
-@given(media_type=st.sampled_from(sorted(TEXTS)), text=st.lists(st.sampled_from([*SGML_PIECES, *TEXT_PIECES]) | st.text(max_size=3), max_size=25).map("".join))
+@given(
+    media_type=st.sampled_from(sorted(TEXTS)),
+    text=st.lists(st.sampled_from([*SGML_PIECES, *TEXT_PIECES]) | st.text(max_size=3), max_size=25).map("".join),
+)
 def test_texts_of_any_words(media_type, text):
     check(text.encode("utf-8", "replace"), media_type)
 
@@ -159,5 +171,7 @@ HOSTILE = [
 @pytest.mark.parametrize("media_type", sorted(TEXTS))
 def test_a_repeated_piece_neither_stops_nor_breaks_a_reader(media_type, piece):
     """A quadratic reader would take minutes here, a recursive one fail."""
-    page = understand(PAGE, Fetched(200, Headers((("content-type", media_type),)), (piece * 4_000 + " " * 100_000).encode()))
+    page = understand(
+        PAGE, Fetched(200, Headers((("content-type", media_type),)), (piece * 4_000 + " " * 100_000).encode())
+    )
     assert page.media_type == media_type

@@ -1,6 +1,7 @@
 """The frontier under random histories: its promises hold, and it does what its plain twin does, on each database.
 
-Workers here keep the rules that real ones keep: they ask a host only while their lease lasts, and no sooner than it lets them.
+Workers here keep the rules that real ones keep: they ask a host only while their lease lasts, and no
+sooner than it lets them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ CANDIDATES = st.builds(
     st.sampled_from((Reason.WAITING,) * 5 + WEAK),
 )
 ERRANDS = st.builds(
-    lambda origin, first: errand(f"{origin}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP),
+    lambda origin, first: errand(
+        f"{origin}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP
+    ),
     st.sampled_from(ORIGINS),
     st.booleans(),
 )
@@ -50,7 +53,10 @@ FATES = st.sampled_from((Reason.OK, Reason.OK, Reason.NOT_FOUND, None, Reason.RO
 
 @dataclass
 class Held:
-    """A host in a worker's hands. Tasks are pairs, one of each world: their numbers in the lists are the store's own business."""
+    """A host in a worker's hands.
+
+    Tasks are pairs, one of each world: their numbers in the lists are the store's own business.
+    """
 
     lease: object
     allowed_at: float
@@ -100,7 +106,9 @@ class Frontier(RuleBasedStateMachine):
 
     def both(self, act, per=(None, None)):
         """The same on both stores; the answers are equal."""
-        real, plain = (act(store) if name is None else act(store, name) for store, name in zip(self.stores, per, strict=True))
+        real, plain = (
+            act(store) if name is None else act(store, name) for store, name in zip(self.stores, per, strict=True)
+        )
         if isinstance(real, list | tuple):
             real, plain = list(real), list(plain)
         assert real == plain
@@ -134,7 +142,9 @@ class Frontier(RuleBasedStateMachine):
         if len(self.hands) < 2 and (not self.hands or data.draw(st.booleans())):
             self.pid += 1
             self.living.add(self.pid)
-            self.hands.append(Hand(self.pid, tuple(store.join(self.pid, self.now) for store in self.stores), self.now + LEASE_S))
+            self.hands.append(
+                Hand(self.pid, tuple(store.join(self.pid, self.now) for store in self.stores), self.now + LEASE_S)
+            )
         return data.draw(st.sampled_from(self.hands))
 
     # URLs from outside
@@ -157,8 +167,14 @@ class Frontier(RuleBasedStateMachine):
         hand.until = self.now + LEASE_S
         for lease in leases:
             start = self.now + lease.wait_s
-            assert start >= self.last_asked.get(lease.host_id, 0.0) + DELAY_S - 1e-6, "two leases start at least the delay apart"
-            others = [other for other in self.hands if other is not hand and self.now <= other.until and lease.host_id in other.held]
+            assert start >= self.last_asked.get(lease.host_id, 0.0) + DELAY_S - 1e-6, (
+                "two leases start at least the delay apart"
+            )
+            others = [
+                other
+                for other in self.hands
+                if other is not hand and self.now <= other.until and lease.host_id in other.held
+            ]
             assert not others, "a host has one lease"
             hand.held[lease.host_id] = Held(lease, start)
 
@@ -203,19 +219,37 @@ class Frontier(RuleBasedStateMachine):
         for pair in held.asked:
             fate = data.draw(FATES)
             outcome = {None: Failed(Cause.TIMEOUT), Reason.ROBOTS: Skipped(Reason.ROBOTS)}.get(fate)
-            more = {"candidates": tuple(links), "retry_in_s": data.draw(st.sampled_from((0.0, 3.0)))} | ({} if outcome is None else {"outcome": outcome})
+            more = {"candidates": tuple(links), "retry_in_s": data.draw(st.sampled_from((0.0, 3.0)))} | (
+                {} if outcome is None else {"outcome": outcome}
+            )
             done.append([completion(held.lease, task, fate, **more) for task in pair])
         wait_s = max(0.0, held.allowed_at - self.now)
-        host = state(held.lease, wait_s, release=release and not held.tasks, given_up=given_up(f"{down}://{held.lease.host}/") if down else ())
-        in_hand = sum(len(other.tasks) + len(other.asked) for other in hand.held.values() if other is not held) + len(held.tasks)
-        works = [batch(*parts, hosts=[host], errands=tuple(errands), in_hand=in_hand) for parts in (zip(*done, strict=True) if done else ((), ()))]
-        lost = self.both(lambda store, own: store.commit(own[0], own[1], self.now), list(zip(hand.names, works, strict=True)))
+        host = state(
+            held.lease,
+            wait_s,
+            release=release and not held.tasks,
+            given_up=given_up(f"{down}://{held.lease.host}/") if down else (),
+        )
+        in_hand = sum(len(other.tasks) + len(other.asked) for other in hand.held.values() if other is not held) + len(
+            held.tasks
+        )
+        works = [
+            batch(*parts, hosts=[host], errands=tuple(errands), in_hand=in_hand)
+            for parts in (zip(*done, strict=True) if done else ((), ()))
+        ]
+        lost = self.both(
+            lambda store, own: store.commit(own[0], own[1], self.now), list(zip(hand.names, works, strict=True))
+        )
         held.asked.clear()
         if held.lease in lost:
             del hand.held[held.lease.host_id]
             return
         hand.until = max(hand.until, self.now + LEASE_S)
-        self.settled |= {part.task.url_id: part.reason for part, _ in done if part.reason in (Reason.OK, Reason.NOT_FOUND) and part.task.url_id}
+        self.settled |= {
+            part.task.url_id: part.reason
+            for part, _ in done
+            if part.reason in (Reason.OK, Reason.NOT_FOUND) and part.task.url_id
+        }
         if host.release:
             del hand.held[held.lease.host_id]
 

@@ -25,7 +25,10 @@ def plain_map(links, home, rank):
     while layers[-1]:
         following = {target for source, target in links if source in layers[-1]} - set(parent)
         for page in following:
-            parent[page] = min((source for source, target in links if target == page and source in layers[-1]), key=lambda q: (-rank[q], q))
+            parent[page] = min(
+                (source for source, target in links if target == page and source in layers[-1]),
+                key=lambda q: (-rank[q], q),
+            )
         layers.append(following)
     return layers[:-1], parent
 

@@ -1,4 +1,7 @@
-"""What is promised of influence on any cascades: values grow by less and less, lazy is plain, bounds hold. And dates are total."""
+"""What is promised of influence on any cascades: values grow by less and less, lazy is plain, bounds hold.
+
+And dates are total.
+"""
 
 import numpy as np
 from hypothesis import given, settings
@@ -20,7 +23,9 @@ def made(stories: list[list[tuple[int, int]]]) -> Cascades:
 
 @settings(max_examples=60)
 @given(CASCADES, st.sampled_from(Objective), st.data())
-def test_values_are_monotone_and_submodular(stories: list[list[tuple[int, int]]], objective: Objective, data: st.DataObject) -> None:
+def test_values_are_monotone_and_submodular(
+    stories: list[list[tuple[int, int]]], objective: Objective, data: st.DataObject
+) -> None:
     cascades = made(stories)
     cover = coverage(cascades, objective)
     every = range(cover.site_count)
@@ -38,7 +43,9 @@ def test_values_are_monotone_and_submodular(stories: list[list[tuple[int, int]]]
 
 @settings(max_examples=40)
 @given(CASCADES, st.sampled_from(Objective), st.integers(1, 5), st.booleans())
-def test_choices_keep_to_the_budget_and_below_every_bound(stories: list[list[tuple[int, int]]], objective: Objective, budget: int, by_posts: bool) -> None:
+def test_choices_keep_to_the_budget_and_below_every_bound(
+    stories: list[list[tuple[int, int]]], objective: Objective, budget: int, by_posts: bool
+) -> None:
     cover = coverage(made(stories), objective, by_posts=by_posts)
     first = lazy_greedy(cover, budget, by_ratio=by_posts)
     sites, _ = swapped(cover, first.sites, budget)
@@ -47,7 +54,9 @@ def test_choices_keep_to_the_budget_and_below_every_bound(stories: list[list[tup
     assert bound_at(cover, best_of(cover, sites), budget)[0] >= value_of(cover, sites) - 1e-9
 
 
-TEXTS = st.text(max_size=200) | st.from_regex(r"[0-9]{1,4}[-/. ][0-9A-Za-z]{1,9}[-/. ,]{1,2}[0-9]{1,4}( [0-9:+Zz]{0,9})?", fullmatch=True)
+TEXTS = st.text(max_size=200) | st.from_regex(
+    r"[0-9]{1,4}[-/. ][0-9A-Za-z]{1,9}[-/. ,]{1,2}[0-9]{1,4}( [0-9:+Zz]{0,9})?", fullmatch=True
+)
 
 
 @settings(max_examples=120)
@@ -55,10 +64,13 @@ TEXTS = st.text(max_size=200) | st.from_regex(r"[0-9]{1,4}[-/. ][0-9A-Za-z]{1,9}
 def test_any_page_has_a_date(text: str, other: str, language: str, seen: float) -> None:
     quoted = text.replace('"', "")
     source = (
-        f'<meta name=date content="{quoted}"><time datetime="{quoted}">{other}</time><script type=application/ld+json>{{"datePublished":"{quoted}"}}</script>'
+        f'<meta name=date content="{quoted}"><time datetime="{quoted}">{other}</time><script '
+        f'type=application/ld+json>{{"datePublished":"{quoted}"}}</script>'
     )
     for html in (source, text):
-        found = page_date(DateEvidence(Url(f"https://e.org/{quoted}"), html, other, (text, other), language, first_seen=seen))
+        found = page_date(
+            DateEvidence(Url(f"https://e.org/{quoted}"), html, other, (text, other), language, first_seen=seen)
+        )
         assert found.when == found.when >= 0
 
 

@@ -22,7 +22,9 @@ def plain_published(count, links, damping, rounds):
     out = {page: sum(source == page for source, _ in links) for page in range(count)}
     scores = [1.0] * count
     for _ in range(rounds):
-        scores = [(1 - damping) + damping * sum(scores[q] / out[q] for q, p in links if p == page) for page in range(count)]
+        scores = [
+            (1 - damping) + damping * sum(scores[q] / out[q] for q, p in links if p == page) for page in range(count)
+        ]
     return scores
 
 

@@ -20,8 +20,17 @@ SOME = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
 @st.composite
 def rule_texts(draw):
     site = [f'www = "{draw(st.sampled_from(["drop", "add"]))}"', f'slash = "{draw(st.sampled_from(["drop", "add"]))}"']
-    site += [f"ignored = {draw(SOME)}", f"path_ignored = {draw(SOME)}", "index = ['index.html', 'a']", 'scheme = "https"', "sort = true"]
-    tables = ["\n".join(["[[site]]", *draw(st.lists(st.sampled_from(site), unique=True))]) for _ in range(draw(st.integers(0, 2)))]
+    site += [
+        f"ignored = {draw(SOME)}",
+        f"path_ignored = {draw(SOME)}",
+        "index = ['index.html', 'a']",
+        'scheme = "https"',
+        "sort = true",
+    ]
+    tables = [
+        "\n".join(["[[site]]", *draw(st.lists(st.sampled_from(site), unique=True))])
+        for _ in range(draw(st.integers(0, 2)))
+    ]
     names = draw(st.permutations(NAMES))
     script = [f"required = ['{names[0]}']", f"optional = ['{names[1]}']", f"default = {{ '{names[2]}' = 'x &' }}"]
     script += [f"one_of = {{ '{names[3]}' = ['1', 'a'] }}", f"ignored = ['{names[4]}']", "sort = false"]

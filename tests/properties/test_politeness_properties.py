@@ -5,12 +5,24 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.acquire.hosts import RATE_FLOOR, Pace, delay_for, finished, given_up, retry_after_s, started, struck, suspended
+from periplus.acquire.hosts import (
+    RATE_FLOOR,
+    Pace,
+    delay_for,
+    finished,
+    given_up,
+    retry_after_s,
+    started,
+    struck,
+    suspended,
+)
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import DELAY_FLOOR_S, Manners
 
 SECONDS = st.floats(0, 100, allow_nan=False)
-RETRY_AFTER = st.sampled_from(("", "0", "1", "30", "999999", "Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "rubbish"))
+RETRY_AFTER = st.sampled_from(
+    ("", "0", "1", "30", "999999", "Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "rubbish")
+)
 OUTCOMES = st.one_of(
     st.builds(
         lambda status, wait: Fetched(status, Headers((("retry-after", wait),) if wait else ()), b""),
@@ -21,7 +33,13 @@ OUTCOMES = st.one_of(
     st.just(Unchanged(Headers())),
 )
 STEPS = st.lists(st.tuples(OUTCOMES, SECONDS, st.floats(0, 1), SECONDS), min_size=1, max_size=25)
-MANNERS = st.builds(Manners, delay_s=st.floats(0, 5), retry_wait_s=st.floats(0, 20), max_retry_after_s=st.floats(1, 600), host_strikes=st.integers(1, 5))
+MANNERS = st.builds(
+    Manners,
+    delay_s=st.floats(0, 5),
+    retry_wait_s=st.floats(0, 20),
+    max_retry_after_s=st.floats(1, 600),
+    host_strikes=st.integers(1, 5),
+)
 
 
 @given(MANNERS, STEPS, st.none() | st.floats(0, 5))

@@ -8,10 +8,27 @@ from protego import Protego
 
 from periplus.document.robots import page_directives, parse_robots, robots_from_answer
 
-WORDS = [b"user-agent", b"disallow", b"allow", b"crawl-delay", b"sitemap", b":", b" ", b"\n", b"\r", b"*", b"$", b"/", b"a", b"periplus", b"#", b"%2"]
-BODIES = st.binary(max_size=200) | st.lists(st.sampled_from([*WORDS, b"\xef\xbb\xbf", b"\xff", b"\x00", b"?", b"%3A", b"\xe3\x83\x84"]), max_size=40).map(
-    b"".join
-)
+WORDS = [
+    b"user-agent",
+    b"disallow",
+    b"allow",
+    b"crawl-delay",
+    b"sitemap",
+    b":",
+    b" ",
+    b"\n",
+    b"\r",
+    b"*",
+    b"$",
+    b"/",
+    b"a",
+    b"periplus",
+    b"#",
+    b"%2",
+]
+BODIES = st.binary(max_size=200) | st.lists(
+    st.sampled_from([*WORDS, b"\xef\xbb\xbf", b"\xff", b"\x00", b"?", b"%3A", b"\xe3\x83\x84"]), max_size=40
+).map(b"".join)
 PATTERNS = st.text("/abc*$?", max_size=7).map("/".__add__)
 PATHS = st.text("/abc?", max_size=9).map("/".__add__)
 RULES = st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), PATTERNS), max_size=8)
@@ -61,7 +78,9 @@ def test_the_line_named_does_decide(rules, path):
         kind, pattern = rules[verdict.line - 2]
         assert verdict.rule == f"{kind}: {pattern}"
         assert verdict.allowed is (kind == "Allow")
-        assert matches(pattern.replace("$", "%24") if not pattern.endswith("$") else pattern, path) or "$" in pattern[:-1]
+        assert (
+            matches(pattern.replace("$", "%24") if not pattern.endswith("$") else pattern, path) or "$" in pattern[:-1]
+        )
     else:
         assert not any(matches(pattern, path) for _, pattern in rules if "$" not in pattern[:-1])
 
@@ -75,12 +94,19 @@ def test_the_longest_match_wins(rules, path):
     assert decided(rules, path).allowed is (max(found)[1] if found else True)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), st.text("/abc.*", max_size=6).map("/".__add__)), max_size=8), PATHS)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["Allow", "Disallow"]), st.text("/abc.*", max_size=6).map("/".__add__)), max_size=8
+    ),
+    PATHS,
+)
 @settings(max_examples=300)
 def test_equals_protego_on_plain_rules(rules, path):
     rules = [(kind, pattern) for kind, pattern in rules if "**" not in pattern and not pattern.endswith("*")]
     text = written(rules)
-    assert parse_robots(text.encode()).group_for().decide(path).allowed is Protego.parse(text).can_fetch("http://example.org" + path, "periplus")
+    assert parse_robots(text.encode()).group_for().decide(path).allowed is Protego.parse(text).can_fetch(
+        "http://example.org" + path, "periplus"
+    )
 
 
 @given(RULES, PATHS, st.integers(0, 20))

@@ -12,13 +12,18 @@ from plain_shorkin import plain_clusters
 
 
 def random_site(rng):
-    """Pages as chains: templates that lose and gain some, text of their own, now and then a page twice. Short lengths make ties."""
+    """Pages as chains: templates that lose and gain some, text of their own, now and then a page twice.
+
+    Short lengths make ties.
+    """
     words = [at << 32 | rng.randint(1, rng.choice([3, 60])) for at in range(rng.choice([15, 40, 200]))]
     templates = [[word for word in words if rng.random() < 0.5] for _ in range(rng.randint(1, 3))]
     pages = []
     for _ in range(rng.randint(0, 20)):
         lost, gained = rng.choice([0, 0.05, 0.3]), rng.choice([0, 0.05, 0.3])
-        page = {word for word in rng.choice(templates) if rng.random() >= lost} | {word for word in words if rng.random() < gained}
+        page = {word for word in rng.choice(templates) if rng.random() >= lost} | {
+            word for word in words if rng.random() < gained
+        }
         page |= {(1000 + rng.randrange(10**6)) << 32 | rng.randint(1, 60) for _ in range(rng.choice([0, 3, 40]))}
         pages.append(pages[-1] if pages and rng.random() < 0.1 else page)
     return pages
@@ -34,7 +39,10 @@ def test_fast_and_plain_agree_on_random_sites(seed, monkeypatch):
         monkeypatch.setattr(shorkin, "RARE_SHARE", rng.choice([1, 4, 64]))
         monkeypatch.setattr(shorkin, "_TRIALS", rng.choice([0, 3, 60]))
         monkeypatch.setattr(shorkin, "_FIRST_LOOK", rng.choice([1, 64]))
-        pages, rules = random_site(rng), TemplateRules(duplicates=rng.choice([70, 70, 40, 100]), cluster_pages=rng.choice([4, 4, 3]))
+        pages, rules = (
+            random_site(rng),
+            TemplateRules(duplicates=rng.choice([70, 70, 40, 100]), cluster_pages=rng.choice([4, 4, 3])),
+        )
         fast = clusters_of([np.array(sorted(page), np.uint64) for page in pages], rules)
         plain = plain_clusters([frozenset(page) for page in pages], rules)
         assert [(cluster.pages, frozenset(cluster.navigation.tolist())) for cluster in fast] == plain

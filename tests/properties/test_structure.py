@@ -21,7 +21,15 @@ def a_block(draw):
         text = "\n".join([text, *draw(st.lists(st.text("xy ", max_size=3), max_size=4)), "end"])
     level = draw(st.integers(1, 6)) if kind is BlockKind.HEADING else 0
     chars = draw(st.one_of(st.just(0), st.just(len(text)), st.integers(0, 80_000)))
-    return Block(kind, text, draw(PATH), level, draw(st.sampled_from(Position)), chars, draw(st.sampled_from(["", "", "cs", "zh-hant"])))
+    return Block(
+        kind,
+        text,
+        draw(PATH),
+        level,
+        draw(st.sampled_from(Position)),
+        chars,
+        draw(st.sampled_from(["", "", "cs", "zh-hant"])),
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -52,4 +60,4 @@ def test_every_kind_landmark_and_part_has_a_number():
             assert unpack_blocks(pack_blocks([block]), text_of([block])) == (block,)
 
 
-STORED = "28b52ffd206b8d0100c0011000000011000101020304050607080205427000780a780a006080cf7d4ce500e4c00e9c03e0e660061727e339a705"
+STORED = "28b52ffd206b8d0100c0011000000011000101020304050607080205427000780a780a006080cf7d4ce500e4c00e9c03e0e660061727e339a705"  # noqa: E501

@@ -16,12 +16,17 @@ from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 SEGMENT = st.sampled_from(["a", "b", "c", "1", "22", "x7", "%D0%9F", "", "page.html", "0123456789abcdef01"])
 PARAMETER = st.sampled_from(["a=1", "b=2", "page=3", "sid=0123456789ab", "k=0123456789abcdef01", "bare", "=", ""])
 PATHS = st.builds(
-    lambda segments, parameters: Url(HOST + "/" + "/".join(segments) + ("?" + "&".join(parameters) if parameters else "")),
+    lambda segments, parameters: Url(
+        HOST + "/" + "/".join(segments) + ("?" + "&".join(parameters) if parameters else "")
+    ),
     st.lists(SEGMENT, max_size=9),
     st.lists(PARAMETER, max_size=4),
 )
 PAGES = st.tuples(
-    PATHS, st.sampled_from(["", "menu", "menu\nred shirts", "some longer words never seen before " * 5]) | st.text(max_size=60), st.lists(PATHS, max_size=4)
+    PATHS,
+    st.sampled_from(["", "menu", "menu\nred shirts", "some longer words never seen before " * 5])
+    | st.text(max_size=60),
+    st.lists(PATHS, max_size=4),
 )
 
 
@@ -63,7 +68,9 @@ def site(seed: int) -> Web:
         if path == "/":
             return "welcome " * 20, [*names[:3], form.format(1)]
         if path in pages:
-            text = " ".join(random.Random(path).choice(["lorem", "ipsum", "dolor", "amet"]) + path[-1] for _ in range(3))
+            text = " ".join(
+                random.Random(path).choice(["lorem", "ipsum", "dolor", "amet"]) + path[-1] for _ in range(3)
+            )
             words = "".join(random.Random(path).choice("abcdefghij") for _ in range(140))
             return text + ("\n" + words if pages[path] < 0.6 else ""), links[path]
         head, _, tail = form.partition("{}")
@@ -113,6 +120,11 @@ def test_memory_is_bounded():
     watch = TrapDetector(40, TrapMemory(), Past(Host()))
     for number in range(3 * MAX_FAMILIES):
         word = "".join(chr(97 + int(digit)) for digit in str(number))
-        watch.learn(Url(f"{HOST}/{word}/x"), 3, document(f"{HOST}/{word}/x", "\n".join(word + letter for letter in "abcdefghijklmnop")), ())
+        watch.learn(
+            Url(f"{HOST}/{word}/x"),
+            3,
+            document(f"{HOST}/{word}/x", "\n".join(word + letter for letter in "abcdefghijklmnop")),
+            (),
+        )
     assert len(watch._families) <= MAX_FAMILIES + 2
     assert len(watch._shown._young) + len(watch._shown._old) <= 2 * GENERATION

@@ -10,14 +10,58 @@ from periplus.urls import hosts
 from periplus.urls.canonical import _parsed, canonical, page_key, places, resolve, scheme_of_href, url_id
 
 LABELS = st.text(string.ascii_lowercase + string.digits + "-", min_size=1, max_size=6)
-HOSTS = st.lists(LABELS | st.sampled_from(["www", "com", "co", "uk", "github", "io", "example", "xn--bcher-kva"]), min_size=1, max_size=4).map(".".join)
-MARKS = ("http://", "https://", "//", "/", "..", ".", "%2e", "%2F", "?", "#", "@", ":", "\\", " ", "\t", "%", "=", "&", "~", "-", "_")
-WORDS = ("a", "B", "š", "ſ", "。", "\u00ad", "example.org", "[::1]", "127.1", "0x7f", "xn--", ":80", ":443", "index.html", "utm_source=x")
+HOSTS = st.lists(
+    LABELS | st.sampled_from(["www", "com", "co", "uk", "github", "io", "example", "xn--bcher-kva"]),
+    min_size=1,
+    max_size=4,
+).map(".".join)
+MARKS = (
+    "http://",
+    "https://",
+    "//",
+    "/",
+    "..",
+    ".",
+    "%2e",
+    "%2F",
+    "?",
+    "#",
+    "@",
+    ":",
+    "\\",
+    " ",
+    "\t",
+    "%",
+    "=",
+    "&",
+    "~",
+    "-",
+    "_",
+)
+WORDS = (
+    "a",
+    "B",
+    "š",
+    "ſ",
+    "。",
+    "\u00ad",
+    "example.org",
+    "[::1]",
+    "127.1",
+    "0x7f",
+    "xn--",
+    ":80",
+    ":443",
+    "index.html",
+    "utm_source=x",
+)
 PIECES = st.sampled_from(MARKS) | st.sampled_from(WORDS)
 TEXTS = st.lists(PIECES, max_size=10).map("".join) | st.text(st.characters(), max_size=30)
 URLISH = TEXTS | TEXTS.map("http://example.org/".__add__) | TEXTS.map("https://".__add__)
 PLAIN = st.text("abZ09._~-/?#=&+;:x", max_size=14)
-BASES = st.sampled_from(["https://example.org/", "http://example.org:8080/a/b/c?d/e", "https://[::1]/a//b/", "https://example.org/a?b#c"]).map(canonical)
+BASES = st.sampled_from(
+    ["https://example.org/", "http://example.org:8080/a/b/c?d/e", "https://[::1]/a//b/", "https://example.org/a?b#c"]
+).map(canonical)
 
 
 def either(function, *args):
@@ -76,7 +120,11 @@ def test_scheme_of_href_is_total(href):
     assert scheme_of_href(href) == scheme_of_href(href).lower()
 
 
-@given(st.sampled_from(["%2F", "%2f", "%41", "%7E", "//"]), st.integers(1, 65535), st.lists(st.sampled_from("ab"), max_size=4))
+@given(
+    st.sampled_from(["%2F", "%2f", "%41", "%7E", "//"]),
+    st.integers(1, 65535),
+    st.lists(st.sampled_from("ab"), max_size=4),
+)
 def test_canonical_keeps_escapes_ports_and_order(escape, port, names):
     query = "&".join(names)
     url = canonical(f"http://example.org:{port}/a{escape}b?{query}")

@@ -1,10 +1,13 @@
-"""Does Periplus read real manuals whole? Each is crawled as a user would, and compared with what another reader of it saw.
+"""Does Periplus read real manuals whole?
+
+Each is crawled as a user would, and compared with what another reader of it saw.
 
     python tests/real/comparison.py NAME... [--interrupted] [--stranger] [--keep DIR] [crawl flags]
 
-NAME: of tests/real/manuals.py, or all. --interrupted: the crawl is killed, comes to a limit, is stopped by Ctrl-C, and then goes on
-to its end. --stranger: as on a host of somebody else's, one request at a time and half a second between two. --keep: collections and
-logs stay in DIR. What is not known here goes to `periplus crawl`. Ends with 1 when anything differs.
+NAME: of tests/real/manuals.py, or all. --interrupted: the crawl is killed, comes to a limit, is stopped by
+Ctrl-C, and then goes on to its end. --stranger: as on a host of somebody else's, one request at a time and half
+a second between two. --keep: collections and logs stay in DIR. What is not known here goes to `periplus crawl`.
+Ends with 1 when anything differs.
 """
 
 from __future__ import annotations
@@ -66,8 +69,15 @@ class Comparison:
 
     def __str__(self) -> str:
         lost = ", ".join(f"{count} {reason}" for reason, count in self.lost.most_common()) or "0"
-        head = f"{self.name}: {self.pages} pages, {self.read} read; lost {lost}; {self.edges} edges, {self.dead} dead links, {self.fragments} broken fragments"
-        told = [f"  {kind}: {len(lines)}" + "".join(f"\n    {line}" for line in lines[:EXAMPLES]) for kind, lines in self.differences.items() if lines]
+        head = (
+            f"{self.name}: {self.pages} pages, {self.read} read; lost {lost}; {self.edges} edges, {self.dead} dead "
+            f"links, {self.fragments} broken fragments"
+        )
+        told = [
+            f"  {kind}: {len(lines)}" + "".join(f"\n    {line}" for line in lines[:EXAMPLES])
+            for kind, lines in self.differences.items()
+            if lines
+        ]
         return "\n".join([head, *told])
 
 
@@ -75,15 +85,23 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     """Links, dead ones and fragments are compared on pages that both have: a lost page is told once."""
     seen = crawled.sight
     both = oracle.layers.keys() & seen.layers.keys()
-    lost = {url: crawled.reasons.get(url, "never met") for url in oracle.layers.keys() - both if not _is_kept(url, oracle, crawled)}
+    lost = {
+        url: crawled.reasons.get(url, "never met")
+        for url in oracle.layers.keys() - both
+        if not _is_kept(url, oracle, crawled)
+    }
     page_of = {url: kept for url, kept in crawled.aliases.items() if url not in lost}
     sides = (oracle, seen)
     edges = [{(edge[0], page_of.get(edge[1], edge[1])) for edge in sight.edges if edge[0] in both} for sight in sides]
     edges = [{edge for edge in rows if edge[0] != edge[1]} for rows in edges]
     dead = [{edge for edge in sight.dead if edge[0] in both and _met(edge[1], lost)} for sight in sides]
-    places = [{(row[0], page_of.get(row[1], row[1]), row[2]) for row in sight.fragments if row[0] in both} for sight in sides]
+    places = [
+        {(row[0], page_of.get(row[1], row[1]), row[2]) for row in sight.fragments if row[0] in both} for sight in sides
+    ]
     places = [{row for row in rows if row[1] in both} for rows in places]
-    deeper = [f"{oracle.layers[url]} -> {seen.layers[url]} {url}" for url in both if oracle.layers[url] != seen.layers[url]]
+    deeper = [
+        f"{oracle.layers[url]} -> {seen.layers[url]} {url}" for url in both if oracle.layers[url] != seen.layers[url]
+    ]
     differences = {
         "command": list(crawled.failures),
         "lost": [f"{reason} {url}" for url, reason in lost.items()],
@@ -96,7 +114,16 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
         },
     }
     told = {kind: tuple(sorted(lines)) for kind, lines in differences.items()}
-    return Comparison(name, len(oracle.layers), len(oracle.layers) - len(lost), len(edges[0]), len(dead[0]), len(places[0]), Counter(lost.values()), told)
+    return Comparison(
+        name,
+        len(oracle.layers),
+        len(oracle.layers) - len(lost),
+        len(edges[0]),
+        len(dead[0]),
+        len(places[0]),
+        Counter(lost.values()),
+        told,
+    )
 
 
 def _is_kept(url: str, oracle: Sight, crawled: Crawled) -> bool:
@@ -110,8 +137,24 @@ def _met(url: str, lost: dict[str, str]) -> bool:
 
 
 def crawl(start: str, site: Served, folder: Path, flags: Sequence[str] = OURS, *, interrupt_after: int = 0) -> Crawled:
-    """Runs the command. interrupt_after: requests after which it is killed, comes to its limit, is stopped; 0: it is left in peace."""
-    words = [sys.executable, "-m", "periplus.cli", "crawl", start, "-o", str(folder), "-q", "--resolve", site.resolve, "--allow-private", *flags]
+    """Runs the command.
+
+    interrupt_after: requests after which it is killed, comes to its limit, is stopped; 0: it is left in peace.
+    """
+    words = [
+        sys.executable,
+        "-m",
+        "periplus.cli",
+        "crawl",
+        start,
+        "-o",
+        str(folder),
+        "-q",
+        "--resolve",
+        site.resolve,
+        "--allow-private",
+        *flags,
+    ]
     environment = {**os.environ, "COLUMNS": "200"}
     failures = []
     with folder.with_suffix(".log").open("ab") as log:
@@ -156,11 +199,16 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
         query = f"SELECT url, depth FROM pages WHERE status = 200 AND error_kind IS NULL AND content_type IN ({types})"
         layers = {normal(url): depth for url, depth in connection.execute(query)}
         kinds = ", ".join(f"'{kind}'" for kind in KINDS)
-        query = f"SELECT DISTINCT source_url, target_url, target_reason FROM links WHERE internal AND NOT nofollow AND kind IN ({kinds})"
+        query = (
+            "SELECT DISTINCT source_url, target_url, target_reason FROM links WHERE internal"
+            f" AND NOT nofollow AND kind IN ({kinds})"
+        )
         rows = [(normal(source), normal(target), reason) for source, target, reason in connection.execute(query)]
         states = dict(connection.execute("SELECT DISTINCT reason, state FROM urls"))
     edges = {(source, target) for source, target, _ in rows if source != target and target.startswith(root)}
-    dead = {(source, target) for source, target, reason in rows if (source, target) in edges and states[reason] == "invalid"}
+    dead = {
+        (source, target) for source, target, reason in rows if (source, target) in edges and states[reason] == "invalid"
+    }
     return Crawled(Sight(layers, frozenset(edges), frozenset(dead), _broken_places(folder)), reasons, aliases, failures)
 
 
@@ -168,7 +216,10 @@ def _broken_places(folder: Path) -> frozenset[tuple[str, str, str]]:
     words = [sys.executable, "-m", "periplus.cli", "check", "-c", str(folder), "--offline", "-q", "-f", "jsonl"]
     said = subprocess.run(words, capture_output=True, text=True, timeout=CRAWL_S, check=True).stdout
     broken = [issue for issue in map(json.loads, said.splitlines()) if issue["code"] == "broken-fragment"]
-    return frozenset((normal(issue["url"]), normal(issue["related_url"]), unquote(issue["detail"].removeprefix("no #"))) for issue in broken)
+    return frozenset(
+        (normal(issue["url"]), normal(issue["related_url"]), unquote(issue["detail"].removeprefix("no #")))
+        for issue in broken
+    )
 
 
 def main(words: Sequence[str]) -> int:
@@ -194,14 +245,22 @@ def _tell(manual: Manual, work: Path, given: argparse.Namespace, flags: Sequence
     return 0 if result.agrees else 1
 
 
-def comparison_of(manual: Manual, work: Path, *, interrupted: bool = False, stranger: bool = False, flags: Sequence[str] = ()) -> Comparison:
+def comparison_of(
+    manual: Manual, work: Path, *, interrupted: bool = False, stranger: bool = False, flags: Sequence[str] = ()
+) -> Comparison:
     """Reads and crawls one manual. work: a folder that is new."""
     folder, host = unpacked(manual), f"{manual.name}.test"
     with served(folder, host, work / "server") as site:
         sight = read_site(site.root, manual.start, site.port)
         manners = ("--delay", "0.5") if stranger else ("--mine", host, *OURS)
         after = max(len(sight.layers) // 5, 5) if interrupted else 0
-        crawled = crawl(site.root + manual.start, site, work / "collection", (*manners, *manual.flags, *flags), interrupt_after=after)
+        crawled = crawl(
+            site.root + manual.start,
+            site,
+            work / "collection",
+            (*manners, *manual.flags, *flags),
+            interrupt_after=after,
+        )
     name = manual.name + (", interrupted" if interrupted else "") + (", as a stranger" if stranger else "")
     return compared(name, sight, crawled)
 

@@ -1,4 +1,6 @@
-"""Which real sites do we crawl? Manuals as Debian packs them, fetched once by `apt-get download`, unpacked, served on loopback.
+"""Which real sites do we crawl?
+
+Manuals as Debian packs them, fetched once by `apt-get download`, unpacked, served on loopback.
 
 Nothing is installed. The cache is ~/.cache/periplus-real; a folder of it can be deleted at any time.
 """
@@ -26,7 +28,11 @@ START_S = 10.0  # the longest that a server may take to listen
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """One site. folder: within the package, the site's root; start: the path of its home page; flags: what a user would give its crawl."""
+    """One site.
+
+    folder: within the package, the site's root; start: the path of its home page; flags: what a
+    user would give its crawl.
+    """
 
     name: str
     package: str
@@ -53,7 +59,8 @@ MANUALS = {
         Manual("eigen", "libeigen3-doc", "doc/libeigen3-dev/html", "Doxygen"),
         Manual("libstdcxx", "libstdc++-12-doc", "doc/gcc-12-base/libstdc++", "DocBook and Doxygen"),
         Manual("lilypond", "lilypond-doc-html", "doc/lilypond/html", "Texinfo"),
-        Manual("ghc", "ghc-doc", "doc/ghc-doc/html", "Haddock and Sphinx", flags=("--body-bytes", "33554432")),  # a page of 13 MB
+        # a page of 13 MB
+        Manual("ghc", "ghc-doc", "doc/ghc-doc/html", "Haddock and Sphinx", flags=("--body-bytes", "33554432")),
         Manual("boost", "libboost1.74-doc", "doc/libboost1.74-doc", "BoostBook", "/doc/html/index.html"),
         Manual("cppreference", "cppreference-doc-en-html", "cppreference/doc/html", "MediaWiki", "/en/index.html"),
         Manual("openjdk", "openjdk-17-doc", "doc/openjdk-17-jre-headless/api", "Javadoc"),
@@ -82,7 +89,14 @@ def unpacked(manual: Manual) -> Path:
 def _get(package: str, target: Path) -> None:
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise Unavailable("manuals are Debian packages: this needs apt-get and dpkg-deb")
-    fetch = subprocess.run(["apt-get", "download", "-q", package], cwd=target, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False)
+    fetch = subprocess.run(
+        ["apt-get", "download", "-q", package],
+        cwd=target,
+        capture_output=True,
+        text=True,
+        timeout=DOWNLOAD_S,
+        check=False,
+    )
     archives = list(target.glob("*.deb"))
     if fetch.returncode or not archives:
         raise Unavailable(f"apt-get download {package}: {fetch.stderr.strip()[-300:]}")
@@ -95,7 +109,10 @@ def _get(package: str, target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A folder under http://HOST:PORT/. The host is a name of our own, so that it looks like one; it resolves by `resolve`."""
+    """A folder under http://HOST:PORT/.
+
+    The host is a name of our own, so that it looks like one; it resolves by `resolve`.
+    """
 
     host: str
     port: int
@@ -139,7 +156,7 @@ http {{
     default_type application/octet-stream; sendfile on; keepalive_requests 100000; absolute_redirect off;
     server {{ listen 127.0.0.1:{port}; root "{folder}"; index index.html; }}
 }}
-"""
+"""  # noqa: E501
 
 
 @contextlib.contextmanager

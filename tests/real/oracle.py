@@ -1,7 +1,9 @@
-"""What should a crawl of a site find? Another reading of it, by other means: html.parser and http.client of the standard library.
+"""What should a crawl of a site find?
 
-Nothing of Periplus is used, neither its parser nor its URLs. Each page that links from the home page lead to is asked for once, and
-each target of a link on the same host.
+Another reading of it, by other means: html.parser and http.client of the standard library.
+
+Nothing of Periplus is used, neither its parser nor its URLs. Each page that links from the home page lead to is asked
+for once, and each target of a link on the same host.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ NOT_DEAD = frozenset({401, 403})  # refused to us, which is no fault of the site
 PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 HREF_TAGS = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 NO_PAGE_RELS = frozenset({
-    "stylesheet", "icon", "shortcut", "mask-icon", "apple-touch-icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload",
+    "stylesheet", "icon", "shortcut", "mask-icon", "apple-touch-icon", "preload", "prefetch", "preconnect",
+    "dns-prefetch", "modulepreload",
     "manifest", "search", "pingback", "schema.dc", "schema.dcterms", "profile", "nofollow", "noopener", "noreferrer",
 })  # fmt: skip
 UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
@@ -34,7 +37,10 @@ _PLAIN = frozenset((string.ascii_letters + string.digits + "-._~").encode())
 
 @dataclass(slots=True)
 class PageRead:
-    """One answer. links: (absolute URL without fragment, fragment), in the page's order; names: what fragments may lead to."""
+    """One answer.
+
+    links: (absolute URL without fragment, fragment), in the page's order; names: what fragments may lead to.
+    """
 
     status: int
     is_page: bool = False
@@ -56,7 +62,9 @@ class Sight:
 
 
 def normal(url: str) -> str:
-    """One spelling for those that RFC 3986, 6.2.2, calls equivalent: so no difference in spelling is taken for one of pages."""
+    """One spelling for those that RFC 3986, 6.2.2, calls equivalent:
+    so no difference in spelling is taken for one of pages.
+    """
 
     def one(match: re.Match[str]) -> str:
         value = int(match[1], 16)
@@ -78,7 +86,13 @@ def read_site(root: str, start: str, port: int) -> Sight:
         for target, place in pages[url].links
         if target in read and place and not _is_there(place, pages[target].names)
     }
-    return Sight({url: layers[url] for url in read}, frozenset(edges), frozenset(dead), frozenset(lost), {url: pages[url].digest for url in read})
+    return Sight(
+        {url: layers[url] for url in read},
+        frozenset(edges),
+        frozenset(dead),
+        frozenset(lost),
+        {url: pages[url].digest for url in read},
+    )
 
 
 def _is_dead(pages: dict[str, PageRead], url: str) -> bool:
@@ -86,9 +100,17 @@ def _is_dead(pages: dict[str, PageRead], url: str) -> bool:
 
 
 def _is_there(place: str, names: frozenset[str]) -> bool:
-    """Source: HTML Living Standard, 7.4.6.4. Fragments that begin with / or ! are a script's, by a choice of Periplus; not with //."""
+    """Source: HTML Living Standard, 7.4.6.4.
+
+    Fragments that begin with / or ! are a script's, by a choice of Periplus; not with //.
+    """
     decoded = unquote(place)
-    return place in names or decoded in names or decoded.lower() == "top" or (decoded[:1] in ("", "/", "!") and decoded[:2] != "//")
+    return (
+        place in names
+        or decoded in names
+        or decoded.lower() == "top"
+        or (decoded[:1] in ("", "/", "!") and decoded[:2] != "//")
+    )
 
 
 def _fetched(root: str, start: str, port: int) -> dict[str, PageRead]:
@@ -102,18 +124,24 @@ def _fetched(root: str, start: str, port: int) -> dict[str, PageRead]:
             continue
         page = pages[url] = _answer(connection, root, url)
         onward = [page.moved_to] if page.moved_to else [target for target, _ in page.links]
-        queue.extend(target for target in dict.fromkeys(onward) if target not in pages and target.startswith(root + "/"))
+        queue.extend(
+            target for target in dict.fromkeys(onward) if target not in pages and target.startswith(root + "/")
+        )
     connection.close()
     return pages
 
 
 def _answer(connection: http.client.HTTPConnection, root: str, url: str) -> PageRead:
-    connection.request("GET", url.removeprefix(root), headers={"Host": urlsplit(root).netloc, "Connection": "keep-alive"})
+    connection.request(
+        "GET", url.removeprefix(root), headers={"Host": urlsplit(root).netloc, "Connection": "keep-alive"}
+    )
     answer = connection.getresponse()
     media_type, _, parameters = (answer.getheader("Content-Type") or "").partition(";")
     where = answer.getheader("Location")
     body = answer.read()
-    unsaid = media_type.strip().lower() in ("", "application/octet-stream") and body[:200].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    unsaid = media_type.strip().lower() in ("", "application/octet-stream") and body[:200].lstrip().lower().startswith(
+        (b"<!doctype html", b"<html")
+    )
     is_page = answer.status == 200 and (unsaid or media_type.strip().lower() in PAGE_TYPES)
     if where and 300 <= answer.status < 400:
         return PageRead(answer.status, moved_to=normal((absolute(where, url) or ("", ""))[0]))
@@ -126,14 +154,23 @@ def _read(body: bytes, parameters: str, url: str) -> PageRead:
     reader.close()
     base = (absolute(reader.base, url) or (url, ""))[0] if reader.base else url
     found = [where for href in reader.hrefs if (where := absolute(href, base))]
-    return PageRead(200, True, "", [(normal(target), place) for target, place in found], frozenset(reader.names), hashlib.sha256(body).digest())
+    return PageRead(
+        200,
+        True,
+        "",
+        [(normal(target), place) for target, place in found],
+        frozenset(reader.names),
+        hashlib.sha256(body).digest(),
+    )
 
 
 def _text(body: bytes, parameters: str) -> str:
     said = re.search(r"charset=\"?([\w-]+)", parameters, re.IGNORECASE)
     named = _META_CHARSET.search(body[:4096]) or _XML_CHARSET.match(body[:200])
     for charset in (said[1] if said else "", named[1].decode() if named else "", "utf-8"):
-        with_other_name = {"iso-8859-1": "cp1252", "us-ascii": "cp1252", "latin1": "cp1252"}.get(charset.lower(), charset)
+        with_other_name = {"iso-8859-1": "cp1252", "us-ascii": "cp1252", "latin1": "cp1252"}.get(
+            charset.lower(), charset
+        )
         try:
             if charset:
                 return body.decode(with_other_name)
@@ -181,19 +218,29 @@ class Reader(html.parser.HTMLParser):
         if tag in HREF_TAGS and HREF_TAGS[tag] in given:
             if not (rel & UNFOLLOWED and tag in ("a", "area")):
                 self.hrefs.append(given[HREF_TAGS[tag]])
-        elif tag == "link" and given.get("href", "#")[:1] != "#" and rel and "stylesheet" not in rel and rel - NO_PAGE_RELS:
+        elif (
+            tag == "link"
+            and given.get("href", "#")[:1] != "#"
+            and rel
+            and "stylesheet" not in rel
+            and rel - NO_PAGE_RELS
+        ):
             self.hrefs.append(given["href"])
         elif tag == "base" and not self.base:
             self.base = given.get("href", "")
-        elif tag == "meta" and given.get("http-equiv", "").lower() == "refresh" and (match := _REFRESH.match(given.get("content", ""))):
+        elif (
+            tag == "meta"
+            and given.get("http-equiv", "").lower() == "refresh"
+            and (match := _REFRESH.match(given.get("content", "")))
+        ):
             self.hrefs.append(match[1])
 
 
 def absolute(href: str, base: str) -> tuple[str, str] | None:
     """(URL without fragment, fragment) of a reference on a page; None where it leads to no page of the web.
 
-    Source: RFC 3986, 5.2, with what browsers do beside it: blanks at the ends and line ends within are dropped, backslashes
-    are slashes. Not urllib.parse.urljoin, which takes `//` within a path for less than it is.
+    Source: RFC 3986, 5.2, with what browsers do beside it: blanks at the ends and line ends within are dropped,
+    backslashes are slashes. Not urllib.parse.urljoin, which takes `//` within a path for less than it is.
     """
     written = "".join(href.strip("".join(map(chr, range(33)))).split("\n")).replace("\t", "").replace("\r", "")
     written, mark, place = written.partition("#")
@@ -205,7 +252,8 @@ def absolute(href: str, base: str) -> tuple[str, str] | None:
     head = head.replace("\\", "/")
     parts = urlsplit(base)
     origin, folder = f"{parts.scheme}://{parts.netloc}", parts.path.rpartition("/")[0]
-    if scheme and scheme[1].lower() == parts.scheme and head[len(scheme[0]) :][:1] != "/":  # `http:x` is x beside an http page: URL Standard, 4.4
+    # `http:x` is x beside an http page: URL Standard, 4.4
+    if scheme and scheme[1].lower() == parts.scheme and head[len(scheme[0]) :][:1] != "/":
         head, scheme = head[len(scheme[0]) :], None
     if scheme:
         whole, rest = head.partition(":")[0].lower(), head.partition(":")[2].lstrip("/")
@@ -216,10 +264,16 @@ def absolute(href: str, base: str) -> tuple[str, str] | None:
         host, slash, path = head[2:].partition("/")
         origin, path = f"{parts.scheme}://{host.lower()}", slash + path
     elif not head:
-        path, query_mark, query = parts.path, query_mark or ("?" if parts.query else ""), query if query_mark else parts.query
+        path, query_mark, query = (
+            parts.path,
+            query_mark or ("?" if parts.query else ""),
+            query if query_mark else parts.query,
+        )
     else:
         path = head if head.startswith("/") else f"{folder}/{head}"
-    return origin + _quoted(_without_dots(path or "/"), ' "<>`{}^') + (query_mark + _quoted(query, " \"<>'") if query_mark else ""), place
+    return origin + _quoted(_without_dots(path or "/"), ' "<>`{}^') + (
+        query_mark + _quoted(query, " \"<>'") if query_mark else ""
+    ), place
 
 
 def _without_dots(path: str) -> str:
@@ -240,4 +294,7 @@ def _without_dots(path: str) -> str:
 
 def _quoted(text: str, special: str) -> str:
     """Percent-encoding of what a URL cannot hold; what is encoded stays."""
-    return "".join(char if " " < char < "\x7f" and char not in special else "".join(f"%{byte:02X}" for byte in char.encode()) for char in text)
+    return "".join(
+        char if " " < char < "\x7f" and char not in special else "".join(f"%{byte:02X}" for byte in char.encode())
+        for char in text
+    )

@@ -8,11 +8,25 @@ from manuals import served
 from oracle import absolute, normal, read_site
 
 PAGES = {
-    "index.html": "<a href=one.html>1</a> <a href='folder/'>2</a> <a href=gone.html>gone</a> <area href='map.html#there'> <a href='mailto:a@b.example'>m</a>",
-    "one.html": "<h1 id=top-of-it>One</h1><a href='index.html#nowhere'>up</a> <a href='two.html#a%20place'>on</a> <a href='#own'>here</a>",
-    "two.html": "<a name='a place'>Two</a> <a href='ONE.html'>no</a> <a href='folder'>moved</a> <link rel=next href=three.html>",
-    "three.html": "<base href=/folder/><a href='deep.html'>deep</a> <script>'<a href=/never.html>'</script> <!-- <a href=/never.html> -->",
-    "map.html": "<p id=there>A map.</p><iframe src='frame.html'></iframe> <a href='caf%c3%a9.html'>c</a> <a href='caf&eacute;.html'>c</a>",
+    "index.html": (
+        "<a href=one.html>1</a> <a href='folder/'>2</a> <a href=gone.html>gone</a> <area href='map.html#there'> <a "
+        "href='mailto:a@b.example'>m</a>"
+    ),
+    "one.html": (
+        "<h1 id=top-of-it>One</h1><a href='index.html#nowhere'>up</a> <a "
+        "href='two.html#a%20place'>on</a> <a href='#own'>here</a>"
+    ),
+    "two.html": (
+        "<a name='a place'>Two</a> <a href='ONE.html'>no</a> <a href='folder'>moved</a> <link rel=next href=three.html>"
+    ),
+    "three.html": (
+        "<base href=/folder/><a href='deep.html'>deep</a> <script>'<a href=/never.html>'</script> "
+        "<!-- <a href=/never.html> -->"
+    ),
+    "map.html": (
+        "<p id=there>A map.</p><iframe src='frame.html'></iframe> <a href='caf%c3%a9.html'>c</a> <a "
+        "href='caf&eacute;.html'>c</a>"
+    ),
     "frame.html": "<meta http-equiv=refresh content='3; url=one.html'>",
     "café.html": "<p>Coffee",
     "folder/index.html": "<a href='../one.html#top-of-it'>One</a> <a href='.././one.html?x=1'>with a query</a>",
@@ -38,10 +52,14 @@ def test_the_reader_sees_pages_links_and_faults(site):
     sight = read_site(site.root, "/index.html", site.port)
     short = {url.removeprefix(site.root): layer for url, layer in sight.layers.items()}
     assert short == {
-        "/index.html": 0, "/one.html": 1, "/folder/": 1, "/map.html": 1, "/two.html": 2, "/one.html?x=1": 2, "/frame.html": 2, "/caf%C3%A9.html": 2,
+        "/index.html": 0, "/one.html": 1, "/folder/": 1, "/map.html": 1, "/two.html": 2, "/one.html?x=1": 2,
+        "/frame.html": 2, "/caf%C3%A9.html": 2,
         "/three.html": 3, "/folder/deep.html": 4,
     }  # fmt: skip
-    assert {tuple(url.removeprefix(site.root) for url in pair) for pair in sight.dead} == {("/index.html", "/gone.html"), ("/two.html", "/ONE.html")}
+    assert {tuple(url.removeprefix(site.root) for url in pair) for pair in sight.dead} == {
+        ("/index.html", "/gone.html"),
+        ("/two.html", "/ONE.html"),
+    }
     places = {(*(url.removeprefix(site.root) for url in row[:2]), row[2]) for row in sight.fragments}
     assert places == {
         ("/one.html", "/index.html", "nowhere"),
@@ -62,11 +80,19 @@ def test_periplus_sees_the_same_whole_and_interrupted(site, tmp_path):
 
 def test_whatever_is_missing_is_told(site, tmp_path):
     sight = read_site(site.root, "/index.html", site.port)
-    crawled = crawl(f"{site.root}/index.html", site, tmp_path / "cut", ("--mine", site.host, "--delay", "0", "--max-depth", "3", "--exclude", "frame"))
+    crawled = crawl(
+        f"{site.root}/index.html",
+        site,
+        tmp_path / "cut",
+        ("--mine", site.host, "--delay", "0", "--max-depth", "3", "--exclude", "frame"),
+    )
     result = compared("cut", sight, crawled)
     assert not result.agrees
     assert result.lost == {"depth": 1, "scope": 1}
-    more = dataclasses.replace(crawled, sight=dataclasses.replace(sight, dead=frozenset(), fragments=frozenset([*sight.fragments, ("a", "b", "c")])))
+    more = dataclasses.replace(
+        crawled,
+        sight=dataclasses.replace(sight, dead=frozenset(), fragments=frozenset([*sight.fragments, ("a", "b", "c")])),
+    )
     told = compared("altered", sight, more).differences
     assert len(told["dead missed"]) == 2
     assert not told["fragment invented"], "not on a page of the site"
@@ -75,9 +101,12 @@ def test_whatever_is_missing_is_told(site, tmp_path):
 @pytest.mark.parametrize(
     ("href", "url"),
     [
-        ("b", "http://h:1/d/b"), ("./b/../c", "http://h:1/d/c"), ("/x//y", "http://h:1/x//y"), ("?q", "http://h:1/d/e?q"), ("", "http://h:1/d/e?f=g"),
-        (" b\n", "http://h:1/d/b"), ("HTTP://Other/x", "http://other/x"), ("//other", "http://other/"), ("a:b", None), ("a b", "http://h:1/d/a%20b"),
-        ("..", "http://h:1/"), ("%2e%2E/x", "http://h:1/x"), ("x\\y", "http://h:1/d/x/y"), ("http://h:80/", "http://h/"), ("http:b?c", "http://h:1/d/b?c"),
+        ("b", "http://h:1/d/b"), ("./b/../c", "http://h:1/d/c"), ("/x//y", "http://h:1/x//y"),
+        ("?q", "http://h:1/d/e?q"), ("", "http://h:1/d/e?f=g"),
+        (" b\n", "http://h:1/d/b"), ("HTTP://Other/x", "http://other/x"), ("//other", "http://other/"), ("a:b", None),
+        ("a b", "http://h:1/d/a%20b"),
+        ("..", "http://h:1/"), ("%2e%2E/x", "http://h:1/x"), ("x\\y", "http://h:1/d/x/y"),
+        ("http://h:80/", "http://h/"), ("http:b?c", "http://h:1/d/b?c"),
     ],
 )  # fmt: skip
 def test_references_are_resolved_as_browsers_do(href, url):

@@ -1,4 +1,6 @@
-"""A crawl that a cluster's machines carry loses nothing when one of them dies, and hurries no host. Run by `make test-spark`.
+"""A crawl that a cluster's machines carry loses nothing when one of them dies, and hurries no host.
+
+Run by `make test-spark`.
 
 Judged from the server's log and the tables.
 """
@@ -82,7 +84,9 @@ def driver_of(web, store, on, folder):
     limits = {"total_timeout_s": 2.0, "first_byte_timeout_s": 2.0, "connect_timeout_s": 2.0, "lease_s": LEASE_S}
     flags = [*flags_for(web.resolve, hosts, **QUICK | limits | {"delay_s": DELAY_S, "workers": 6}), "--no-sitemaps"]
     words = command("crawl", *(web.url(host) for host in hosts), "--store", store, "--on", on, *flags)
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=folder) as driver:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=folder
+    ) as driver:
         try:
             yield driver
         finally:
@@ -102,8 +106,14 @@ def judged(web, store, repeats):
 
 
 def test_a_killed_machine_loses_nothing_and_hurries_nobody(tmp_path, store):
-    """Two machines of one core; one that holds hosts is killed, with all that runs on it, when a fifth of the pages is there."""
-    with served_apart(WEB, tmp_path) as web, cluster(tmp_path / "cluster") as made, driver_of(web, store, made.url, tmp_path) as driver:
+    """Two machines of one core; one that holds hosts is killed, with all that runs on it,
+    when a fifth of the pages is there.
+    """
+    with (
+        served_apart(WEB, tmp_path) as web,
+        cluster(tmp_path / "cluster") as made,
+        driver_of(web, store, made.url, tmp_path) as driver,
+    ):
         collection, victim = StoredCollection(store), made.workers[0]
         until(lambda: web.lines() > len(pages_of(web)) / 5, driver, "a fifth of the pages")
         until(lambda: held_by(collection, made.family(victim)), driver, "hosts in the victim's hands")
@@ -137,7 +147,12 @@ def test_ctrl_c_ends_the_run_and_the_workers_store_what_they_have(tmp_path, stor
         collection = StoredCollection(store)
         assert driver.returncode == 130, (said, errors)
         assert collection.ask("SELECT state, note FROM run") == [("stopped", "stopped by the user")]
-        assert judge.unsound(collection.ask, (*judge.ALWAYS, *(one for one in judge.AT_THE_END if one.what != "work left"))) == []
+        assert (
+            judge.unsound(
+                collection.ask, (*judge.ALWAYS, *(one for one in judge.AT_THE_END if one.what != "work left"))
+            )
+            == []
+        )
         asked = sum(judge.pages_of(read_log(web.log_file)).values())
         assert collection.ask("SELECT count(*) FROM page") == [(asked,)]
 

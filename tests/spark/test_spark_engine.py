@@ -60,7 +60,8 @@ def test_all_engines_agree(tmp_path, spark, seed, urls, sites, links):
     same(one, other)
     for name in set(STAGES) - {"ends", "graph", "sketches", "outlines"}:
         (other[name] / "manifest.json").unlink()
-    same(one, folders(dataset, tmp_path / "spark", ("stream", STREAM), QUICK))  # what the cluster finished, one machine goes on with
+    # what the cluster finished, one machine goes on with
+    same(one, folders(dataset, tmp_path / "spark", ("stream", STREAM), QUICK))
 
 
 def test_without_redirects_links_or_texts_tables_are_empty_and_not_missing(tmp_path, spark):
@@ -72,12 +73,31 @@ def test_without_redirects_links_or_texts_tables_are_empty_and_not_missing(tmp_p
 def graph_dataset(folder, nodes, degree, seed=1):
     """One site; every page links on."""
     rng = random.Random(seed)
-    links = sorted({(page, target) for page in range(nodes) for target in {int(nodes * rng.random() ** 2) for _ in range(degree)} | {(page + 1) % nodes}})
+    links = sorted(
+        {
+            (page, target)
+            for page in range(nodes)
+            for target in {int(nodes * rng.random() ** 2) for _ in range(degree)} | {(page + 1) % nodes}
+        }
+    )
     urls = [
-        {"url": n, "id": n, "text": f"https://s.example/{n:09}", "host": 0, "site": 0, "state": "indexed", "reason": Reason.OK.value, "is_start": n == 0}
+        {
+            "url": n,
+            "id": n,
+            "text": f"https://s.example/{n:09}",
+            "host": 0,
+            "site": 0,
+            "state": "indexed",
+            "reason": Reason.OK.value,
+            "is_start": n == 0,
+        }
         for n in range(nodes)
     ]
-    rows = [{"source": s, "target": t, "kind": "a", "position": "main", "nofollow": False, "times": 1} for s, t in links if s != t]
+    rows = [
+        {"source": s, "target": t, "kind": "a", "position": "main", "nofollow": False, "times": 1}
+        for s, t in links
+        if s != t
+    ]
     host = {"host": 0, "name": "s.example:443", "site": 0, "site_name": "s.example"}
     return write_dataset(folder, {"hosts": [host], "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=2)
 
@@ -102,18 +122,36 @@ def graphx_ranks(folder, edges):
     (folder / "edges.txt").write_text("".join(f"{source} {target}\n" for source, target, _ in edges))
     context = SparkContext.getOrCreate()
     java, level = context._jvm, context._jvm.org.apache.spark.storage.StorageLevel.MEMORY_ONLY()
-    graph = java.org.apache.spark.graphx.GraphLoader.edgeListFile(context._jsc.sc(), str(folder / "edges.txt"), False, 2, level, level)
+    graph = java.org.apache.spark.graphx.GraphLoader.edgeListFile(
+        context._jsc.sc(), str(folder / "edges.txt"), False, 2, level, level
+    )
     tag = java.scala.reflect.ClassTag.Int()
     ranked = java.org.apache.spark.graphx.lib.PageRank.run(graph, 40, 0.15, tag, tag)
     ranked.vertices().saveAsTextFile(str(folder / "graphx"))
-    lines = [line.strip("()").split(",") for path in (folder / "graphx").glob("part-*") for line in path.read_text().split()]
+    lines = [
+        line.strip("()").split(",") for path in (folder / "graphx").glob("part-*") for line in path.read_text().split()
+    ]
     ranks = np.zeros(len(lines))
     ranks[[int(page) for page, _ in lines]] = [float(rank) for _, rank in lines]
     return ranks / ranks.sum()
 
 
 def command(dataset, results, on, *more):
-    return [sys.executable, "-m", "periplus.cli", "analyse", str(dataset), "web-ranks", "-r", str(results), "--engine", "spark", "--on", on, *more]
+    return [
+        sys.executable,
+        "-m",
+        "periplus.cli",
+        "analyse",
+        str(dataset),
+        "web-ranks",
+        "-r",
+        str(results),
+        "--engine",
+        "spark",
+        "--on",
+        on,
+        *more,
+    ]
 
 
 @contextlib.contextmanager
@@ -140,7 +178,11 @@ def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_success
         until(lambda: list(results.glob("web_ranks-*/.scratch/round-*")), driver)
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/manifest.json")}
     assert {path.parent.name.split("-")[0] for path in before} == {"ends", "graph"}
-    again = subprocess.run([*command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6"), "--json"], capture_output=True, check=True)
+    again = subprocess.run(
+        [*command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6"), "--json"],
+        capture_output=True,
+        check=True,
+    )
     stages = {stage["stage"]: stage["was_there"] for stage in json.loads(again.stdout)["stages"]}
     assert stages == {"ends": True, "graph": True, "web_ranks": False}
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -148,11 +190,21 @@ def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_success
 
 def test_a_killed_executor_changes_no_result(tmp_path):
     dataset, results = graph_dataset(tmp_path / "web", 2_000, 5), tmp_path / "results"
-    with cluster(tmp_path / "cluster") as made, driver_of(command(dataset, results, made.url, "--tolerance", "1e-6")) as driver:
-        until(lambda: any(int(path.name.partition("-")[2]) >= 2 for path in results.glob("web_ranks-*/.scratch/round-*")), driver)
+    with (
+        cluster(tmp_path / "cluster") as made,
+        driver_of(command(dataset, results, made.url, "--tolerance", "1e-6")) as driver,
+    ):
+        until(
+            lambda: any(int(path.name.partition("-")[2]) >= 2 for path in results.glob("web_ranks-*/.scratch/round-*")),
+            driver,
+        )
         assert made.family(made.workers[0])
         made.kill(made.workers[0])
         said, errors = driver.communicate(timeout=400)
         assert driver.returncode == 0, (said, errors)
     found = {path.name.split("-")[0]: path for path in results.iterdir()}
-    same(folders(dataset, tmp_path / "stream", ("stream", STREAM), StageParameters(tolerance=1e-6), ("web_ranks",)), found, ("graph", "web_ranks"))
+    same(
+        folders(dataset, tmp_path / "stream", ("stream", STREAM), StageParameters(tolerance=1e-6), ("web_ranks",)),
+        found,
+        ("graph", "web_ranks"),
+    )

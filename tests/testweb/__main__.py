@@ -15,8 +15,14 @@ from testweb.server import serve
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="testweb", description=__doc__)
-    parser.add_argument("recipe", help="a name and its parameters, as in 'graph seed=1 pages=500'; names: " + ", ".join(RECIPES))
-    parser.add_argument("--port-file", type=Path, help='JSON: {"port": 40000, "pid": 123, "resolve": [...]}, written when the web is served')
+    parser.add_argument(
+        "recipe", help="a name and its parameters, as in 'graph seed=1 pages=500'; names: " + ", ".join(RECIPES)
+    )
+    parser.add_argument(
+        "--port-file",
+        type=Path,
+        help='JSON: {"port": 40000, "pid": 123, "resolve": [...]}, written when the web is served',
+    )
     parser.add_argument("--log-file", type=Path, help="one JSON line per request")
     parser.add_argument("--truth-file", type=Path, help="the truth as JSON, with the real port")
     arguments = parser.parse_args()

@@ -21,9 +21,17 @@ def get(server: Server, host: str, target: str, **headers: str) -> tuple[int, di
 
 
 def exchange(server: Server, host: str, target: str, *, most: int = 1 << 20) -> bytes:
-    """What comes back on a raw socket, up to `most` bytes; ends with the connection. Raises ConnectionResetError for a reset."""
+    """What comes back on a raw socket, up to `most` bytes; ends with the connection.
+
+    Raises ConnectionResetError for a reset.
+    """
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as plug:
-        plug.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}:{server.port}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n".encode())
+        plug.sendall(
+            (
+                f"GET {target} HTTP/1.1\r\nHost: {host}:{server.port}\r\nAccept-Encoding: "
+                "gzip\r\nConnection: close\r\n\r\n"
+            ).encode()
+        )
         got = b""
         while len(got) < most and (part := plug.recv(65_536)):
             got += part

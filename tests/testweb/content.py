@@ -26,7 +26,11 @@ HUNGARIAN = (
     "Minden este az őr fölmegy a csigalépcsőn, és meggyújtja a lámpát.",
 )
 TONGUES = {"cs": CZECH, "ru": RUSSIAN, "hu": HUNGARIAN}
-CHARSETS = {"cs": ("utf-8", "windows-1250", "iso-8859-2"), "ru": ("utf-8", "windows-1251", "koi8-r"), "hu": ("utf-8", "windows-1250", "iso-8859-2")}
+CHARSETS = {
+    "cs": ("utf-8", "windows-1250", "iso-8859-2"),
+    "ru": ("utf-8", "windows-1251", "koi8-r"),
+    "hu": ("utf-8", "windows-1250", "iso-8859-2"),
+}
 DECLARED = ("header", "meta", "none")
 
 
@@ -36,13 +40,25 @@ def plain(text: str) -> str:
 
 
 def charsets(site: Site) -> None:
-    """One text per language in three charsets, each declared in the header, in meta, and not at all: /cs-windows-1250-none.html and so on."""
+    """One text per language in three charsets, each declared in the header, in meta, and not at all:
+    /cs-windows-1250-none.html and so on.
+    """
     for language, names in CHARSETS.items():
         group = []
         for charset in names:
             for where in DECLARED:
                 path = f"/{language}-{charset}-{where}.html"
-                site.add(Page(path, TONGUES[language][0], TONGUES[language] * 3, language=language, charset=charset, charset_in=where), "/")
+                site.add(
+                    Page(
+                        path,
+                        TONGUES[language][0],
+                        TONGUES[language] * 3,
+                        language=language,
+                        charset=charset,
+                        charset_in=where,
+                    ),
+                    "/",
+                )
                 group.append(site.url(path))
         site.facts.duplicates.append(tuple(group))
 
@@ -50,13 +66,18 @@ def charsets(site: Site) -> None:
 def charset_lie(site: Site, path: str = "/liar.html") -> None:
     """The header says utf-8; the bytes, and meta, are windows-1250."""
     lie = (("Content-Type", "text/html; charset=utf-8"),)
-    page = site.add(Page(path, "Maják, který lže", CZECH, language="cs", charset="windows-1250", charset_in="meta"), "/")
+    page = site.add(
+        Page(path, "Maják, který lže", CZECH, language="cs", charset="windows-1250", charset_in="meta"), "/"
+    )
     site.routes.exact[path] = lambda asked: Answer(body=site._body(page, 0), media_type="", headers=lie)
 
 
 def same_bytes(site: Site, *paths: str) -> None:
     """The same bytes under several paths."""
-    body = b"<!doctype html><title>Twins</title><h1>Twins</h1><p>This page has a twin, and neither knows which came first.</p>"
+    body = (
+        b"<!doctype html><title>Twins</title><h1>Twins</h1><p>This page has a twin, and neither "
+        b"knows which came first.</p>"
+    )
     site.facts.duplicates.append(tuple(site.answer(path, Answer(body=body), Reason.OK) for path in paths))
 
 
@@ -68,8 +89,13 @@ def same_text(site: Site, stem: str = "/cz") -> None:
     site.facts.duplicates.append((site.url(kept.path), site.url(bare.path)))
 
 
-def wrong_media(site: Site, path: str, media_type: str, body: bytes = b"<!doctype html><title>Html</title><p>Really HTML.</p>") -> None:
-    """A body that is not what its Content-Type says; what is made of it is the crawler's choice. media_type empty: none is sent."""
+def wrong_media(
+    site: Site, path: str, media_type: str, body: bytes = b"<!doctype html><title>Html</title><p>Really HTML.</p>"
+) -> None:
+    """A body that is not what its Content-Type says; what is made of it is the crawler's choice.
+
+    media_type empty: none is sent.
+    """
     site.facts.either.add(site.answer(path, Answer(body=body, media_type=media_type, gzip=False)))
 
 
@@ -90,34 +116,66 @@ def big_binary(site: Site, path: str = "/charts.zip", megabytes: int = 64) -> st
 def pdf(site: Site, path: str = "/almanac.pdf") -> str:
     """A small document of a media type of its own."""
     return site.answer(
-        path, Answer(body=b"%PDF-1.4\n1 0 obj <</Type /Catalog>> endobj\ntrailer <</Root 1 0 R>>\n%%EOF\n", media_type="application/pdf"), Reason.OTHER_MEDIA
+        path,
+        Answer(
+            body=b"%PDF-1.4\n1 0 obj <</Type /Catalog>> endobj\ntrailer <</Root 1 0 R>>\n%%EOF\n",
+            media_type="application/pdf",
+        ),
+        Reason.OTHER_MEDIA,
     )
 
 
 def broken_html(site: Site, path: str = "/wreck.html", size: int = 2000) -> str:
     """Unclosed and deeply nested markup, stray bytes, an attribute without end."""
-    body = b"<html><title>Wreck" + b"<div><b><i>" * size + b'<p>\x00\xff\xfe<a href=\'/ <a href="/?">' + b"<table><tr>" * 50
+    body = (
+        b"<html><title>Wreck"
+        + b"<div><b><i>" * size
+        + b'<p>\x00\xff\xfe<a href=\'/ <a href="/?">'
+        + b"<table><tr>" * 50
+    )
     return site.answer(path, raw(head(200), body, status=200), Reason.OK)
 
 
 def canonical(site: Site, path: str, to: str) -> None:
     """A page that names another as its canonical."""
     known = (Link(Url(site.url(to)), LinkKind.CANONICAL, Position.HEAD),)
-    site.add(Page(path, "Seen from elsewhere", ("The same harbour from another hill.",), head=f'<link rel="canonical" href="{to}">', known=known), "/")
+    site.add(
+        Page(
+            path,
+            "Seen from elsewhere",
+            ("The same harbour from another hill.",),
+            head=f'<link rel="canonical" href="{to}">',
+            known=known,
+        ),
+        "/",
+    )
     site.facts.canonicals[site.url(path)] = site.url(to)
 
 
 def hreflang(site: Site, paths: dict[str, str]) -> None:
-    """Pages of several languages that name one another; paths: language -> path. A language `x-broken` names a page that does not name it back."""
-    alternates = "".join(f'<link rel="alternate" hreflang="{language}" href="{path}">' for language, path in paths.items() if language != "x-broken")
-    known = tuple(Link(Url(site.url(path)), LinkKind.ALTERNATE, Position.HEAD) for language, path in paths.items() if language != "x-broken")
+    """Pages of several languages that name one another; paths: language -> path.
+
+    A language `x-broken` names a page that does not name it back.
+    """
+    alternates = "".join(
+        f'<link rel="alternate" hreflang="{language}" href="{path}">'
+        for language, path in paths.items()
+        if language != "x-broken"
+    )
+    known = tuple(
+        Link(Url(site.url(path)), LinkKind.ALTERNATE, Position.HEAD)
+        for language, path in paths.items()
+        if language != "x-broken"
+    )
     for language, path in paths.items():
         text = TONGUES.get(language, ("The old light stands on the rock above the harbour.",))
         site.add(Page(path, f"{language}: {text[0]}", text, language=language, head=alternates, known=known), "/")
 
 
 def sitemaps(site: Site, *, orphans: Iterable[str] = ("/orphan.html",), robots: bool = True) -> None:
-    """A sitemap index with one plain and one gzipped sitemap of every page so far; orphans: pages in it that nothing links to."""
+    """A sitemap index with one plain and one gzipped sitemap of every page so far; orphans:
+    pages in it that nothing links to.
+    """
     paths = list(site.pages)
     for path in orphans:
         site.add(Page(path, "An orphan", ("No page links here; only the sitemap knows it.",), [PageLink("/", "Home")]))
@@ -125,8 +183,14 @@ def sitemaps(site: Site, *, orphans: Iterable[str] = ("/orphan.html",), robots: 
     half = len(paths) // 2
     _xml(site, "/sitemap-1.xml", _urlset(site, paths[:half]))
     _xml(site, "/sitemap-2.xml.gz", _urlset(site, [*paths[half:], *orphans]))
-    entries = "".join(f"<sitemap><loc>{site.url(path)}</loc></sitemap>" for path in ("/sitemap-1.xml", "/sitemap-2.xml.gz"))
-    _xml(site, "/sitemap.xml", f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</sitemapindex>')
+    entries = "".join(
+        f"<sitemap><loc>{site.url(path)}</loc></sitemap>" for path in ("/sitemap-1.xml", "/sitemap-2.xml.gz")
+    )
+    _xml(
+        site,
+        "/sitemap.xml",
+        f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</sitemapindex>',
+    )
     if robots:
         rules = f"User-agent: *\nDisallow:\n\nSitemap: {site.url('/sitemap.xml')}\n"
         site.answer("/robots.txt", Answer(body=rules.encode(), media_type="text/plain"), None, None)
@@ -134,7 +198,10 @@ def sitemaps(site: Site, *, orphans: Iterable[str] = ("/orphan.html",), robots: 
 
 def _urlset(site: Site, paths: list[str]) -> str:
     entries = "".join(f"<url><loc>{site.url(path)}</loc><lastmod>2026-05-04</lastmod></url>" for path in paths)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<urlset '
+        f'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    )
 
 
 def _xml(site: Site, path: str, text: str) -> None:
@@ -145,7 +212,9 @@ def _xml(site: Site, path: str, text: str) -> None:
 
     def reply(asked):
         port = asked.headers.get("host", "").rpartition(":")[2]
-        return Answer(body=gzip.compress(text.replace(PORT, port).encode(), mtime=0), media_type="application/gzip", gzip=False)
+        return Answer(
+            body=gzip.compress(text.replace(PORT, port).encode(), mtime=0), media_type="application/gzip", gzip=False
+        )
 
     site.answer(path, reply, None, None)
 
@@ -165,6 +234,8 @@ def mixed_site(host: str = "mixed.test") -> Site:
     pdf(site)
     broken_html(site)
     canonical(site, "/elsewhere.html", "/twin-1.html")
-    hreflang(site, {"en": "/lang/en.html", "cs": "/lang/cs.html", "hu": "/lang/hu.html", "x-broken": "/lang/other.html"})
+    hreflang(
+        site, {"en": "/lang/en.html", "cs": "/lang/cs.html", "hu": "/lang/hu.html", "x-broken": "/lang/other.html"}
+    )
     sitemaps(site)
     return site

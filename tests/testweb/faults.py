@@ -13,7 +13,13 @@ from periplus.model.visit import Reason
 from testweb.site import Page, Site
 from testweb.wire import Answer, Asked, Pause, Raw, Reply, Reset, Step, head, raw
 
-STATUS_REASONS = {401: Reason.REFUSED, 403: Reason.REFUSED, 404: Reason.NOT_FOUND, 407: Reason.REFUSED, 410: Reason.NOT_FOUND} | {
+STATUS_REASONS = {
+    401: Reason.REFUSED,
+    403: Reason.REFUSED,
+    404: Reason.NOT_FOUND,
+    407: Reason.REFUSED,
+    410: Reason.NOT_FOUND,
+} | {
     429: Reason.REFUSED,
     451: Reason.REFUSED,
     999: Reason.REFUSED,
@@ -40,11 +46,13 @@ def login(site: Site, path: str, user_and_password: str = "pilot:lantern") -> st
     """401 for all who do not authenticate (HTTP basic)."""
     key = "Basic " + base64.b64encode(user_and_password.encode()).decode()
     refusal = Answer(401, _message(401), headers=(("WWW-Authenticate", 'Basic realm="chart room"'),))
-    return site.answer(path, lambda asked: Answer(body=STILL) if asked.headers.get("authorization") == key else refusal, Reason.REFUSED)
+    return site.answer(
+        path, lambda asked: Answer(body=STILL) if asked.headers.get("authorization") == key else refusal, Reason.REFUSED
+    )
 
 
 def passing(site: Site, path: str, code: int = 503, times: int = 1, retry_after: str = "") -> str:
-    """The status for the first `times` requests, then a page. retry_after: seconds as text, a date, or `date+N` for N seconds from each answer."""
+    """The status for the first `times` requests, then a page. retry_after: seconds as text, a date, or `date+N` for N seconds from each answer."""  # noqa: E501
 
     def reply(asked: Asked) -> Reply:
         if asked.times >= times:
@@ -96,16 +104,21 @@ def redirect_without_end(site: Site, path: str = "/r") -> str:
 
 def redirect_badly(site: Site, path: str, location: str | None) -> str:
     """A 302 whose Location is missing (None) or no URL."""
-    return site.answer(path, Answer(302, _message(302), headers=() if location is None else _location(location)), Reason.BAD_ANSWER)
+    return site.answer(
+        path, Answer(302, _message(302), headers=() if location is None else _location(location)), Reason.BAD_ANSWER
+    )
 
 
 def _part(text: str, share: float = 0.6) -> bytes:
-    body = f"<!doctype html><title>{text}</title><h1>{text}</h1>".encode() + b"<p>The rest of this line was lost at sea.</p>" * 40
+    body = (
+        f"<!doctype html><title>{text}</title><h1>{text}</h1>".encode()
+        + b"<p>The rest of this line was lost at sea.</p>" * 40
+    )
     return body[: int(len(body) * share)]
 
 
 def truncated(site: Site, path: str) -> str:
-    """Content-Length promises more than is sent; to HEAD, whose answer has no body, nothing is wrong and the connection stays."""
+    """Content-Length promises more than is sent; to HEAD, whose answer has no body, nothing is wrong and the connection stays."""  # noqa: E501
     body = _part("Cut short")
     cut = raw(head(200, ("Content-Length", str(len(body) * 2))), body, status=200)
     return site.answer(path, lambda asked: Answer(200, body) if asked.method == "HEAD" else cut, Reason.TRUNCATED)
@@ -127,11 +140,13 @@ def truncated_gzip(site: Site, path: str) -> str:
 
 def wrong_encoding(site: Site, path: str) -> str:
     """Content-Encoding says gzip; the body is plain HTML."""
-    return site.answer(path, Answer(200, _part("Not zipped", 1.0), headers=(("Content-Encoding", "gzip"),), gzip=False), None)
+    return site.answer(
+        path, Answer(200, _part("Not zipped", 1.0), headers=(("Content-Encoding", "gzip"),), gzip=False), None
+    )
 
 
 def _bomb(megabytes: int) -> Iterator[Step]:
-    """A gzip stream of megabytes MiB of zeros, about 1 KB for each: one block, compressed once and repeated (a full flush lets blocks repeat)."""
+    """A gzip stream of megabytes MiB of zeros, about 1 KB for each: one block, compressed once and repeated (a full flush lets blocks repeat)."""  # noqa: E501
     block = bytes(1 << 20)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -156,7 +171,9 @@ def long_header(site: Site, path: str, size_bytes: int = 1 << 20) -> str:
 
 def many_headers(site: Site, path: str, number: int = 20_000) -> str:
     """That many small header fields."""
-    return site.answer(path, raw(head(200, *((f"X-{n}", "y" * 40) for n in range(number))), STILL, status=200), Reason.BAD_ANSWER)
+    return site.answer(
+        path, raw(head(200, *((f"X-{n}", "y" * 40) for n in range(number))), STILL, status=200), Reason.BAD_ANSWER
+    )
 
 
 def _dripping(pause_s: float) -> Iterator[Step]:
@@ -202,7 +219,11 @@ def reset(site: Site, path: str) -> str:
 def reset_within(site: Site, path: str) -> str:
     """The connection is reset in the middle of the body."""
     body = _part("Torn")
-    return site.answer(path, raw(head(200, ("Content-Length", str(len(body) * 2))), body, Pause(0.05), Reset(), status=200), Reason.TRUNCATED)
+    return site.answer(
+        path,
+        raw(head(200, ("Content-Length", str(len(body) * 2))), body, Pause(0.05), Reset(), status=200),
+        Reason.TRUNCATED,
+    )
 
 
 def empty_reply(site: Site, path: str) -> str:
@@ -219,7 +240,7 @@ FAULT_SITE_HOST = "faults.test"
 
 
 def faulty_site(host: str = FAULT_SITE_HOST, other: Site | None = None) -> Site:
-    """Nearly every fault of this file on one site, at paths that say what they are. Left out: what takes a reader's patience (silent, drip)."""
+    """Nearly every fault of this file on one site, at paths that say what they are. Left out: what takes a reader's patience (silent, drip)."""  # noqa: E501
     site = Site(host)
     site.add(Page("/", "Where everything goes wrong", ("Each link below leads to one fault.",)))
     site.add(Page("/good.html", "A quiet page", ("Nothing is wrong with this page.",)), "/")
@@ -233,7 +254,17 @@ def faulty_site(host: str = FAULT_SITE_HOST, other: Site | None = None) -> Site:
     redirect_badly(site, "/nowhere", None)
     if other is not None:
         redirect_away(site, "/away", other)
-    for plant in (truncated, truncated_chunks, truncated_gzip, wrong_encoding, long_header, reset, reset_within, empty_reply, not_http):
+    for plant in (
+        truncated,
+        truncated_chunks,
+        truncated_gzip,
+        wrong_encoding,
+        long_header,
+        reset,
+        reset_within,
+        empty_reply,
+        not_http,
+    ):
         plant(site, "/" + plant.__name__.replace("_", "-"))
     site.facts.either.add(site.url("/wrong-encoding"))
     return site

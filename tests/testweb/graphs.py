@@ -35,18 +35,25 @@ def graph_site(recipe: GraphRecipe) -> Site:
     """The site of a recipe. A site with too few pages for links_per_page links them all."""
     rng = random.Random(f"{recipe.seed} {recipe.host}")
     site = Site(recipe.host)
-    paths = ["/"] + [f"/{rng.choice(('ports', 'lights', 'charts', 'log'))}/{number:05d}.html" for number in range(1, recipe.pages)]
+    paths = ["/"] + [
+        f"/{rng.choice(('ports', 'lights', 'charts', 'log'))}/{number:05d}.html" for number in range(1, recipe.pages)
+    ]
     titles = [f"{place_name(rng)}, sheet {number}" for number in range(recipe.pages)]
     nav, footer = _template(recipe)
     trees = _tree(recipe, rng, nav, footer)
     for number, path in enumerate(paths):
         targets = _targets(recipe, rng, [*nav, *footer, *trees[number]])
         links = [PageLink(paths[i], titles[i], Position.NAV) for i in nav]
-        links += [PageLink(paths[i], titles[i] if rng.random() < 0.7 else f"more on {titles[i]}") for i in targets[len(nav) + len(footer) :]]
+        links += [
+            PageLink(paths[i], titles[i] if rng.random() < 0.7 else f"more on {titles[i]}")
+            for i in targets[len(nav) + len(footer) :]
+        ]
         links += [PageLink(paths[i], f"About {titles[i]}", Position.FOOTER) for i in footer]
         size = recipe.page_bytes or rng.randint(5_000, 25_000)
         place = titles[number].partition(",")[0]
-        text = paragraphs(rng, place, max(200, size - 700 - sum(len(link.href) + len(link.anchor) + 24 for link in links)))
+        text = paragraphs(
+            rng, place, max(200, size - 700 - sum(len(link.href) + len(link.anchor) + 24 for link in links))
+        )
         site.add(Page(path, titles[number], text, links))
     return site
 
@@ -60,7 +67,9 @@ def _template(recipe: GraphRecipe) -> tuple[list[int], list[int]]:
 
 
 def _tree(recipe: GraphRecipe, rng: random.Random, nav: Sequence[int], footer: Sequence[int]) -> list[list[int]]:
-    """Children of each page in a tree over all pages, so that each is reachable; no page has more than its links allow."""
+    """Children of each page in a tree over all pages, so that each is reachable;
+    no page has more than its links allow.
+    """
     room = recipe.links_per_page - len(nav) - len(footer)
     children: list[list[int]] = [[] for _ in range(recipe.pages)]
     known = max(1, len(nav) + len(footer))  # linked from everywhere already
@@ -81,7 +90,9 @@ def _tree(recipe: GraphRecipe, rng: random.Random, nav: Sequence[int], footer: S
 
 
 def _targets(recipe: GraphRecipe, rng: random.Random, given: list[int]) -> list[int]:
-    """The given targets and random others up to the recipe's number; a `deep` site keeps to what is near, else it would not be deep."""
+    """The given targets and random others up to the recipe's number; a `deep` site keeps to what is near,
+    else it would not be deep.
+    """
     targets = list(given)
     seen = set(targets)
     wanted = min(recipe.links_per_page, recipe.pages)
@@ -96,8 +107,13 @@ def _targets(recipe: GraphRecipe, rng: random.Random, given: list[int]) -> list[
     return targets
 
 
-def linked_sites(seed: int = 1, sites: int = 3, pages: int = 30, links_between: int = 10, links_per_page: int = 12) -> Web:
-    """Several sites, `a.test`, `b.test`, ... (then `s26.test`), each with links_between links from random pages to random pages of the others."""
+def linked_sites(
+    seed: int = 1, sites: int = 3, pages: int = 30, links_between: int = 10, links_per_page: int = 12
+) -> Web:
+    """Several sites, `a.test`, `b.test`, ...
+
+    (then `s26.test`), each with links_between links from random pages to random pages of the others.
+    """
     rng = random.Random(f"between {seed}")
     hosts = [f"{chr(97 + number)}.test" if number < 26 else f"s{number}.test" for number in range(sites)]
     web = Web(graph_site(GraphRecipe(seed, pages, links_per_page, host=host)) for host in hosts)

@@ -92,7 +92,12 @@ KINDS = (
     Kind("form", '<form action="{}"><button>Send</button></form>', LinkKind.FORM),
     Kind("cite", '<blockquote cite="{}"><p>So they say.</p></blockquote>', LinkKind.CITE),
     Kind("q-cite", '<p><q cite="{}">Aye</q></p>', LinkKind.CITE),
-    Kind("svg-link", '<svg viewBox="0 0 9 9"><a xlink:href="{}"><text y="9">A mark</text></a></svg>', LinkKind.ANCHOR, anchor="A mark"),
+    Kind(
+        "svg-link",
+        '<svg viewBox="0 0 9 9"><a xlink:href="{}"><text y="9">A mark</text></a></svg>',
+        LinkKind.ANCHOR,
+        anchor="A mark",
+    ),
     Kind("svg-image.png", '<svg viewBox="0 0 9 9"><image xlink:href="{}"/></svg>', LinkKind.IMAGE),
     Kind("inline-style.png", "<p style=\"background:url('{}')\">A painted plank.</p>", LinkKind.IMAGE),
     Kind("input.png", '<form><input type="image" src="{}" alt="Go"></form>', LinkKind.IMAGE, anchor="Go"),
@@ -105,19 +110,32 @@ def kinds_html() -> str:
     marks = [(kind, kind.markup.format(f"/kinds/{kind.name}")) for kind in KINDS]
     head = "\n".join(markup for kind, markup in marks if kind.head)
     body = "\n".join(markup for kind, markup in marks if not kind.head)
-    false = f'<!-- <a href="{FALSE_LINKS[0]}">no</a> -->\n<script>var path = \'<a href="{FALSE_LINKS[1]}">no<\\/a>\';</script>'
-    return f"<!doctype html>\n<html><head><title>Every kind of link</title>\n{head}\n</head><body><main>\n{body}\n{false}\n</main></body></html>\n"
+    false = (
+        f'<!-- <a href="{FALSE_LINKS[0]}">no</a> -->\n<script>var path = \'<a '
+        f'href="{FALSE_LINKS[1]}">no<\\/a>\';</script>'
+    )
+    return (
+        f"<!doctype html>\n<html><head><title>Every kind of link</title>\n{head}\n</head><body><main>\n{body}\n"
+        f"{false}\n</main></body></html>\n"
+    )
 
 
 def kinds_site(host: str = "kinds.test") -> Site:
     """`/` is the page of 29 link kinds; every target exists."""
     site = Site(host)
-    known = tuple(Link(Url(site.url(f"/kinds/{kind.name}")), kind.kind, Position.HEAD if kind.head else Position.MAIN, kind.anchor) for kind in KINDS)
+    known = tuple(
+        Link(
+            Url(site.url(f"/kinds/{kind.name}")), kind.kind, Position.HEAD if kind.head else Position.MAIN, kind.anchor
+        )
+        for kind in KINDS
+    )
     site.add(Page("/", "Every kind of link", html=kinds_html(), language="", known=known))
     for kind in KINDS:
         path = f"/kinds/{kind.name}"
         if "." in kind.name:
-            site.answer(path, Answer(body=b"\x00\x01 not read", media_type="application/octet-stream"), Reason.RESOURCE, None)
+            site.answer(
+                path, Answer(body=b"\x00\x01 not read", media_type="application/octet-stream"), Reason.RESOURCE, None
+            )
         else:
             site.add(Page(path, f"Behind {kind.name}", (f"Found by {kind.name}.",)))
     return site

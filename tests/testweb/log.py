@@ -1,4 +1,7 @@
-"""What was asked of the synthetic web, when, and how politely? Kept in memory, and as JSON lines for other processes."""
+"""What was asked of the synthetic web, when, and how politely?
+
+Kept in memory, and as JSON lines for other processes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ HEADERS_KEPT = ("if-none-match", "if-modified-since", "accept-encoding", "author
 class Entry:
     """One request and what was sent back."""
 
-    wall: float  # seconds since the epoch when its header was complete, by the system's account and not by when we came to look
+    # seconds since the epoch when its header was complete, by the system's account and not by when we came to look
+    wall: float
     arrived: float  # the same moment on the monotonic clock
     ended: float  # monotonic: last byte handed to the system, or the connection lost
     host: str

@@ -59,21 +59,53 @@ CASES: dict[str, Case] = {
     "403": Case(text("", 403), ALL, source="RFC 9309, 2.3.1.3 (may)", either=ALL),
     "401": Case(text("", 401), ALL, source="RFC 9309, 2.3.1.3 (may)", either=ALL),
     "429": Case(text("", 429), NONE, UNREACHABLE, "ours, as Google: 429 as 5xx", either=ALL),
-    "cut": Case(raw(head(200, ("Content-Length", "500")), b"User-agent: *\nDisa", status=200), NONE, UNREACHABLE, "RFC 9309, 2.3.1.4: a network error"),
-    "redirect": Case(_moved("/robots2.txt"), NOT_B, source="RFC 9309, 2.3.1.2", extra=((HOST, "/robots2.txt", BLOCKS_B),)),
-    "redirect-5": Case(_moved("/hop1.txt"), NOT_B, source="RFC 9309, 2.3.1.2: at least five", extra=(*_HOPS, (HOST, "/hop5.txt", BLOCKS_B))),
+    "cut": Case(
+        raw(head(200, ("Content-Length", "500")), b"User-agent: *\nDisa", status=200),
+        NONE,
+        UNREACHABLE,
+        "RFC 9309, 2.3.1.4: a network error",
+    ),
+    "redirect": Case(
+        _moved("/robots2.txt"), NOT_B, source="RFC 9309, 2.3.1.2", extra=((HOST, "/robots2.txt", BLOCKS_B),)
+    ),
+    "redirect-5": Case(
+        _moved("/hop1.txt"),
+        NOT_B,
+        source="RFC 9309, 2.3.1.2: at least five",
+        extra=(*_HOPS, (HOST, "/hop5.txt", BLOCKS_B)),
+    ),
     "cross-host": Case(
-        _moved(f"http://{OTHER}:@PORT@/rules.txt"), NOT_B, source="RFC 9309, 2.3.1.2: for the first host", extra=((OTHER, "/rules.txt", BLOCKS_B),)
+        _moved(f"http://{OTHER}:@PORT@/rules.txt"),
+        NOT_B,
+        source="RFC 9309, 2.3.1.2: for the first host",
+        extra=((OTHER, "/rules.txt", BLOCKS_B),),
     ),
     "redirect-loop": Case(_moved("/robots.txt"), ALL, source="RFC 9309, 2.3.1.2 (may)", either=ALL),
     "redirect-404": Case(_moved("/robots2.txt"), ALL, source="RFC 9309, 2.3.1.3 behind a redirect"),
-    "bom": Case(Answer(200, b"\xef\xbb\xbfUser-agent: *\nDisallow: /b.html\n", "text/plain"), NOT_B, source="RFC 9309, 2.3: UTF-8; ours: a BOM is skipped"),
-    "wildcard": Case(text("User-agent: *\nDisallow: /*.html$\nAllow: /a.html\n"), frozenset({"/"}), source="RFC 9309, 2.2.2 and 2.2.3"),
+    "bom": Case(
+        Answer(200, b"\xef\xbb\xbfUser-agent: *\nDisallow: /b.html\n", "text/plain"),
+        NOT_B,
+        source="RFC 9309, 2.3: UTF-8; ours: a BOM is skipped",
+    ),
+    "wildcard": Case(
+        text("User-agent: *\nDisallow: /*.html$\nAllow: /a.html\n"),
+        frozenset({"/"}),
+        source="RFC 9309, 2.2.2 and 2.2.3",
+    ),
     "allow-longer": Case(text("User-agent: *\nDisallow: /b\nAllow: /b.html\n"), ALL, source="RFC 9309, 2.2.2"),
-    "allow-equal": Case(text("User-agent: *\nDisallow: /b.html\nAllow: /b.html\n"), ALL, source="RFC 9309, 2.2.2: of equals, allow"),
-    "own-group": Case(text("User-agent: *\nDisallow: /\n\nUser-agent: Periplus\nDisallow: /c.html\n"), ALL - {"/c.html"}, source="RFC 9309, 2.2.1"),
+    "allow-equal": Case(
+        text("User-agent: *\nDisallow: /b.html\nAllow: /b.html\n"), ALL, source="RFC 9309, 2.2.2: of equals, allow"
+    ),
+    "own-group": Case(
+        text("User-agent: *\nDisallow: /\n\nUser-agent: Periplus\nDisallow: /c.html\n"),
+        ALL - {"/c.html"},
+        source="RFC 9309, 2.2.1",
+    ),
     "two-groups": Case(
-        text("User-agent: periplus\nDisallow: /a.html\n\nUser-agent: x\nDisallow: /\n\nUser-agent: PERIPLUS\nDisallow: /b.html\n"),
+        text(
+            "User-agent: periplus\nDisallow: /a.html\n\nUser-agent: x\nDisallow: /\n\n"
+            "User-agent: PERIPLUS\nDisallow: /b.html\n"
+        ),
         frozenset({"/", "/c.html"}),
         source="RFC 9309, 2.2.1: groups of one name are one",
     ),
@@ -81,7 +113,11 @@ CASES: dict[str, Case] = {
     "empty": Case(text(""), ALL),
     "empty-disallow": Case(text("User-agent: *\nDisallow:\n"), ALL),
     "old-mac": Case(text("User-agent: *\rDisallow: /b.html\r"), NOT_B, source="RFC 9309, 2.2: EOL is CR, LF or both"),
-    "html": Case(Answer(200, b"<!doctype html><title>Welcome</title><p>Disallow: nothing", "text/html"), ALL, source="an error page with status 200"),
+    "html": Case(
+        Answer(200, b"<!doctype html><title>Welcome</title><p>Disallow: nothing", "text/html"),
+        ALL,
+        source="an error page with status 200",
+    ),
     "binary": Case(Answer(200, bytes(range(256)) * 20, "application/octet-stream"), ALL, source="any bytes"),
     "600-kb": Case(
         text("User-agent: *\nDisallow: /b.html\n" + _FILLER * 9_375 + "Disallow: /c.html\n"),
@@ -89,7 +125,11 @@ CASES: dict[str, Case] = {
         source="RFC 9309, 2.5: at least 500 KiB",
         either=frozenset({"/c.html"}),
     ),
-    "near-500-kib": Case(text("User-agent: *\n" + _FILLER * ((500 * KIB - 400) // 64) + "Disallow: /b.html\n"), NOT_B, source="RFC 9309, 2.5: within 500 KiB"),
+    "near-500-kib": Case(
+        text("User-agent: *\n" + _FILLER * ((500 * KIB - 400) // 64) + "Disallow: /b.html\n"),
+        NOT_B,
+        source="RFC 9309, 2.5: within 500 KiB",
+    ),
 }
 
 
@@ -127,12 +167,28 @@ def _with_child(site: Site, page: Page) -> None:
     site.add(Page(child, f"Behind {page.title}", (f"Only {page.path} links here.",)), page.path)
 
 
-META_RULES = {"nofollow": True, "noindex": False, "none": True, "noindex, nofollow": True, "index,follow": False, "NOFOLLOW": True}  # nofollow?
-HEADER_RULES = {"nofollow": True, "noindex": False, "none": True, "otherbot: nofollow": False, "periplus: nofollow": True}
+# nofollow?
+META_RULES = {
+    "nofollow": True,
+    "noindex": False,
+    "none": True,
+    "noindex, nofollow": True,
+    "index,follow": False,
+    "NOFOLLOW": True,
+}
+HEADER_RULES = {
+    "nofollow": True,
+    "noindex": False,
+    "none": True,
+    "otherbot: nofollow": False,
+    "periplus: nofollow": True,
+}
 
 
 def page_rules_site(host: str = "rules-of-pages.test") -> Site:
-    """meta robots, X-Robots-Tag and rel=nofollow, each with a page that only it leads to; base, frames and meta refresh besides."""
+    """meta robots, X-Robots-Tag and rel=nofollow, each with a page that only it leads to; base,
+    frames and meta refresh besides.
+    """
     site = Site(host)
     site.add(Page("/", "Rules within pages", ("Each page below says what may be done with it.",)))
     for content, nofollow in META_RULES.items():
@@ -141,8 +197,26 @@ def page_rules_site(host: str = "rules-of-pages.test") -> Site:
         _with_child(site, Page(f"/{name}.html", name, ("See the head of this page.",), head=head, nofollow=nofollow))
     for content, nofollow in HEADER_RULES.items():
         name = "header-" + content.replace(": ", "-")
-        _with_child(site, Page(f"/{name}.html", name, ("See this page's header.",), headers=(("X-Robots-Tag", content),), nofollow=nofollow))
-    _with_child(site, Page("/meta-own.html", "For us only", ("Named by our name.",), head='<meta name="periplus" content="nofollow">', nofollow=True))
+        _with_child(
+            site,
+            Page(
+                f"/{name}.html",
+                name,
+                ("See this page's header.",),
+                headers=(("X-Robots-Tag", content),),
+                nofollow=nofollow,
+            ),
+        )
+    _with_child(
+        site,
+        Page(
+            "/meta-own.html",
+            "For us only",
+            ("Named by our name.",),
+            head='<meta name="periplus" content="nofollow">',
+            nofollow=True,
+        ),
+    )
     for path, page in site.pages.items():
         if "child" not in path and ("noindex" in path or "none" in path):
             site.expect(path, Reason.NOINDEX)
@@ -162,17 +236,35 @@ def _link(url: str, kind: LinkKind, position: Position = Position.BODY, anchor: 
 
 def _frames_and_base(site: Site) -> None:
     """A base element, a frameset and a meta refresh, each with a page that only it leads to."""
-    base = '<!doctype html><title>Based</title><base href="/far/off/"><h1>Based</h1><p><a href="isle.html">The isle</a></p>'
+    base = (
+        '<!doctype html><title>Based</title><base href="/far/off/"><h1>Based</h1><p><a '
+        'href="isle.html">The isle</a></p>'
+    )
     site.add(
-        Page("/base.html", "Based", html=base, language="", known=(_link(site.url("/far/off/isle.html"), LinkKind.ANCHOR, Position.BODY, "The isle"),)), "/"
+        Page(
+            "/base.html",
+            "Based",
+            html=base,
+            language="",
+            known=(_link(site.url("/far/off/isle.html"), LinkKind.ANCHOR, Position.BODY, "The isle"),),
+        ),
+        "/",
     )
     site.add(Page("/far/off/isle.html", "The isle", ("Found by the base of another page.",)))
-    frames = '<html><head><title>Framed</title></head><frameset cols="20%,80%"><frame src="/menu.html"><frame src="/view.html"></frameset></html>'
+    frames = (
+        '<html><head><title>Framed</title></head><frameset cols="20%,80%"><frame src="/menu.html"><frame '
+        'src="/view.html"></frameset></html>'
+    )
     known = (_link(site.url("/menu.html"), LinkKind.FRAME), _link(site.url("/view.html"), LinkKind.FRAME))
     site.add(Page("/frames.html", "Framed", html=frames, language="", known=known), "/")
     site.add(Page("/menu.html", "The menu", ("A menu in a frame.",)))
     site.add(Page("/view.html", "The view", ("A view in a frame.",)))
-    refresh = Page("/refresh.html", "Going on", ("In a moment another page appears.",), head='<meta http-equiv="refresh" content="5; url=/onward.html">')
+    refresh = Page(
+        "/refresh.html",
+        "Going on",
+        ("In a moment another page appears.",),
+        head='<meta http-equiv="refresh" content="5; url=/onward.html">',
+    )
     refresh.known = (_link(site.url("/onward.html"), LinkKind.REFRESH, Position.HEAD),)
     site.add(refresh, "/")
     site.add(Page("/onward.html", "Onward", ("Reached by a refresh.",)))

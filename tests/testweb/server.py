@@ -26,7 +26,8 @@ from testweb.wire import PORT, REASONS, TLS_PORT, Answer, Asked, Pause, Raw, Res
 
 LOOPBACK = "127.0.0.1"
 HEAD_LIMIT_BYTES = 65_536
-_LAST_DATA_RECV = struct.Struct("=52xI")  # of Linux's struct tcp_info: milliseconds since the connection's last bytes came in
+# of Linux's struct tcp_info: milliseconds since the connection's last bytes came in
+_LAST_DATA_RECV = struct.Struct("=52xI")
 _TICK_MS = 4  # how coarse that may be: left off, so that nothing seems to have come before what it followed
 _HARD_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: closing sends RST
 
@@ -37,10 +38,15 @@ def _gzipped(body: bytes) -> bytes:
 
 
 def _lateness_s(connection: socket.socket) -> float:
-    """Seconds since the system took the last bytes in: how late a busy machine lets us look. 0.0 where it does not tell (not Linux)."""
+    """Seconds since the system took the last bytes in: how late a busy machine lets us look.
+
+    0.0 where it does not tell (not Linux).
+    """
     if not hasattr(socket, "TCP_INFO"):
         return 0.0
-    (late_ms,) = _LAST_DATA_RECV.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECV.size))
+    (late_ms,) = _LAST_DATA_RECV.unpack(
+        connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECV.size)
+    )
     return max(0, late_ms - _TICK_MS) / 1000
 
 
@@ -106,7 +112,9 @@ class Server:
         self.port = plain.sockets[0].getsockname()[1]
         if context is None:
             return [plain]
-        secure = await asyncio.start_server(self._accept, LOOPBACK, 0, limit=HEAD_LIMIT_BYTES, backlog=1024, ssl=context)
+        secure = await asyncio.start_server(
+            self._accept, LOOPBACK, 0, limit=HEAD_LIMIT_BYTES, backlog=1024, ssl=context
+        )
         self.tls_port = secure.sockets[0].getsockname()[1]
         return [plain, secure]
 
@@ -124,7 +132,13 @@ class Server:
         self._connections += 1
         try:
             await self._converse(reader, writer, self._connections)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError, ssl.SSLError):
+        except (
+            ConnectionError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            asyncio.CancelledError,
+            ssl.SSLError,
+        ):
             pass  # the client left, or spoke no HTTP: the log has what there was
         finally:
             self._tasks.discard(task)
@@ -140,7 +154,8 @@ class Server:
             late = _lateness_s(writer.get_extra_info("socket"))
             wall, arrived = time.time() - late, time.monotonic() - late
             asked = self._asked(head)
-            await reader.readexactly(int(asked.headers.get("content-length", "0")))  # what a form sends is not looked at
+            # what a form sends is not looked at
+            await reader.readexactly(int(asked.headers.get("content-length", "0")))
             self._under_way[asked.host] += 1
             exchange = _Exchange(asked, writer, connection, self._under_way[asked.host], wall, arrived)
             try:
@@ -160,7 +175,15 @@ class Server:
             headers[name.lower()] = value.strip()
         host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
         host = host.lower()
-        asked = Asked(method, host, target, headers, self._times[(host, target)], self._serial, self._versions[(host, target.partition("?")[0])])
+        asked = Asked(
+            method,
+            host,
+            target,
+            headers,
+            self._times[(host, target)],
+            self._serial,
+            self._versions[(host, target.partition("?")[0])],
+        )
         self._times[(host, target)] += 1
         self._serial += 1
         return asked
@@ -185,7 +208,9 @@ class Server:
     def _ported(self, text: bytes) -> bytes:
         if b"@" not in text:
             return text
-        return text.replace(PORT.encode(), str(self.port).encode()).replace(TLS_PORT.encode(), str(self.tls_port).encode())
+        return text.replace(PORT.encode(), str(self.port).encode()).replace(
+            TLS_PORT.encode(), str(self.tls_port).encode()
+        )
 
     async def _send(self, answer: Answer, exchange: _Exchange) -> None:
         asked = exchange.asked
@@ -200,7 +225,10 @@ class Server:
             fields.append(("Content-Type", answer.media_type))
         fields.append(("Transfer-Encoding", "chunked") if answer.chunked else ("Content-Length", str(len(body))))
         fields.append(("Date", formatdate(usegmt=True)))
-        lines = [f"HTTP/1.1 {answer.status} {REASONS.get(answer.status, 'Status')}", *(f"{name}: {value}" for name, value in fields)]
+        lines = [
+            f"HTTP/1.1 {answer.status} {REASONS.get(answer.status, 'Status')}",
+            *(f"{name}: {value}" for name, value in fields),
+        ]
         head = self._ported(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         payload = b"" if asked.method == "HEAD" or answer.status == 304 else body
         exchange.status, exchange.body_bytes = answer.status, len(payload)
@@ -209,7 +237,10 @@ class Server:
         await exchange.writer.drain()
 
     async def _perform(self, script: Raw, exchange: _Exchange) -> None:
-        """The steps of a misbehaving answer, one by one, as long as somebody listens. body_bytes counts every byte sent."""
+        """The steps of a misbehaving answer, one by one, as long as somebody listens.
+
+        body_bytes counts every byte sent.
+        """
         writer = exchange.writer
         exchange.status = script.status
         for step in script.steps():
@@ -235,8 +266,13 @@ def _chunks(body: bytes, size: int = 4096) -> bytes:
 
 
 @contextlib.contextmanager
-def serve(web: Web | Site, *, certificate: Path | ssl.SSLContext | None = None, log_sink: TextIO | None = None) -> Iterator[Server]:
-    """The web on loopback, in a thread of its own, until the block ends. certificate: a PEM file with key, or a context, for a TLS port besides."""
+def serve(
+    web: Web | Site, *, certificate: Path | ssl.SSLContext | None = None, log_sink: TextIO | None = None
+) -> Iterator[Server]:
+    """The web on loopback, in a thread of its own, until the block ends.
+
+    certificate: a PEM file with key, or a context, for a TLS port besides.
+    """
     web = Web([web]) if isinstance(web, Site) else web
     for site in web.sites.values():
         site.render_all()

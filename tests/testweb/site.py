@@ -70,7 +70,9 @@ class Site:
             self.link(linked_from, page.path, page.title)
         return page
 
-    def answer(self, path: str, reply: Reply | Handler, expected: Reason | None = None, linked_from: str | None = "/") -> str:
+    def answer(
+        self, path: str, reply: Reply | Handler, expected: Reason | None = None, linked_from: str | None = "/"
+    ) -> str:
         """Something other than a page at path, and what a crawl should make of it. The URL comes back."""
         self.routes.exact[path] = reply if callable(reply) else lambda asked: reply
         if linked_from is not None:
@@ -121,7 +123,9 @@ class Site:
         told = Truth()
         for page in self.pages.values():
             url = self.url(page.path)
-            told.pages[url] = PageTruth(url, page.title, page.title, "\n".join(page.paragraphs), page.language, page.charset)
+            told.pages[url] = PageTruth(
+                url, page.title, page.title, "\n".join(page.paragraphs), page.language, page.charset
+            )
             told.links[url] = tuple(self._links(page))
         return merged((told, self.facts))
 

@@ -1,4 +1,7 @@
-"""Where do certificates come from, good ones and bad ones? Made when asked for, by the openssl program, under an authority of our own."""
+"""Where do certificates come from, good ones and bad ones?
+
+Made when asked for, by the openssl program, under an authority of our own.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ def self_signed(folder: Path, name: str = "a.test") -> Path:
     pem = folder / "self-signed.pem"
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     alternative = ("-addext", f"subjectAltName=DNS:{name}")
-    _openssl("req", "-x509", *_CURVE, "-days", "1", "-subj", f"/CN={name}", *alternative, "-keyout", key, "-out", certificate)
+    _openssl(
+        "req", "-x509", *_CURVE, "-days", "1", "-subj", f"/CN={name}", *alternative, "-keyout", key, "-out", certificate
+    )
     pem.write_bytes(key.read_bytes() + certificate.read_bytes())
     return pem
 
@@ -37,15 +42,42 @@ class Authority:
     def trusted(self) -> Path:
         return self.folder / f"{self.name}.pem"
 
-    def sign(self, label: str, *, days: int = 1, purpose: str = "serverAuth", names: str = "DNS:a.test", may_sign: bool = False) -> Path:
-        """A PEM file with key and certificate. days: less than 0: it has expired; may_sign: it is an authority itself, under this one."""
+    def sign(
+        self,
+        label: str,
+        *,
+        days: int = 1,
+        purpose: str = "serverAuth",
+        names: str = "DNS:a.test",
+        may_sign: bool = False,
+    ) -> Path:
+        """A PEM file with key and certificate.
+
+        days: less than 0: it has expired; may_sign: it is an authority itself, under this one.
+        """
         place = self.folder / label
-        lines = [f"basicConstraints=critical,CA:{'TRUE' if may_sign else 'FALSE'}", f"extendedKeyUsage={purpose}", f"subjectAltName={names}"]
+        lines = [
+            f"basicConstraints=critical,CA:{'TRUE' if may_sign else 'FALSE'}",
+            f"extendedKeyUsage={purpose}",
+            f"subjectAltName={names}",
+        ]
         (place.with_suffix(".ext")).write_text("\n".join(lines[:1] if may_sign else lines), "ascii")
         key, request, certificate = (place.with_suffix(suffix) for suffix in (".key", ".csr", ".crt"))
         _openssl("req", "-new", *_CURVE, "-subj", f"/CN={label}", "-keyout", key, "-out", request)
         by = ("-CA", self.trusted, "-CAkey", self.folder / f"{self.name}.key", "-CAcreateserial")
-        _openssl("x509", "-req", "-in", request, *by, "-days", str(days), "-extfile", place.with_suffix(".ext"), "-out", certificate)
+        _openssl(
+            "x509",
+            "-req",
+            "-in",
+            request,
+            *by,
+            "-days",
+            str(days),
+            "-extfile",
+            place.with_suffix(".ext"),
+            "-out",
+            certificate,
+        )
         place.with_suffix(".pem").write_bytes(key.read_bytes() + certificate.read_bytes())
         return place.with_suffix(".pem")
 
@@ -53,7 +85,19 @@ class Authority:
 def authority(folder: Path, name: str = "authority") -> Authority:
     """A new one, that nobody trusts who is not told to."""
     made = Authority(folder, name)
-    _openssl("req", "-x509", *_CURVE, "-days", "2", "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", made.trusted)
+    _openssl(
+        "req",
+        "-x509",
+        *_CURVE,
+        "-days",
+        "2",
+        "-subj",
+        f"/CN={name}",
+        "-keyout",
+        folder / f"{name}.key",
+        "-out",
+        made.trusted,
+    )
     return made
 
 

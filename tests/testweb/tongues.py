@@ -1,4 +1,7 @@
-"""What would a page about the coast say in other languages? A few sentences each, written for these tests, and their encodings."""
+"""What would a page about the coast say in other languages?
+
+A few sentences each, written for these tests, and their encodings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What never ends? Session ids, calendars, endless trees, facets. Each plant names in `truth.traps` where its URLs begin."""
+"""What never ends? Session ids, calendars, endless trees, facets. Each plant names in `truth.traps` where its URLs begin."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -28,10 +28,15 @@ def calendar(site: Site, path: str = "/calendar", first: str = "2026-01") -> Non
     """A page a month with links to the months before and after, for ever; nothing ever happens in them."""
 
     def reply(asked: Asked) -> Answer:
-        parts = [int(part) for part in asked.path.removeprefix(path).split("/") if part.isdigit()] or [int(part) for part in first.split("-")]
+        parts = [int(part) for part in asked.path.removeprefix(path).split("/") if part.isdigit()] or [
+            int(part) for part in first.split("-")
+        ]
         months = parts[0] * 12 + parts[1] - 1
         day = datetime.date(months // 12 % 9999 or 1, months % 12 + 1, 1)
-        near = [(f"{path}/{m // 12:04d}/{m % 12 + 1:02d}", f"{m // 12:04d}-{m % 12 + 1:02d}") for m in (months - 1, months + 1, months + 12)]
+        near = [
+            (f"{path}/{m // 12:04d}/{m % 12 + 1:02d}", f"{m // 12:04d}-{m % 12 + 1:02d}")
+            for m in (months - 1, months + 1, months + 12)
+        ]
         return _answer(site, f"Sailings in {day:%B %Y}", "No sailings are planned this month.", near)
 
     site.routes.prefixes[path + "/"] = reply
@@ -44,7 +49,9 @@ def tree(site: Site, path: str = "/tree/") -> None:
     """/tree/a/b/a/...: every page links to a/ and b/ below itself, and all say the same."""
 
     def reply(asked: Asked) -> Answer:
-        return _answer(site, "A fork in the channel", "Left and right look alike here.", [("a/", "left"), ("b/", "right")])
+        return _answer(
+            site, "A fork in the channel", "Left and right look alike here.", [("a/", "left"), ("b/", "right")]
+        )
 
     site.routes.prefixes[path] = reply
     site.facts.traps.add(site.url(path))
@@ -52,13 +59,19 @@ def tree(site: Site, path: str = "/tree/") -> None:
 
 
 def facets(site: Site, path: str = "/shop") -> None:
-    """400 URLs, all of them near the start, that show the same PRODUCTS in other orders; the products are real pages."""
+    """400 URLs, all of them near the start, that show the same PRODUCTS in other orders; the products are real pages."""  # noqa: E501
 
     def reply(asked: Asked) -> Answer:
         chosen = {name: asked.parameters.get(name, values[0]) for name, values in FACETS.items()}
         links = [(f"{path}/{number:02d}.html", f"Rope {number}") for number in range(PRODUCTS)]
         for name, values in FACETS.items():
-            links += [(f"{path}?" + "&".join(f"{key}={item}" for key, item in (chosen | {name: value}).items()), f"{name} {value}") for value in values]
+            links += [
+                (
+                    f"{path}?" + "&".join(f"{key}={item}" for key, item in (chosen | {name: value}).items()),
+                    f"{name} {value}",
+                )
+                for value in values
+            ]
         return _answer(site, "Ropes and lines", "All our ropes, in the order and look of your choice.", links)
 
     site.routes.exact[path] = reply
@@ -71,16 +84,24 @@ def facets(site: Site, path: str = "/shop") -> None:
 
 def facet_urls(path: str = "/shop") -> list[str]:
     """The 400 targets of `facets`."""
-    return [f"{path}?" + "&".join(f"{name}={value}" for name, value in zip(FACETS, values, strict=True)) for values in product(*FACETS.values())]
+    return [
+        f"{path}?" + "&".join(f"{name}={value}" for name, value in zip(FACETS, values, strict=True))
+        for values in product(*FACETS.values())
+    ]
 
 
 def sessions(site: Site, path: str = "/session/", pages: int = 12, *, sticky: bool = False) -> None:
-    """`pages` pages whose links carry ?sid=HEX, new on every answer (sticky: kept once given). The truth has them without sid."""
+    """`pages` pages whose links carry ?sid=HEX, new on every answer (sticky: kept once given). The truth has them without sid."""  # noqa: E501
 
     def page(number: int) -> Page:
         text = f"Cabin {number} lies on deck {number % 4 + 1} and has {number % 3 + 1} berths."
         near = {(number + 1) % pages, (number * 3 + 1) % pages, 0} - {number}
-        return Page(f"{path}{number}.html", f"Cabin {number}", (text,), [PageLink(f"{path}{other}.html", f"Cabin {other}") for other in sorted(near)])
+        return Page(
+            f"{path}{number}.html",
+            f"Cabin {number}",
+            (text,),
+            [PageLink(f"{path}{other}.html", f"Cabin {other}") for other in sorted(near)],
+        )
 
     def reply(asked: Asked, plain: Page) -> Answer:
         given = asked.parameters.get("sid", "") if sticky else ""
@@ -97,7 +118,7 @@ def sessions(site: Site, path: str = "/session/", pages: int = 12, *, sticky: bo
 
 
 def trap_site(pages: int = 100, seed: int = 1, host: str = "traps.test") -> Site:
-    """An honest site of `pages` pages with every trap of this file linked from its home page. Real pages: `truth.pages`."""
+    """An honest site of `pages` pages with every trap of this file linked from its home page. Real pages: `truth.pages`."""  # noqa: E501
     site = graph_site(GraphRecipe(seed, pages, host=host, page_bytes=4000))
     for plant in (calendar, tree, facets, sessions):
         plant(site)
@@ -105,11 +126,15 @@ def trap_site(pages: int = 100, seed: int = 1, host: str = "traps.test") -> Site
 
 
 def series_site(pages: int = 60, seed: int = 1, host: str = "series.test") -> Site:
-    """A site whose endless parts, drawn at random, answer alike whoever asks and however often: two crawls of it can be compared."""
+    """A site whose endless parts, drawn at random, answer alike whoever asks and however often: two crawls of it can be compared."""  # noqa: E501
     rng = random.Random(seed)
     site = graph_site(GraphRecipe(seed, pages, host=host, page_bytes=1500))
     for number in range(rng.randint(1, 3)):
-        calendar(site, f"/{rng.choice(('calendar', 'events', 'tides'))}{number}", f"20{rng.randint(10, 40)}-{rng.randint(1, 12):02d}")
+        calendar(
+            site,
+            f"/{rng.choice(('calendar', 'events', 'tides'))}{number}",
+            f"20{rng.randint(10, 40)}-{rng.randint(1, 12):02d}",
+        )
     for number in range(rng.randint(1, 2)):
         tree(site, f"/{'/'.join(rng.choices(('tree', 'channel', 'delta'), k=rng.randint(1, 3)))}{number}/")
     if rng.random() < 0.7:

@@ -33,10 +33,13 @@ class Truth:
     """URLs are canonical, with the server's port (or the mark PORT while nothing serves them)."""
 
     pages: dict[str, PageTruth] = field(default_factory=dict)
-    links: dict[str, tuple[Link, ...]] = field(default_factory=dict)  # by source; as `document.understand` should tell them
-    reasons: dict[str, Reason] = field(default_factory=dict)  # what a crawl of the URL's site should find; not named: OK
+    # by source; as `document.understand` should tell them
+    links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
+    # what a crawl of the URL's site should find; not named: OK
+    reasons: dict[str, Reason] = field(default_factory=dict)
     redirects: dict[str, str] = field(default_factory=dict)  # one hop
-    duplicates: list[tuple[str, ...]] = field(default_factory=list)  # groups of one content; the first is the one to keep
+    # groups of one content; the first is the one to keep
+    duplicates: list[tuple[str, ...]] = field(default_factory=list)
     canonicals: dict[str, str] = field(default_factory=dict)
     orphans: set[str] = field(default_factory=set)  # in the sitemap only
     traps: set[str] = field(default_factory=set)  # beginnings of URLs behind which nothing new ever comes
@@ -44,7 +47,12 @@ class Truth:
 
     def graph(self) -> set[tuple[str, str]]:
         """Distinct (source, target) of the links that lead to pages; without self-links."""
-        return {(source, link.target) for source, links in self.links.items() for link in links if link.kind in FOLLOWED_KINDS and link.target != source}
+        return {
+            (source, link.target)
+            for source, links in self.links.items()
+            for link in links
+            if link.kind in FOLLOWED_KINDS and link.target != source
+        }
 
     @property
     def layers(self) -> dict[str, int]:
@@ -62,7 +70,14 @@ class Truth:
             if url in self.redirects:
                 onward, step = [self.redirects[url]], 0
             else:
-                onward, step = [link.target for link in self.links.get(url, ()) if link.kind in FOLLOWED_KINDS and not link.nofollow], 1
+                onward, step = (
+                    [
+                        link.target
+                        for link in self.links.get(url, ())
+                        if link.kind in FOLLOWED_KINDS and not link.nofollow
+                    ],
+                    1,
+                )
             for target in onward:
                 if urlsplit(target).netloc == home and target not in layers:
                     layers[target] = layers[url] + step
@@ -70,8 +85,13 @@ class Truth:
         return layers
 
     def expected(self, start: str) -> dict[str, Reason]:
-        """The reason (hence the state) of every URL that a crawl from start meets, with scope `site`, no limits, and the URLs in `either` left out."""
-        found = {url: self.reasons.get(url, Reason.OK) for url in [*self.layers_from(start), *(o for o in self.orphans if _host(o) == _host(start))]}
+        """The reason (hence the state) of every URL that a crawl from start meets, with scope `site`, no limits,
+        and the URLs in `either` left out.
+        """
+        found = {
+            url: self.reasons.get(url, Reason.OK)
+            for url in [*self.layers_from(start), *(o for o in self.orphans if _host(o) == _host(start))]
+        }
         for source in list(found):
             for link in self.links.get(source, ()):
                 found.setdefault(link.target, self._not_followed(link, start))
@@ -114,7 +134,10 @@ def _filled(value, port: int, tls_port: int):  # any value of a Truth, in its ow
     if isinstance(value, str) and type(value) is str:
         return value.replace(PORT, str(port)).replace(TLS_PORT, str(tls_port)) if "@" in value else value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{item.name: _filled(getattr(value, item.name), port, tls_port) for item in dataclasses.fields(value)})
+        return dataclasses.replace(
+            value,
+            **{item.name: _filled(getattr(value, item.name), port, tls_port) for item in dataclasses.fields(value)},
+        )
     if isinstance(value, dict):
         return {_filled(key, port, tls_port): _filled(item, port, tls_port) for key, item in value.items()}
     if isinstance(value, list | tuple | set):

@@ -83,7 +83,11 @@ def raw(*steps: Step, status: int = 0) -> Raw:
 
 def head(status: int = 200, *fields: tuple[str, str], media_type: str = "text/html; charset=utf-8") -> bytes:
     """A response header as bytes, with the empty line at its end."""
-    lines = [f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}", f"Content-Type: {media_type}", *(f"{name}: {value}" for name, value in fields)]
+    lines = [
+        f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}",
+        f"Content-Type: {media_type}",
+        *(f"{name}: {value}" for name, value in fields),
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 

@@ -11,21 +11,27 @@ def _phrases(text: str) -> tuple[str, ...]:
 
 _SYLLABLES = _phrases("bar|cor|den|el|fen|gal|hov|ist|kel|lun|mar|nor|ost|pel|ral|sen|tor|ul|ven|wick")
 _SUBJECTS = _phrases(
-    "the keeper|the pilot|the harbour master|a fishing boat|the old ferry|the tide|the west wind|the bell buoy|a coaster|the lamp|the chart|the survey ship"
+    "the keeper|the pilot|the harbour master|a fishing boat|the old ferry|the tide|the west wind|the bell buoy|a "
+    "coaster|the lamp|the chart|the survey ship"
     "|the salt works|the customs house|a crew of six|the breakwater|the signal mast|the lifeboat"
 )
 _VERBS = _phrases(
-    "marks|passes|watches over|leaves|returns to|shelters|crosses|follows|repairs|records|warns ships of|is seen from|was built above|stands opposite"
+    "marks|passes|watches over|leaves|returns to|shelters|crosses|follows|repairs|records|warns ships of|is seen "
+    "from|was built above|stands opposite"
     "|takes its name from|measures|lies two miles off|supplies"
 )
 _OBJECTS = _phrases(
-    "the northern shoal|a narrow channel|the inner harbour|a row of white cottages|the granite pier|the sand bar|the outer roads|a ruined chapel"
-    "|the herring market|the deep anchorage|the lee shore|a stone causeway|the fog signal|the rope walk|the dry dock|the river mouth|a reef of black rock"
+    "the northern shoal|a narrow channel|the inner harbour|a row of white cottages|the granite pier|the sand "
+    "bar|the outer roads|a ruined chapel"
+    "|the herring market|the deep anchorage|the lee shore|a stone causeway|the fog signal|the rope walk|the dry "
+    "dock|the river mouth|a reef of black rock"
     "|the leading lights"
 )
 _TAILS = _phrases(
-    "at low water|before sunrise|in the winter months|since the great storm|on most charts|when the wind is in the east|twice a day|with little under the keel"
-    "|for three generations|by an old custom|in clear weather|after the spring tide|without a pilot|against the current|as the almanac says"
+    "at low water|before sunrise|in the winter months|since the great storm|on most charts|when the wind is in the "
+    "east|twice a day|with little under the keel"
+    "|for three generations|by an old custom|in clear weather|after the spring tide|without a "
+    "pilot|against the current|as the almanac says"
 )
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from periplus.urls.hosts import METADATA, NOT_GIVEN_OUT, special_network
 
-REGISTRY = {  # IANA, 2025-10-09: every block that is not globally reachable, with its name there where it differs from ours
+# IANA, 2025-10-09: every block that is not globally reachable, with its name there where it differs from ours
+REGISTRY = {
     "0.0.0.0/8": "this network",
     "10.0.0.0/8": "private use",
     "100.64.0.0/10": "shared address space",
@@ -54,16 +55,40 @@ def test_iana_a_special_block_is_named_from_its_first_address_to_its_last(block)
     assert special_network(str(first)) in (REGISTRY[block], "loopback")
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "169.254.170.2",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+    ],
+)
 def test_ours_metadata_services_of_clouds_are_named(address):
     assert special_network(address) == METADATA
 
 
-EDGES = "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 168.63.129.15 169.253.255.255 169.255.0.0 172.15.255.255"
-MORE_EDGES = "172.32.0.0 191.255.255.255 192.0.1.0 192.31.196.1 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 223.255.255.255"
+EDGES = (
+    "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 168.63.129.15 "
+    "169.253.255.255 169.255.0.0 172.15.255.255"
+)
+MORE_EDGES = (
+    "172.32.0.0 191.255.255.255 192.0.1.0 192.31.196.1 192.167.255.255 192.169.0.0 "
+    "198.17.255.255 198.20.0.0 223.255.255.255"
+)
 
 
-@pytest.mark.parametrize("address", [*EDGES.split(), *MORE_EDGES.split(), *["2001:200::1", "2001:4860:4860::8888", "2606:4700::1", "2a00::1", "3ffe:ffff::1"]])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *EDGES.split(),
+        *MORE_EDGES.split(),
+        *["2001:200::1", "2001:4860:4860::8888", "2606:4700::1", "2a00::1", "3ffe:ffff::1"],
+    ],
+)
 def test_what_lies_beside_a_special_block_is_public(address):
     assert special_network(address) == ""
 
@@ -89,10 +114,13 @@ def holding(form: str, address: str) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("address", "network"), [("127.0.0.1", "loopback"), ("169.254.169.254", METADATA), ("10.0.0.1", "private use")])
+@pytest.mark.parametrize(
+    ("address", "network"), [("127.0.0.1", "loopback"), ("169.254.169.254", METADATA), ("10.0.0.1", "private use")]
+)
 def test_an_address_that_leads_to_a_special_one_is_special(form, address, network):
     named = special_network(holding(form, address))
-    assert named == network or (named and form.startswith("local"))  # of several readings the first that is special names it
+    # of several readings the first that is special names it
+    assert named == network or (named and form.startswith("local"))
 
 
 @pytest.mark.parametrize("form", ["mapped", "NAT64", "local NAT64, /96", "6to4", "Teredo client", "Teredo server"])
@@ -105,11 +133,16 @@ def test_spellings_do_not_count(address):
     assert special_network(address)
 
 
-LEADING = [ipaddress.ip_network(block) for block in ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")]
+LEADING = [
+    ipaddress.ip_network(block)
+    for block in ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")
+]
 
 
 @given(st.ip_addresses())
 def test_nothing_is_public_that_python_calls_private(address):
-    """Its list depends on its release, and never says more than ours, but of addresses that lead to others: those we follow."""
+    """Its list depends on its release, and never says more than ours, but of addresses that lead to others:
+    those we follow.
+    """
     if (not address.is_global or address.is_multicast) and not any(address in block for block in LEADING):
         assert special_network(str(address))

@@ -6,7 +6,7 @@ from periplus.document.links import anchors_of, fragment_verdict
 from periplus.model.audit import FragmentVerdict
 
 PAGE = """<!doctype html><title id=head>t</title><h1 id="a">A</h1><a name="old">x</a><a name=x id=y></a><p id="café">c</p>
-<p id="100%25">raw</p><map name="m"></map><template><i id="later"></i></template><p id="">e</p><p id="a b">s</p><p id="user-content-readme">g</p>"""
+<p id="100%25">raw</p><map name="m"></map><template><i id="later"></i></template><p id="">e</p><p id="a b">s</p><p id="user-content-readme">g</p>"""  # noqa: E501
 TEXT = "The first block\nSecond  block with Words in it\nand an end here"
 
 

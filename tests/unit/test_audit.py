@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from audited import SmallSite
-from periplus.analyse.audit import AUDIT_CHECKS, Lookups, audit, audit_rules, causes, counts, faults, is_language, issues
+from periplus.analyse.audit import (
+    AUDIT_CHECKS,
+    Lookups,
+    audit,
+    audit_rules,
+    causes,
+    counts,
+    faults,
+    is_language,
+    issues,
+)
 from periplus.analyse.audit_input import text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import KINDS_OF_ISSUES
@@ -68,13 +78,17 @@ def test_a_page_that_looks_missing_is_one_issue_where_it_is_linked():
     ],
 )
 def test_what_was_not_read_or_not_whole_is_told_with_its_reason(reason, code):
-    known = site(pages={"a": {}}, others={"b": {"reason": reason}}, remarks={"unread": [("b", reason, "body-limit")]}).input()
+    known = site(
+        pages={"a": {}}, others={"b": {"reason": reason}}, remarks={"unread": [("b", reason, "body-limit")]}
+    ).input()
     (issue,) = issues(audit(known), known)
     assert (issue.code, issue.url, issue.detail) == (code, "https://h/b", "body-limit")
 
 
 def test_a_series_that_was_left_is_told_once_with_how_many():
-    known = site(pages={"a": {}}, others={"c/1": {"reason": Reason.TRAP}}, remarks={"series": [("c/1", "h/c/*", 1200)]}).input()
+    known = site(
+        pages={"a": {}}, others={"c/1": {"reason": Reason.TRAP}}, remarks={"series": [("c/1", "h/c/*", 1200)]}
+    ).input()
     (issue,) = issues(audit(known), known)
     assert (issue.code, issue.url, issue.detail) == ("endless-series", "https://h/c/1", "1,200 left unread as h/c/*")
 
@@ -85,14 +99,21 @@ def test_a_long_url():
 
 def test_pages_that_share_a_title_each_name_another():
     found = site(
-        pages={"a": {"title": "One  name"}, "b": {"title": "one name"}, "c": {"title": "One Name", "noindex": True}, "d": {"title": "one NAME"}}
+        pages={
+            "a": {"title": "One  name"},
+            "b": {"title": "one name"},
+            "c": {"title": "One Name", "noindex": True},
+            "d": {"title": "one NAME"},
+        }
     ).found()
     assert found == {("title-duplicate", "a", "b"), ("title-duplicate", "b", "a"), ("title-duplicate", "d", "a")}
 
 
 def test_pages_of_one_text_but_not_where_one_names_the_other():
     assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x"}}).found()} == {"duplicate"}
-    assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x", "canonical": "a"}}).found()} == {"canonical-elsewhere"}
+    assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x", "canonical": "a"}}).found()} == {
+        "canonical-elsewhere"
+    }
     assert site(pages={"a": {"text": ""}, "b": {"text": ""}}).found() == set()
 
 
@@ -100,7 +121,12 @@ def test_near_duplicates_say_how_near():
     near = site(pages={"a": {}, "b": {}}, remarks={"near": [NearGroup("a", ("b",), (0.876,))]})
     known = near.input()
     (issue,) = issues(audit(known), known)
-    assert (issue.code, issue.url, issue.related, issue.detail) == ("near-duplicate", "https://h/b", "https://h/a", "87 % alike")
+    assert (issue.code, issue.url, issue.related, issue.detail) == (
+        "near-duplicate",
+        "https://h/b",
+        "https://h/a",
+        "87 % alike",
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,8 +153,18 @@ def test_canonical_conflicts_between_pages():
 def test_sitemap_against_robots_and_pages():
     listed = {"in_sitemap": True}
     found = site(
-        pages={"home": {"start": True, **listed}, "a": {"noindex": True, **listed}, "b": {"canonical": "home", **listed}, "c": {}, "d": {"noindex": True}},
-        others={"shut": {"reason": Reason.ROBOTS, **listed}, "old": {"reason": Reason.REDIRECT, **listed}, "gone": {"reason": Reason.NOT_FOUND, **listed}},
+        pages={
+            "home": {"start": True, **listed},
+            "a": {"noindex": True, **listed},
+            "b": {"canonical": "home", **listed},
+            "c": {},
+            "d": {"noindex": True},
+        },
+        others={
+            "shut": {"reason": Reason.ROBOTS, **listed},
+            "old": {"reason": Reason.REDIRECT, **listed},
+            "gone": {"reason": Reason.NOT_FOUND, **listed},
+        },
     ).found()
     assert found == {
         ("noindex-in-sitemap", "a", ""),
@@ -142,9 +178,23 @@ def test_sitemap_against_robots_and_pages():
 
 
 def test_translations_link_back_to_pages_in_languages():
-    rows = [("a", "b", "de"), ("b", "a", "en"), ("a", "c", "fr"), ("a", "gone", "cs"), ("a", "a", "en"), ("b", "a", "english"), ("c", "c", "fr")]
-    found = site(pages={"a": {}, "b": {}, "c": {}}, others={"gone": {"reason": Reason.NOT_FOUND}}, remarks={"hreflangs": rows}).found()
-    assert found == {("hreflang-no-return", "a", "c"), ("hreflang-broken", "a", "gone"), ("hreflang-bad-language", "b", "a")}
+    rows = [
+        ("a", "b", "de"),
+        ("b", "a", "en"),
+        ("a", "c", "fr"),
+        ("a", "gone", "cs"),
+        ("a", "a", "en"),
+        ("b", "a", "english"),
+        ("c", "c", "fr"),
+    ]
+    found = site(
+        pages={"a": {}, "b": {}, "c": {}}, others={"gone": {"reason": Reason.NOT_FOUND}}, remarks={"hreflangs": rows}
+    ).found()
+    assert found == {
+        ("hreflang-no-return", "a", "c"),
+        ("hreflang-broken", "a", "gone"),
+        ("hreflang-bad-language", "b", "a"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -175,36 +225,58 @@ def test_languages_that_search_engines_heed(code, right):
     ],
 )
 def test_links_by_the_verdict_on_their_targets(verdict, kind, code):
-    found = site(others={"https://far/x": {"own": False, "verdict": Verdict(verdict), "reason": Reason.SCOPE}}, links=[("home", "https://far/x", kind)]).found()
+    found = site(
+        others={"https://far/x": {"own": False, "verdict": Verdict(verdict), "reason": Reason.SCOPE}},
+        links=[("home", "https://far/x", kind)],
+    ).found()
     assert found == ({(code, "home", "https://far/x")} if code else set())
 
 
 def test_where_nobody_judged_the_crawl_decides():
-    found = site(others={"gone": {"reason": Reason.NOT_FOUND}, "shut": {"reason": Reason.ROBOTS}}, links=[("home", "gone"), ("home", "shut")]).found()
+    found = site(
+        others={"gone": {"reason": Reason.NOT_FOUND}, "shut": {"reason": Reason.ROBOTS}},
+        links=[("home", "gone"), ("home", "shut")],
+    ).found()
     assert found == {("broken-link", "home", "gone")}
 
 
 def test_other_sites_broken_links_are_not_ours():
-    others = {"https://far/x": {"own": False, "reason": Reason.OK}, "https://far/y": {"own": False, "reason": Reason.NOT_FOUND}}
+    others = {
+        "https://far/x": {"own": False, "reason": Reason.OK},
+        "https://far/y": {"own": False, "reason": Reason.NOT_FOUND},
+    }
     assert site(others=others, links=[("https://far/x", "https://far/y")]).found() == set()
 
 
 def test_an_issue_of_a_link_has_its_words_and_place():
     known = site(others={"gone": {"reason": Reason.NOT_FOUND}}, links=[("home", "gone")]).input()
-    lookups = Lookups(anchors=lambda links: [f"words {link}" for link in links.tolist()], whys=lambda places: ["it answers 404"] * len(places))
+    lookups = Lookups(
+        anchors=lambda links: [f"words {link}" for link in links.tolist()],
+        whys=lambda places: ["it answers 404"] * len(places),
+    )
     (issue,) = issues(audit(known), known, lookups=lookups)
     assert (issue.anchor, issue.position, issue.detail) == ("words 0", "main", "it answers 404")
 
 
 def test_remarks_at_single_links():
-    remarks = {"fragments": [(0, "nowhere")], "mails": [("a", "mailto:x@@y", "two @")], "malformed": [("a", "http://[")]}
+    remarks = {
+        "fragments": [(0, "nowhere")],
+        "mails": [("a", "mailto:x@@y", "two @")],
+        "malformed": [("a", "http://[")],
+    }
     known = site(pages={"a": {}}, remarks=remarks).input()
     found = {(issue.code, issue.detail) for issue in issues(audit(known), known)}
-    assert found == {("broken-fragment", "no #nowhere"), ("bad-mailto", "mailto:x@@y: two @"), ("malformed-link", "http://[")}
+    assert found == {
+        ("broken-fragment", "no #nowhere"),
+        ("bad-mailto", "mailto:x@@y: two @"),
+        ("malformed-link", "http://["),
+    }
 
 
 def test_nofollow_on_own_links_is_counted_by_page():
-    known = site(pages={"a": {}}, links=[("home", "a", "a", True), ("home", "a", "area", True), ("a", "home", "a", False)]).input()
+    known = site(
+        pages={"a": {}}, links=[("home", "a", "a", True), ("home", "a", "area", True), ("a", "home", "a", False)]
+    ).input()
     (issue,) = issues(audit(known), known)
     assert (issue.code, issue.url, issue.detail) == ("nofollow-inside", "https://h/home", "2 links")
 
@@ -235,7 +307,9 @@ def test_a_start_that_is_not_there_is_told_though_no_link_leads_to_it():
 def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
     moved = {"reason": Reason.REDIRECT}
     lonely = SmallSite(
-        {"home": {"start": True}, "a": {}, "b": {}, "c": {}, "d": {}}, {"m": moved}, [("home", "m"), ("b", "b"), ("home", "c", "canonical"), ("d", "home")]
+        {"home": {"start": True}, "a": {}, "b": {}, "c": {}, "d": {}},
+        {"m": moved},
+        [("home", "m"), ("b", "b"), ("home", "c", "canonical"), ("d", "home")],
     )
     lonely.redirects = {"m": "a"}
     assert {page for code, page, _ in lonely.found() if code == "orphan"} == {"b", "c", "d"}
@@ -244,23 +318,43 @@ def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
 def test_secure_pages_with_insecure_parts():
     far = {"own": False, "reason": Reason.SCOPE}
     others = {"http://far/i.png": far, "http://far/form": far, "http://far/page": far}
-    found = site(others=others, links=[("home", "http://far/i.png", "image"), ("home", "http://far/form", "form"), ("home", "http://far/page", "a")]).found()
+    found = site(
+        others=others,
+        links=[
+            ("home", "http://far/i.png", "image"),
+            ("home", "http://far/form", "form"),
+            ("home", "http://far/page", "a"),
+        ],
+    ).found()
     assert found == {("mixed-content", "home", "http://far/i.png"), ("insecure-form", "home", "http://far/form")}
 
 
 def test_grades_can_be_changed_and_kinds_switched_off():
     known = site(pages={"a": {"title": "", "description": "", "h1s": 0}}).input()
     found = list(issues(audit(known), known, audit_rules(["title-missing=notice", "h1-missing = off"])))
-    assert [(issue.code, issue.grade) for issue in found] == [("title-missing", Grade.NOTICE), ("description-missing", Grade.NOTICE)]
+    assert [(issue.code, issue.grade) for issue in found] == [
+        ("title-missing", Grade.NOTICE),
+        ("description-missing", Grade.NOTICE),
+    ]
     assert counts(faults(found)) == {"title-missing": 1, "description-missing": 1, "notice": 2, "titles": 2}
 
 
 def test_issues_of_one_cause_are_one_fault():
-    """A missing script on three pages, one title on three pages, one place named by two pages, one malformed link in a menu."""
+    """A missing script on three pages, one title on three pages, one place named by two pages,
+    one malformed link in a menu.
+    """
     names = ["a", "b", "c"]
-    remarks = {"fragments": [(6, "nowhere"), (7, "nowhere"), (8, "else")], "malformed": [(name, "http://[") for name in names]}
+    remarks = {
+        "fragments": [(6, "nowhere"), (7, "nowhere"), (8, "else")],
+        "malformed": [(name, "http://[") for name in names],
+    }
     links = [*((name, "lost.js", "script") for name in names), ("a", "home"), ("b", "home"), ("c", "home")]
-    known = site(pages={name: {"title": "One"} for name in names}, others={"lost.js": {"reason": Reason.NOT_FOUND}}, links=links, remarks=remarks).input()
+    known = site(
+        pages={name: {"title": "One"} for name in names},
+        others={"lost.js": {"reason": Reason.NOT_FOUND}},
+        links=links,
+        remarks=remarks,
+    ).input()
     made = faults(issues(audit(known), known))
     assert {(fault.code, fault.cause, fault.pages, fault.total) for fault in made if fault.code != "orphan"} == {
         ("broken-resource", "https://h/lost.js", 3, 3),
@@ -272,7 +366,9 @@ def test_issues_of_one_cause_are_one_fault():
     assert counts(made)["broken-resource"] == 1
     for finding in audit(known):
         named = [issue.cause for issue in issues([finding], known)]
-        assert [named.index(cause) for cause in named] == [causes(finding).tolist().index(cause) for cause in causes(finding).tolist()]
+        assert [named.index(cause) for cause in named] == [
+            causes(finding).tolist().index(cause) for cause in causes(finding).tolist()
+        ]
 
 
 def test_issues_are_ignored_by_code_and_pattern():

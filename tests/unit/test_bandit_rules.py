@@ -73,7 +73,10 @@ def test_r1_leaves_an_exhausted_site_for_the_next_best():
 
 
 def test_r2_asks_the_best_mean_for_blocks_of_n():
-    """AABBCC: means 1/2, 1, 0. B's next block brings 1 and 0: 3/4, still the best. Then 3/6, level with A: the first of both."""
+    """AABBCC: means 1/2, 1, 0.
+
+    B's next block brings 1 and 0: 3/4, still the best. Then 3/6, level with A: the first of both.
+    """
     assert trace(r2(2), THREE, 12) == "AABBCCBBBBAA"
 
 
@@ -82,8 +85,11 @@ def test_r2_never_finds_what_begins_late():
 
 
 def test_r3_is_ucb1_over_the_greatest_yield_so_far():
-    """m = 1, rewards A 1 0, B 0, C 0: after ABC, A has 1 + sqrt(2 ln 3) = 2.48 against 1.48. After its 0 it has 1/2 + sqrt(ln 4) = 1.68
-    against sqrt(2 ln 4) = 1.67: A again; 1/3 + sqrt(2 ln 5 / 3) = 1.37 against 1.79: B. X_max is 1 until B's second page brings 2."""
+    """m = 1, rewards A 1 0, B 0, C 0: after ABC, A has 1 + sqrt(2 ln 3) = 2.48 against 1.48.
+
+    After its 0 it has 1/2 + sqrt(ln 4) = 1.68 against sqrt(2 ln 4) = 1.67: A again; 1/3 + sqrt(2 ln 5 / 3) = 1.37
+    against 1.79: B. X_max is 1 until B's second page brings 2.
+    """
     assert trace(r3(1), THREE, 6) == "ABCAAB"
 
 
@@ -154,7 +160,9 @@ def test_gittins_is_the_mean_for_who_sees_one_page_ahead():
 
 
 def test_gittins_agrees_with_a_plain_simulation_of_stopping():
-    """Stopping as soon as the index is below the reward r brings r per discounted page: its slow twin plays that out."""
+    """Stopping as soon as the index is below the reward r brings r per discounted page:
+    its slow twin plays that out.
+    """
     start, table, rng = 20, index_table(), np.random.default_rng(3)
     reward, gained, spent = table[start], 0.0, 0.0
     rates, sums = rng.gamma(start, size=20_000), np.ones(20_000)

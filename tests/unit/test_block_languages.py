@@ -7,9 +7,18 @@ import pytest
 from periplus.document.blocks import with_languages
 from periplus.model.page import Block, BlockKind
 
-CZECH = "Přístav leží na severním pobřeží ostrova a lodě v něm nacházejí ochranu před větrem, který tu vane po většinu roku."
-ENGLISH = "The harbour lies on the northern coast of the island, and ships find shelter there from the wind that blows most of the year."
-RUSSIAN = "Гавань лежит на северном берегу острова, и корабли находят в ней защиту от ветра, который дует здесь большую часть года."
+CZECH = (
+    "Přístav leží na severním pobřeží ostrova a lodě v něm nacházejí ochranu před větrem, "
+    "který tu vane po většinu roku."
+)
+ENGLISH = (
+    "The harbour lies on the northern coast of the island, and ships find shelter there from the wind "
+    "that blows most of the year."
+)
+RUSSIAN = (
+    "Гавань лежит на северном берегу острова, и корабли находят в ней защиту от ветра, "
+    "который дует здесь большую часть года."
+)
 
 
 @pytest.mark.parametrize(

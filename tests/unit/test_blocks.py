@@ -23,7 +23,10 @@ def blocks(markup, language=""):
         ("<p>one<br>two <b>bold</b></p><p>three", "one\ntwo bold\nthree"),
         ("<title>no</title><script>no</script><style>no</style><template>no</template><!-- no -->yes", "yes"),
         ("<ul><li>a<li>b<ul><li>c</ul></ul><ol><li>one<li>two</ol>", "a\nb\nc\none\ntwo"),
-        ("<table><caption>cap</caption><tr><th>long heading<td>b<tr><td>c<td><p>d<p>e</table>", "cap\nlong heading\nb\nc\nd\ne"),
+        (
+            "<table><caption>cap</caption><tr><th>long heading<td>b<tr><td>c<td><p>d<p>e</table>",
+            "cap\nlong heading\nb\nc\nd\ne",
+        ),
         ("<pre>  x   = 1\n\n\ty</pre>", "  x   = 1\n\n\ty"),
         ("a&nbsp;&nbsp;b", "a b"),
         ("<dl><dt>t<dd>d</dl><blockquote>q</blockquote>", "t\nd\nq"),
@@ -50,7 +53,10 @@ def test_the_text_of_all_blocks(markup, text):
         ("<title>T</title><h2>H</h2>bare<p>p", [(TITLE, "T"), (HEADING, "H"), (PARAGRAPH, "bare"), (PARAGRAPH, "p")]),
         ("<ul><li>a<li><p>b<p>c<li><div>d<p>e", [(ITEM, "a"), (ITEM, "b"), (ITEM, "c"), (ITEM, "d"), (PARAGRAPH, "e")]),
         ("<dl><dt>t<dd>d<dd><p>p", [(ITEM, "t"), (ITEM, "d"), (PARAGRAPH, "p")]),
-        ("<table><caption>c<tr><th>h<td>d<td><div>x<td><article>y", [(CAPTION, "c"), (CELL, "h"), (CELL, "d"), (CELL, "x"), (PARAGRAPH, "y")]),
+        (
+            "<table><caption>c<tr><th>h<td>d<td><div>x<td><article>y",
+            [(CAPTION, "c"), (CELL, "h"), (CELL, "d"), (CELL, "x"), (PARAGRAPH, "y")],
+        ),
         ("<figure><img alt=' an  image '><figcaption>f</figure>", [(ALT, "an image"), (CAPTION, "f")]),
         ("<pre>a <b>b</b><br>c  \n\n</pre>", [(CODE, "a b\nc")]),
         ("<p><a href=x>one</a> <a href=y>two</a><p>x <a href=y>z</a>", [(LINK, "one two"), (PARAGRAPH, "x z")]),
@@ -106,7 +112,9 @@ def test_landmarks_are_those_of_links(markup, position):
 
 
 def test_levels_and_link_shares():
-    first, second, third = blocks("<h3>a <i>b</i></h3><p>x <a href=1> four </a>, <a href=2>&lt;five&gt;</a> y<p><a href=3>all of it</a>")
+    first, second, third = blocks(
+        "<h3>a <i>b</i></h3><p>x <a href=1> four </a>, <a href=2>&lt;five&gt;</a> y<p><a href=3>all of it</a>"
+    )
     assert (first.level, first.link_chars) == (3, 0)
     assert (second.text, second.link_chars) == ("x four , <five> y", 10)
     assert (third.kind, third.link_chars) == (LINK, 9)
@@ -114,7 +122,14 @@ def test_levels_and_link_shares():
 
 def test_languages_that_differ_from_the_page():
     found = blocks("<html lang=cs-CZ><p>a<p lang=en_GB>b<div lang=de>c<p lang=cs>d<p>e</div><p lang=''>f", "cs-cz")
-    assert [(block.text, block.language) for block in found] == [("a", ""), ("b", "en-gb"), ("c", "de"), ("d", ""), ("e", "de"), ("f", "")]
+    assert [(block.text, block.language) for block in found] == [
+        ("a", ""),
+        ("b", "en-gb"),
+        ("c", "de"),
+        ("d", ""),
+        ("e", "de"),
+        ("f", ""),
+    ]
 
 
 def test_digests_are_taken_of_folded_words():
@@ -163,7 +178,10 @@ HOSTILE = {
 def test_ten_times_the_markup_makes_ten_times_the_blocks_at_most(name):
     """Paths and words grow no faster than the page: nothing is kept twice."""
     small, large = (blocks(HOSTILE[name](n)) for n in (1_000, 10_000))
-    sizes = [sum(len(block.text) for block in found) + sum(len(path) for path in {block.path for block in found}) for found in (small, large)]
+    sizes = [
+        sum(len(block.text) for block in found) + sum(len(path) for path in {block.path for block in found})
+        for found in (small, large)
+    ]
     assert sizes[1] <= 11 * sizes[0] + 2_000 * PATH_CHARS // 100
     assert len(large) <= 10 * len(small) + 10
 
@@ -195,7 +213,8 @@ def plain_words(markup):
     words = []
     for string in tree.descendants:
         if type(string).__name__ in ("Text", "CData") and not any(
-            getattr(above, "tag", "") in unseen or (getattr(above, "tag", "") == "title" and html.is_html(above)) for above in string.ancestors
+            getattr(above, "tag", "") in unseen or (getattr(above, "tag", "") == "title" and html.is_html(above))
+            for above in string.ancestors
         ):
             words.append(string.data)
     return re.sub(r"\s", "", whitespace.folded("".join(words)))

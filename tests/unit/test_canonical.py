@@ -101,7 +101,11 @@ def test_ours_a_host_that_dns_cannot_hold_makes_no_url(port):
     for host, is_url in ((longest, True), ("a." * 130 + "com", False), ("a." * 2000 + "com", False)):
         for ask in (lambda href: resolve(href, canonical("https://e.org/"))[0], canonical):
             if is_url:
-                assert ask(f"https://user@{host}{port}/path/") == ask(f"https://{host}{port}/path/") == f"https://{host}{port}/path/"
+                assert (
+                    ask(f"https://user@{host}{port}/path/")
+                    == ask(f"https://{host}{port}/path/")
+                    == f"https://{host}{port}/path/"
+                )
             else:
                 with pytest.raises(InvalidUrl, match="longer than DNS allows"):
                     ask(f"https://{host}{port}/path/")

@@ -1,4 +1,6 @@
-"""Followers of a collection: none misses a page, whatever is stored, replaced, moved or lost, and whoever is killed when."""
+"""Followers of a collection: none misses a page, whatever is stored, replaced, moved or lost,
+and whoever is killed when.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +48,55 @@ def put(connection, url_id, reason="ok", *, blocks=BLOCKS, replace=True):
     run = connection.execute
     run("INSERT OR IGNORE INTO site (id, key) VALUES (1, 'a.test')")
     run("INSERT OR IGNORE INTO host (id, key, site_id) VALUES (1, 'a.test', 1)")
-    run("INSERT OR IGNORE INTO url (id, text, host_id, reason, first_seen) VALUES (?, 'http://a.test/' || ?, 1, 'waiting', 0)", (url_id, url_id))
+    run(
+        (
+            "INSERT OR IGNORE INTO url (id, text, host_id, reason, first_seen)"
+            " VALUES (?, 'http://a.test/' || ?, 1, 'waiting', 0)"
+        ),
+        (url_id, url_id),
+    )
     run("UPDATE url SET reason = ? WHERE id = ?", (reason, url_id))
     insert = "INSERT INTO body (md5, size, data, text, blocks) VALUES (x'00', 1, x'', ?, ?)"
     body = run(insert, (contents.codec.pack(TEXT.encode(), None), pack_blocks(blocks))).lastrowid
-    names = "url_id, fetched, media_type, size, wire_bytes, took_s, charset, charset_source, language, title, description, h1, canonical, robots, cut, "
-    names += "last_modified, expires, etag, last_modified_field, text_chars, body_md5, text_md5, folded_md5, body_id, h1s, images_without_alt, "
+    names = (
+        "url_id, fetched, media_type, size, wire_bytes, took_s, charset, charset_source, language, title, "
+        "description, h1, canonical, robots, cut, "
+    )
+    names += (
+        "last_modified, expires, etag, last_modified_field, text_chars, body_md5, text_md5, folded_md5, "
+        "body_id, h1s, images_without_alt, "
+    )
     names += "other_charset, translations"
-    row = (url_id, 0, "text/html", 1, 1, 0, "utf-8", "meta", "", "A title", "", "", "", "", "", 0, 0, "", "", len(TEXT), b"", b"1", b"2", body, 0, 0, "", "")
+    row = (
+        url_id,
+        0,
+        "text/html",
+        1,
+        1,
+        0,
+        "utf-8",
+        "meta",
+        "",
+        "A title",
+        "",
+        "",
+        "",
+        "",
+        "",
+        0,
+        0,
+        "",
+        "",
+        len(TEXT),
+        b"",
+        b"1",
+        b"2",
+        body,
+        0,
+        0,
+        "",
+        "",
+    )
     run(f"INSERT OR REPLACE INTO page ({names}) VALUES ({','.join('?' * len(row))})", row)
 
 
@@ -106,7 +149,8 @@ def test_a_follower_goes_on_where_it_was_and_others_are_not_its_business(connect
     put(connection, 2)
     assert changes.follow(connection, "one") == one
     assert seen(connection, one)[0] == [2]
-    assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]  # as pages, and as changes since it began
+    # as pages, and as changes since it began
+    assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]
     _, two = seen(connection, two)
     changes.passed(connection, "two", two)
     assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # one has not passed it
@@ -192,7 +236,9 @@ def test_random_moves_leave_a_follower_with_what_is_there(connection):
         if rng.random() < 0.6:
             put(connection, number)
         else:
-            connection.execute("UPDATE url SET reason = ? WHERE id = ?", (rng.choice(["not-found", "ok", "alias"]), number))
+            connection.execute(
+                "UPDATE url SET reason = ? WHERE id = ?", (rng.choice(["not-found", "ok", "alias"]), number)
+            )
         if rng.random() < 0.3:
             place = changes.follow(connection, "copy")
             ids, after = changes.after(connection, place, rng.choice([1, 3, 50]))
@@ -218,7 +264,13 @@ def test_pages_come_with_their_blocks_and_parts(connection):
     put(connection, 1)
     put(connection, 2, "not-found")
     (page,) = text_rows.pages_of(connection, [2, 1, 3])
-    assert (page.url_id, page.url, page.blocks, page.parts, page.title) == (1, "http://a.test/1", BLOCKS, None, "A title")
+    assert (page.url_id, page.url, page.blocks, page.parts, page.title) == (
+        1,
+        "http://a.test/1",
+        BLOCKS,
+        None,
+        "A title",
+    )
     parts = [Part.NAVIGATION if block.kind is BlockKind.LINK else Part.CONTENT for block in BLOCKS]
     text_rows.write_parts(connection, [(1, page.body_id, parts), (2, 999, parts)])
     assert next(text_rows.pages_of_site(connection, 1)).parts == tuple(parts)
@@ -233,11 +285,16 @@ def as_schema_2(folder):
     """The collection as the version before wrote it."""
     with sqlite3.connect(folder / schema.DATABASE) as connection:
         connection.executescript(
-            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP TABLE shown; DROP TABLE verdict;"
+            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP "
+            "TABLE shown; DROP TABLE verdict;"
             "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script', 'alive');"
             "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
-            + "".join(f"DROP VIEW {name};" for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall())
-            + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER TABLE body DROP COLUMN blocks;"
+            + "".join(
+                f"DROP VIEW {name};"
+                for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall()
+            )
+            + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER "
+            "TABLE body DROP COLUMN blocks;"
             "UPDATE meta SET value = '2' WHERE name = 'schema';"
         )
     connection.close()
@@ -249,7 +306,14 @@ def test_an_older_collection_stays_readable_and_is_not_touched(folder, connectio
     as_schema_2(folder)
     connection = reading.connect(folder)
     (page,) = text_rows.pages_of_site(connection, 1)
-    assert [block.text for block in page.blocks] == ["Heading", "a link", "def f():", "", "    return 1", "příliš žluťoučký"]
+    assert [block.text for block in page.blocks] == [
+        "Heading",
+        "a link",
+        "def f():",
+        "",
+        "    return 1",
+        "příliš žluťoučký",
+    ]
     assert page.parts is None
     assert changes.place_of(connection, "index") is None
     assert changes.evidence(connection, 1, "x") is None
@@ -275,8 +339,12 @@ def test_an_older_collection_is_brought_up_to_date_when_it_is_written(folder, co
 
 
 def structure(connection):
-    names = connection.execute("SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2").fetchall()
-    return names, [connection.execute(f"PRAGMA table_info({name})").fetchall() for kind, name in names if kind == "table"]
+    names = connection.execute(
+        "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
+    ).fetchall()
+    return names, [
+        connection.execute(f"PRAGMA table_info({name})").fetchall() for kind, name in names if kind == "table"
+    ]
 
 
 def test_an_upgrade_that_is_killed_leaves_the_older_collection(folder, connection):
@@ -285,9 +353,13 @@ def test_an_upgrade_that_is_killed_leaves_the_older_collection(folder, connectio
     as_schema_2(folder)
     ask = "import os, sqlite3; from pathlib import Path; from periplus.store.sqlite import schema\n"
     ask += (
-        "def stop(folder, connection):\n  connection.set_trace_callback(lambda said: said.startswith('CREATE TRIGGER page_gone') and os.kill(os.getpid(), 9))\n"
+        "def stop(folder, connection):\n  connection.set_trace_callback(lambda said: said.startswith('CREATE TRIGGER "
+        "page_gone') and os.kill(os.getpid(), 9))\n"
     )
-    ask += f"  upgrade(folder, connection)\nupgrade, schema._upgrade = schema._upgrade, stop\nschema.connect(Path({str(folder)!r}))"
+    ask += (
+        "  upgrade(folder, connection)\nupgrade, schema._upgrade = schema._upgrade, stop\n"
+        f"schema.connect(Path({str(folder)!r}))"
+    )
     assert subprocess.run([sys.executable, "-c", ask], check=False).returncode == -9
     with sqlite3.connect(folder / schema.DATABASE) as raw:
         assert raw.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == ("2",)

@@ -27,10 +27,23 @@ def facts_of(urls=URLS, titles=("Home", HOSTILE, "", "")):
     reasons = reasons[: len(urls)]
     zeros = np.zeros(len(urls), np.int64)
     states = [STATE_OF[reason] for reason in reasons]
-    return PageColumns(urls, titles, states, reasons, zeros, [""] * len(urls), zeros, zeros, zeros + 0.5, zeros + 9, zeros, zeros)
+    return PageColumns(
+        urls, titles, states, reasons, zeros, [""] * len(urls), zeros, zeros, zeros + 0.5, zeros + 9, zeros, zeros
+    )
 
 
-TREE = MapNode(0, 10, 6, 1000, 1.0, (MapNode(1, 4, 4, 500, 0.5, (MapNode(2, 1, 0, 125, 0.2),)), MapNode(3, 1, 0, 250, 0.1), MapNode(OTHERS, 4, 1, 125, 0.2)))
+TREE = MapNode(
+    0,
+    10,
+    6,
+    1000,
+    1.0,
+    (
+        MapNode(1, 4, 4, 500, 0.5, (MapNode(2, 1, 0, 125, 0.2),)),
+        MapNode(3, 1, 0, 250, 0.1),
+        MapNode(OTHERS, 4, 1, 125, 0.2),
+    ),
+)
 
 
 def drawn(tree=TREE, facts=None, **options):
@@ -91,7 +104,9 @@ def test_areas_of_a_treemap_are_shares_and_branches_stand_within_their_box():
     room = (home[3] - 2 * RIM) * (home[4] + GAP - HEAD - RIM)
     shares = {kind: width * (height + GAP) / room for kind, _, _, width, height in branches}
     assert [shares[kind] for kind in ("dead", "rest")] == pytest.approx([0.25, 0.125], abs=0.002)
-    assert max(width * (height + GAP) / room for kind, _, _, width, height in branches if kind == "fetched") == pytest.approx(0.5, abs=0.002)
+    assert max(
+        width * (height + GAP) / room for kind, _, _, width, height in branches if kind == "fetched"
+    ) == pytest.approx(0.5, abs=0.002)
     for _, x, y, width, height in branches:
         assert home[1] <= x and home[2] <= y and x + width <= home[1] + home[3] and y + height <= home[2] + home[4]
 
@@ -101,7 +116,9 @@ def test_boxes_fill_their_room_and_do_not_overlap(shares, width, height):
     found = laid(shares, Box(0.0, 0.0, width, height))
     whole = sum(shares)
     for share, box in zip(shares, found, strict=True):
-        assert box.width * box.height == pytest.approx(share / whole * width * height if whole else 0.0, abs=1e-6 * width * height)
+        assert box.width * box.height == pytest.approx(
+            share / whole * width * height if whole else 0.0, abs=1e-6 * width * height
+        )
         assert box.x + box.width <= width * (1 + 1e-9) and box.y + box.height <= height * (1 + 1e-9)
     big = [box for box in found if box.width * box.height > 1e-6 * width * height]
     for one, other in itertools.combinations(big, 2):
@@ -111,7 +128,9 @@ def test_boxes_fill_their_room_and_do_not_overlap(shares, width, height):
 
 
 def test_boxes_are_no_slivers_where_shares_are_alike():
-    assert max(max(box.width / box.height, box.height / box.width) for box in laid([1.0] * 20, Box(0, 0, 1200, 700))) < 3
+    assert (
+        max(max(box.width / box.height, box.height / box.width) for box in laid([1.0] * 20, Box(0, 0, 1200, 700))) < 3
+    )
 
 
 def sectors(root):
@@ -119,7 +138,11 @@ def sectors(root):
     found = []
     for path in root.iter(f"{SVG}path"):
         numbers = [float(number) for number in re.findall(r"-?[0-9.]+", path.get("d"))]
-        if path.get("class") in ("fetched", "cited", "dead", "rest") and path.get("d").count("A") < 4 and len(numbers) == 18:
+        if (
+            path.get("class") in ("fetched", "cited", "dead", "rest")
+            and path.get("d").count("A") < 4
+            and len(numbers) == 18
+        ):
             turn = (math.atan2(numbers[8], numbers[7]) - math.atan2(numbers[1], numbers[0])) % WHOLE
             found.append((path.get("class"), numbers[11], numbers[2], turn / WHOLE))
     return found
@@ -130,7 +153,9 @@ def test_angles_of_a_sunburst_are_shares_of_the_whole_and_layers_are_rings():
     ring = 500 / (2 + DISC)
     inner = {"rest": DISC * ring, "dead": DISC * ring, "cited": (1 + DISC) * ring}
     for kind, start, end, share in sectors(root):
-        assert start == pytest.approx(inner.get(kind, DISC * ring), abs=0.01) and end - start == pytest.approx(ring, abs=0.01)
+        assert start == pytest.approx(inner.get(kind, DISC * ring), abs=0.01) and end - start == pytest.approx(
+            ring, abs=0.01
+        )
         assert share == pytest.approx({"rest": 0.125, "dead": 0.25, "cited": 0.125, "fetched": 0.5}[kind], abs=1e-4)
     assert sorted(kind for kind, *_ in sectors(root)) == ["cited", "dead", "fetched", "rest"]
     home = next(root.iter(f"{SVG}a"))

@@ -5,7 +5,19 @@ import pytest
 from periplus.acquire.fetch import LOOK_CHARS, check_of, look_at
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import LAYER_CHECK, Lease, Task
-from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Purpose, Reason, Redirected, Request, Skipped, Visit
+from periplus.model.visit import (
+    Cause,
+    Cut,
+    Failed,
+    Fetched,
+    Headers,
+    Purpose,
+    Reason,
+    Redirected,
+    Request,
+    Skipped,
+    Visit,
+)
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Settings
 
@@ -22,14 +34,25 @@ def onward(checked):
     return [(errand.request.purpose, errand.request.url, errand.request.hops, errand.host) for errand in checked.onward]
 
 
-@pytest.mark.parametrize("outcome", [Fetched(405, HTML, b""), Fetched(404, HTML, b""), Fetched(503, HTML, b""), Failed(Cause.RESET), Failed(Cause.TIMEOUT)])
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Fetched(405, HTML, b""),
+        Fetched(404, HTML, b""),
+        Fetched(503, HTML, b""),
+        Failed(Cause.RESET),
+        Failed(Cause.TIMEOUT),
+    ],
+)
 def test_ours_what_head_does_not_find_is_asked_by_get(outcome):
     checked = after(outcome)
     assert onward(checked) == [(Purpose.CHECK, "http://h/x", 0, "h:80")]
     assert checked.completion.reason is not None
 
 
-@pytest.mark.parametrize("outcome", [Fetched(200, HTML, b""), Fetched(204, HTML, b""), Skipped(Reason.ROBOTS, "Disallow: /", 1)])
+@pytest.mark.parametrize(
+    "outcome", [Fetched(200, HTML, b""), Fetched(204, HTML, b""), Skipped(Reason.ROBOTS, "Disallow: /", 1)]
+)
 def test_a_head_that_settles_it_is_enough(outcome):
     assert onward(after(outcome)) == []
 
@@ -59,7 +82,12 @@ def test_a_look_keeps_what_judges_need():
     look = look_at(Fetched(200, HTML, body), ["a", "b", "top", ":~:text=words"])
     assert (look.title, look.h1, len(look.text)) == ("T", "H", LOOK_CHARS)
     found = FragmentVerdict.FOUND
-    assert dict(look.fragments) == {"a": found, "b": FragmentVerdict.MISSING, "top": FragmentVerdict.TOP, ":~:text=words": FragmentVerdict.TOP}
+    assert dict(look.fragments) == {
+        "a": found,
+        "b": FragmentVerdict.MISSING,
+        "top": FragmentVerdict.TOP,
+        ":~:text=words": FragmentVerdict.TOP,
+    }
 
 
 def test_nothing_is_said_missing_from_what_was_not_seen_whole():

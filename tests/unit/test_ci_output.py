@@ -10,14 +10,26 @@ from periplus.present.issues import fault_list, github, junit
 
 NASTY = "\x1b[31m\r\n::error::pwned %0A <b>&\"' ]]> \u202e,:"
 ISSUES = [
-    Issue("broken-link", Grade.ERROR, "http://h/a", "it answers 404", "http://h/gone?a=1&b=2", NASTY, "nav", "http://h/gone?a=1&b=2"),
+    Issue(
+        "broken-link",
+        Grade.ERROR,
+        "http://h/a",
+        "it answers 404",
+        "http://h/gone?a=1&b=2",
+        NASTY,
+        "nav",
+        "http://h/gone?a=1&b=2",
+    ),
     Issue("broken-link", Grade.ERROR, "http://h/b", NASTY, "http://h/gone", cause="http://h/gone"),
     Issue("title-long", Grade.NOTICE, "http://h/a", "70 characters, more than 60"),
 ]
 
 
 SCRIPT = "http://h/jquery.js"
-EVERYWHERE = [Issue("broken-resource", Grade.ERROR, f"http://h/{page:03}", "it answers 404", SCRIPT, "", "head", SCRIPT) for page in range(527)]
+EVERYWHERE = [
+    Issue("broken-resource", Grade.ERROR, f"http://h/{page:03}", "it answers 404", SCRIPT, "", "head", SCRIPT)
+    for page in range(527)
+]
 
 
 def tree(issues):
@@ -38,7 +50,11 @@ def test_one_missing_script_is_one_fault_wherever_it_is_told():
 
 def test_the_sums_by_kind_stand_before_the_list():
     lines = list(fault_list(faults([*ISSUES, *EVERYWHERE]), KINDS_OF_ISSUES))
-    assert [line.split()[:3] for line in lines[:3]] == [["2", "error", "broken-link:"], ["1", "error", "broken-resource:"], ["1", "notice", "title-long:"]]
+    assert [line.split()[:3] for line in lines[:3]] == [
+        ["2", "error", "broken-link:"],
+        ["1", "error", "broken-resource:"],
+        ["1", "notice", "title-long:"],
+    ]
     assert lines[3] == ""
     assert "  http://h/a  70 characters, more than 60" in lines
 
@@ -51,7 +67,10 @@ def test_junit_has_a_suite_a_kind_and_a_case_a_cause():
     assert broken[1].get("name") == "http://h/gone?a=1&b=2"
     assert broken[1][0].tag == "failure"
     assert "in nav" in broken[1][0].text
-    assert root.find("testsuite[@name='title-long']/testcase/skipped").get("message") == "notice: Long titles: 70 characters, more than 60"
+    assert (
+        root.find("testsuite[@name='title-long']/testcase/skipped").get("message")
+        == "notice: Long titles: 70 characters, more than 60"
+    )
 
 
 def test_junit_what_was_looked_for_and_not_found_has_passed():
@@ -62,8 +81,12 @@ def test_junit_what_was_looked_for_and_not_found_has_passed():
 
 def test_github_commands_one_a_line():
     lines = list(github(faults(ISSUES), KINDS_OF_ISSUES))
-    assert lines[2] == "::notice title=Long titles (title-long)::http://h/a: 70 characters, more than 60. Say it shorter."
-    assert lines[1].startswith("::error title=Broken links (broken-link)::http://h/gone?a=1&b=2: it answers 404, on 1 page, as http://h/a ")
+    assert (
+        lines[2] == "::notice title=Long titles (title-long)::http://h/a: 70 characters, more than 60. Say it shorter."
+    )
+    assert lines[1].startswith(
+        "::error title=Broken links (broken-link)::http://h/gone?a=1&b=2: it answers 404, on 1 page, as http://h/a "
+    )
 
 
 def test_github_crawled_text_cannot_command():
@@ -81,4 +104,10 @@ def test_github_says_how_many_it_leaves_out(count, lines, more):
 
 
 def test_github_notices_take_no_place_from_errors():
-    assert sum(line.startswith("::error") for line in github([*faults(ISSUES[2:]) * 100, *faults(ISSUES[:1]) * 20], KINDS_OF_ISSUES)) == 10
+    assert (
+        sum(
+            line.startswith("::error")
+            for line in github([*faults(ISSUES[2:]) * 100, *faults(ISSUES[:1]) * 20], KINDS_OF_ISSUES)
+        )
+        == 10
+    )

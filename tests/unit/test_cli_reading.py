@@ -71,7 +71,15 @@ def test_rounds_are_counted_on_the_published_scale(folder):
 
 def test_status_counts_in_plain_words(folder):
     out, _ = run("status")
-    for words in ("5 URLs on 2 hosts", "3    fetched and read", "1    not found", "1    outside the crawl", "4 pages fetched", "done after 60 s", HOME):
+    for words in (
+        "5 URLs on 2 hosts",
+        "3    fetched and read",
+        "1    not found",
+        "1    outside the crawl",
+        "4 pages fetched",
+        "done after 60 s",
+        HOME,
+    ):
         assert words in out
     read = json.loads(run("status", "-f", "json")[0])
     assert read["known"] == 5
@@ -109,8 +117,12 @@ def test_pages_as_table_csv_and_json_lines(folder):
     table = list(csv.DictReader(io.StringIO(run("pages", "-f", "csv", "--columns", "url,title,reason")[0])))
     assert table[0] == {"url": HOME, "title": "Přístav", "reason": "ok"}
     assert {row["title"] for row in table} >= {"'=1+1"}  # a spreadsheet shall not compute it
-    lines = [json.loads(line) for line in run("pages", "-f", "jsonl", "--columns", "all", "--status", "4xx")[0].splitlines()]
-    assert [(row["url"], row["why"], row["first_seen"]) for row in lines] == [("https://e.org/gone", "", "1970-01-12T13:46:40Z")]
+    lines = [
+        json.loads(line) for line in run("pages", "-f", "jsonl", "--columns", "all", "--status", "4xx")[0].splitlines()
+    ]
+    assert [(row["url"], row["why"], row["first_seen"]) for row in lines] == [
+        ("https://e.org/gone", "", "1970-01-12T13:46:40Z")
+    ]
     assert len(run("pages", "-n", "2")[0].splitlines()) == 4
 
 
@@ -176,7 +188,9 @@ def test_a_reader_that_has_seen_enough_ends_the_list_quietly(tmp_path):
 
 @pytest.mark.parametrize("format", ["table", "csv", "junit"])
 def test_a_reader_that_is_gone_takes_no_exit_code_along(folder, format):
-    """What a check found must fail the build, though nobody reads its list to the end: `set -o pipefail; periplus check ... | head`."""
+    """What a check found must fail the build, though nobody reads its list to the end: `set -o pipefail;
+    periplus check ... | head`.
+    """
     process = periplus("check", "-c", str(folder), "--offline", "--fail-on", "warning", "-f", format)
     process.stdout.close()
     said = process.stderr.read().decode()
@@ -193,7 +207,16 @@ def test_a_terminal_without_boxes_gets_plain_signs(folder):
 
 
 @pytest.mark.parametrize(
-    "words", [("pages", "-n"), ("pages", "--layer"), ("links", "-n"), ("links", "--bad", "-n"), ("delete", "--run"), ("jobs", "cancel"), ("notices", "remove")]
+    "words",
+    [
+        ("pages", "-n"),
+        ("pages", "--layer"),
+        ("links", "-n"),
+        ("links", "--bad", "-n"),
+        ("delete", "--run"),
+        ("jobs", "cancel"),
+        ("notices", "remove"),
+    ],
 )
 def test_a_number_beyond_all_counting_is_refused_by_name(folder, words):
     largest = 2**63 - 1

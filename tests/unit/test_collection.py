@@ -17,7 +17,17 @@ from stored import page, stored
 
 HOME = "https://e.org/"
 WEB = {
-    HOME: page("Home", "/a", "/b", "/old", "/gone", "/moved", "https://other.org/x", "https://www.e.org/c", head='<link rel="stylesheet" href="/s.css">'),
+    HOME: page(
+        "Home",
+        "/a",
+        "/b",
+        "/old",
+        "/gone",
+        "/moved",
+        "https://other.org/x",
+        "https://www.e.org/c",
+        head='<link rel="stylesheet" href="/s.css">',
+    ),
     "https://e.org/a": page("A", "/", "/deep", "/gone"),
     "https://e.org/b": page("B", "/a", "https://other.org/y", "https://third.org/", "mailto:x@e.org"),
     "https://e.org/old": "/a",
@@ -43,9 +53,17 @@ def collection(folder):
 def test_the_map_holds_the_pages_of_the_site_by_layer(collection):
     site = collection.map()
     layers = {url: int(layer) for url, layer in zip(site.facts.url, site.facts.layer, strict=True)}
-    assert layers == {HOME: 0, "https://e.org/a": 1, "https://e.org/b": 1, "https://www.e.org/c": 1, "https://e.org/deep": 2}
+    assert layers == {
+        HOME: 0,
+        "https://e.org/a": 1,
+        "https://e.org/b": 1,
+        "https://www.e.org/c": 1,
+        "https://e.org/deep": 2,
+    }
     assert (site.key, site.depth, site.complete_to, site.running) == ("e.org", 2, 2, False)
-    assert site.site_map.parent[list(site.facts.url).index("https://e.org/deep")] == list(site.facts.url).index("https://e.org/a")
+    assert site.site_map.parent[list(site.facts.url).index("https://e.org/deep")] == list(site.facts.url).index(
+        "https://e.org/a"
+    )
 
 
 def test_facts_stand_in_the_order_of_the_pages(collection):
@@ -97,8 +115,10 @@ def test_pages_are_listed_by_layer_and_url(collection):
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
-        ({"status": "4xx"}, 2), ({"status": "404"}, 1), ({"reason": "redirect"}, 2), ({"layer": 0}, 1), ({"host": "www.e.org"}, 1),
-        ({"host": "e.org:443"}, 9), ({"url": "other.org/"}, 2), ({"url": r"/[ab]$"}, 2), ({"url": "(a"}, 0), ({"media_type": "text/"}, 5),
+        ({"status": "4xx"}, 2), ({"status": "404"}, 1), ({"reason": "redirect"}, 2), ({"layer": 0}, 1),
+        ({"host": "www.e.org"}, 1),
+        ({"host": "e.org:443"}, 9), ({"url": "other.org/"}, 2), ({"url": r"/[ab]$"}, 2), ({"url": "(a"}, 0),
+        ({"media_type": "text/"}, 5),
         ({"media_type": "text/plain"}, 0), ({"limit": 3}, 3), ({"state": "invalid", "url": "gone"}, 1),
     ],
 )  # fmt: skip
@@ -118,7 +138,11 @@ def test_links_say_where_and_with_which_words(collection):
         (HOME, "to gone", "not-found", 404),
         ("https://e.org/a", "to gone", "not-found", 404),
     ]
-    assert {row.target for row in collection.links(external=True)} == {"https://other.org/x", "https://other.org/y", "https://third.org/"}
+    assert {row.target for row in collection.links(external=True)} == {
+        "https://other.org/x",
+        "https://other.org/y",
+        "https://third.org/",
+    }
     assert {row.target for row in collection.links(broken=True)} == {"https://e.org/gone", "https://e.org/lost"}
     assert [row.kind for row in collection.links(source="https://e.org/old")] == ["redirect"]
     assert [row.target for row in collection.links(kind="style")] == ["https://e.org/s.css"]
@@ -152,7 +176,9 @@ def test_the_report_finds_what_is_wrong(collection):
         ("https://e.org/moved", "https://e.org/lost", 1), ("https://e.org/old", "https://e.org/a", 1),
     ]  # fmt: skip
     assert [(tally.name, tally.pages) for tally in data.external] == [("other.org", 3), ("third.org", 2)]
-    assert [(group.url, [page.url for page in group.pages]) for group in data.duplicates] == [("https://e.org/b", ["https://e.org/deep"])]
+    assert [(group.url, [page.url for page in group.pages]) for group in data.duplicates] == [
+        ("https://e.org/b", ["https://e.org/deep"])
+    ]
     assert [(layer.indexed, layer.registered) for layer in data.layers] == [(1, 0), (3, 0), (1, 0)]
     assert [(tally.name, tally.pages) for tally in data.hosts] == [("e.org:443", 4), ("www.e.org:443", 1)]
     assert {tally.name for tally in data.media} == {"text/html"}
@@ -180,7 +206,9 @@ def test_the_report_is_written_where_it_is_said(collection, folder, tmp_path):
 
 
 def test_a_start_that_redirects_leads_to_the_home_page(tmp_path):
-    folder = stored(tmp_path, {"http://e.org/": "https://www.e.org/", "https://www.e.org/": page("Home", "/a")}, ["http://e.org/"])
+    folder = stored(
+        tmp_path, {"http://e.org/": "https://www.e.org/", "https://www.e.org/": page("Home", "/a")}, ["http://e.org/"]
+    )
     with periplus.open(folder) as collection:
         site = collection.map()
     assert (site.facts.url[site.site_map.home], site.key) == ("https://www.e.org/", "e.org")
@@ -199,7 +227,12 @@ def test_several_sites_are_mapped_one_at_a_time(tmp_path):
 
 @pytest.mark.parametrize(
     ("web", "said"),
-    [({HOME: 404}, "not found"), ({HOME: 0}, "no answer"), ({}, "waiting its turn"), ({HOME: "https://else.org/"}, "Begin there")],
+    [
+        ({HOME: 404}, "not found"),
+        ({HOME: 0}, "no answer"),
+        ({}, "waiting its turn"),
+        ({HOME: "https://else.org/"}, "Begin there"),
+    ],
 )
 def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, web, said):
     folder = stored(tmp_path, web, [HOME], state="failed")
@@ -245,7 +278,9 @@ def test_a_time_limit_stops_a_long_question(folder):
         pytest.raises(StoreError, match=r"longer than 0\.05 s"),
         reading.limited(collection._connection, 0.05),
     ):
-        collection._connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n").fetchone()
+        collection._connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+        ).fetchone()
 
 
 def test_no_collection_and_no_such_name(tmp_path):

@@ -35,7 +35,11 @@ def view(pages: dict[str, str], pairs: list[tuple[str, str]], name: str = "crawl
     links = link_rows([(hash_of(source), hash_of(target)) for source, target in pairs])
     graph = link_graph(urls, links, link_rows([]))
     site_map = hierarchical_map(graph, graph.pages.index(Url(HOST + "/")), np.ones(len(graph.pages)) / len(graph.pages))
-    fields = {"title": [pages[url.removeprefix(HOST)] for url in graph.pages], "reason": ["ok"] * len(paths), "layer": site_map.layer.tolist()}
+    fields = {
+        "title": [pages[url.removeprefix(HOST)] for url in graph.pages],
+        "reason": ["ok"] * len(paths),
+        "layer": site_map.layer.tolist(),
+    }
     return RunView(name, 0.0, "done", graph, site_map, fields, links, issues, dict.fromkeys(urls.texts, "ok"))
 
 
@@ -48,9 +52,13 @@ def compared(before: RunView, after: RunView):
     return compare(before, after, texts)
 
 
-BEFORE = view({"/": "Home", "/a": "A", "/b": "B", "/c": "C", "/d": "D"}, [("/", "/a"), ("/", "/b"), ("/a", "/c"), ("/c", "/d")])
+BEFORE = view(
+    {"/": "Home", "/a": "A", "/b": "B", "/c": "C", "/d": "D"}, [("/", "/a"), ("/", "/b"), ("/a", "/c"), ("/c", "/d")]
+)
 AFTER = view(
-    {"/": "Home", "/a": "A", "/b": "Bee", "/c": "C", "/d": "D", "/e": "E"}, [("/", "/a"), ("/", "/b"), ("/b", "/c"), ("/c", "/d"), ("/", "/e")], "refresh 2"
+    {"/": "Home", "/a": "A", "/b": "Bee", "/c": "C", "/d": "D", "/e": "E"},
+    [("/", "/a"), ("/", "/b"), ("/b", "/c"), ("/c", "/d"), ("/", "/e")],
+    "refresh 2",
 )
 
 
@@ -58,7 +66,13 @@ def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
     found = compared(BEFORE, AFTER)
     (move,) = found.moves
     assert (move.url, move.parent_before, move.parent_after) == (HOST + "/c", HOST + "/a", HOST + "/b")
-    assert (move.branch_before, move.branch_after, move.layer_before, move.layer_after, move.pages) == (HOST + "/a", HOST + "/b", 2, 2, 2)
+    assert (move.branch_before, move.branch_after, move.layer_before, move.layer_after, move.pages) == (
+        HOST + "/a",
+        HOST + "/b",
+        2,
+        2,
+        2,
+    )
     assert {(branch.url, branch.before, branch.after, branch.came, branch.left) for branch in found.branches} == {
         (HOST + "/a", 3, 1, 0, 2),
         (HOST + "/b", 1, 3, 2, 0),
@@ -70,10 +84,13 @@ def test_pages_links_and_fields():
     found = compared(BEFORE, AFTER)
     assert [note.url for note in found.added] == [HOST + "/e"]
     assert found.removed == ()
-    assert [(page.url, [(change.field, change.before, change.after) for change in page.changes]) for page in found.changed] == [
-        (HOST + "/b", [("title", "B", "Bee")])
-    ]
-    assert {(note.source, note.target) for note in found.links_added} == {(HOST + "/", HOST + "/e"), (HOST + "/b", HOST + "/c")}
+    assert [
+        (page.url, [(change.field, change.before, change.after) for change in page.changes]) for page in found.changed
+    ] == [(HOST + "/b", [("title", "B", "Bee")])]
+    assert {(note.source, note.target) for note in found.links_added} == {
+        (HOST + "/", HOST + "/e"),
+        (HOST + "/b", HOST + "/c"),
+    }
     assert {(note.source, note.target) for note in found.links_removed} == {(HOST + "/a", HOST + "/c")}
     assert found.unchanged == 4
 
@@ -110,7 +127,10 @@ def test_issues_are_the_same_by_code_page_and_related_url_not_by_their_words():
     was = [Issue("broken-link", Grade.ERROR, "p", "404", "q"), Issue("title-missing", Grade.WARNING, "p")]
     now = [Issue("broken-link", Grade.NOTICE, "p", "410", "q"), Issue("h1-missing", Grade.WARNING, "p")]
     found = issue_changes(was, now)
-    assert ([issue.code for issue in found.new], [issue.code for issue in found.gone]) == (["h1-missing"], ["title-missing"])
+    assert ([issue.code for issue in found.new], [issue.code for issue in found.gone]) == (
+        ["h1-missing"],
+        ["title-missing"],
+    )
     assert [issue.detail for issue in found.still] == ["410"]
 
 
@@ -126,7 +146,11 @@ def test_links_that_came_and_went_are_the_differences_of_two_sets(before, after)
 
 
 @settings(max_examples=60)
-@given(st.integers(2, 12).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=40))))
+@given(
+    st.integers(2, 12).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=40))
+    )
+)
 def test_a_branch_is_the_ancestor_one_click_from_the_home_page(drawn):
     count, links = drawn
     names = {place: "/" if place == 0 else f"/{place:02}" for place in range(count)}

@@ -1,4 +1,7 @@
-"""What engines computed comes back into the collection. What holds in a folder and in a database stands in contracts/test_results.py."""
+"""What engines computed comes back into the collection.
+
+What holds in a folder and in a database stands in contracts/test_results.py.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -13,7 +16,12 @@ from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import schema
 from stored import page, stored
 
-SITE = {"https://e.org/": page("Home", "/a", "/b"), "https://e.org/a": page("A", "/b"), "https://e.org/b": page("B", "/", "/gone"), "https://e.org/gone": 404}
+SITE = {
+    "https://e.org/": page("Home", "/a", "/b"),
+    "https://e.org/a": page("A", "/b"),
+    "https://e.org/b": page("B", "/", "/gone"),
+    "https://e.org/gone": 404,
+}
 
 
 @pytest.fixture
@@ -38,7 +46,11 @@ def test_results_in_other_numbers_go(computed, tmp_path):
         load_results(other, computed[2], tmp_path / "e", 2.0)
     analysed(tmp_path / "e", ["ranks"], tmp_path / "r")
     load_results(other, computed[2], tmp_path / "e", 2.0)
-    tables = {name for (name,) in asked(other, "SELECT name FROM sqlite_master WHERE type = 'table'") if name.startswith("result_")}
+    tables = {
+        name
+        for (name,) in asked(other, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        if name.startswith("result_")
+    }
     assert "result_ranks" in tables and "result_broken" not in tables
 
 
@@ -51,5 +63,7 @@ def test_names_from_a_strange_manifest_reach_no_statement(computed):
 
 
 def test_the_command_loads_them(computed):
-    told = CliRunner().invoke(main, ["import", "results", str(computed[1]), "-r", str(computed[2]), "-c", str(computed[0])])
+    told = CliRunner().invoke(
+        main, ["import", "results", str(computed[1]), "-r", str(computed[2]), "-c", str(computed[0])]
+    )
     assert told.exit_code == 0 and "result_ranks 3" in told.output, told.output

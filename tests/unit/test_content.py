@@ -6,30 +6,67 @@ import numpy as np
 import pytest
 
 from periplus.analyse.content import marking
-from periplus.analyse.content.evidence import CLASSES, COMMA, DIGIT, LOWER, MARK, SPACE, STOP, UPPER, WIDE, Pages, SiteEvidence, counts, facts, traces_of
+from periplus.analyse.content.evidence import (
+    CLASSES,
+    COMMA,
+    DIGIT,
+    LOWER,
+    MARK,
+    SPACE,
+    STOP,
+    UPPER,
+    WIDE,
+    Pages,
+    SiteEvidence,
+    counts,
+    facts,
+    traces_of,
+)
 from periplus.analyse.content.marking import Forest, parts_of, scores_of
 from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.model.page import Block, BlockKind, Part
 
-WORDS = ("river", "stone", "winter", "bridge", "market", "letter", "harbour", "captain", "morning", "village", "silver", "garden", "window", "question")
+WORDS = (
+    "river",
+    "stone",
+    "winter",
+    "bridge",
+    "market",
+    "letter",
+    "harbour",
+    "captain",
+    "morning",
+    "village",
+    "silver",
+    "garden",
+    "window",
+    "question",
+)
 MENU = ("Home", "World news", "Sport", "Culture", "Weather", "About us")
 
 
 def sentences(rng, count):
-    return " ".join(" ".join(rng.choices(WORDS, k=rng.randint(7, 16))).capitalize() + ", she said." for _ in range(count))
+    return " ".join(
+        " ".join(rng.choices(WORDS, k=rng.randint(7, 16))).capitalize() + ", she said." for _ in range(count)
+    )
 
 
 def made_page(number, *, template="old"):
     """A story between a menu with an active item, a dated line and a footer."""
     rng = random.Random(number)
-    menu = "".join(f'<li{" class=active" if at == number % 6 else ""}><a href="/{at}">{text}</a></li>' for at, text in enumerate(MENU))
+    menu = "".join(
+        f'<li{" class=active" if at == number % 6 else ""}><a href="/{at}">{text}</a></li>'
+        for at, text in enumerate(MENU)
+    )
     story = "".join(f"<p>{sentences(rng, 4)}</p>" for _ in range(5))
     title = " ".join(rng.choices(WORDS, k=5)).capitalize()
     names = {"old": ("menu", "story", "footer"), "new": ("topbar navigation", "page-body", "bottom")}[template]
     text = (
-        f"<title>{title}</title><div class='{names[0]}'><ul>{menu}</ul></div><div class='{names[1]}'><h1>{title}</h1>{story}</div>"
-        f"<div class='{names[2]}'>Copyright 20{number + 10} The Paper | Page served on 2{number}.11.2026 | <a href='/imprint'>Imprint</a></div>"
+        f"<title>{title}</title><div class='{names[0]}'><ul>{menu}</ul></div><div "
+        f"class='{names[1]}'><h1>{title}</h1>{story}</div>"
+        f"<div class='{names[2]}'>Copyright 20{number + 10} The Paper | Page served on 2{number}.11.2026 | <a "
+        "href='/imprint'>Imprint</a></div>"
     )
     return blocks_of(html.parse(text))
 
@@ -77,7 +114,9 @@ def test_after_a_redesign_old_counts_do_not_make_new_pages_content_navigation():
 def test_a_page_that_is_fetched_later_is_marked_by_what_is_known():
     evidence = learnt([made_page(number) for number in range(8)])
     later = made_page(31)
-    assert parts_of(later, evidence, learnt=False) == parts_of(later, learnt([*(made_page(number) for number in range(8)), later]))
+    assert parts_of(later, evidence, learnt=False) == parts_of(
+        later, learnt([*(made_page(number) for number in range(8)), later])
+    )
 
 
 def test_no_blocks_have_no_parts():
@@ -86,7 +125,10 @@ def test_no_blocks_have_no_parts():
 
 
 def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
-    first, second = Block(BlockKind.ITEM, "Page 3 of 17", "ul#a/li"), Block(BlockKind.ITEM, "page 4 OF 18", "ul#a/li.active")
+    first, second = (
+        Block(BlockKind.ITEM, "Page 3 of 17", "ul#a/li"),
+        Block(BlockKind.ITEM, "page 4 OF 18", "ul#a/li.active"),
+    )
     assert traces_of([first]).digests == traces_of([second]).digests
     assert facts("div#post-17/p").key == facts("div#post-18/p").key
     assert facts("div#post/p").key != facts("div#post/ul").key
@@ -134,7 +176,9 @@ def test_a_forest_adds_up_the_leaves_that_a_plain_walk_finds():
     for block in range(11):
         odds = 0.25
         for tree in range(7):
-            leaf = sum(1 << level for level in range(3) if matrix[measures[level, tree], block] > borders[level, tree, 0])
+            leaf = sum(
+                1 << level for level in range(3) if matrix[measures[level, tree], block] > borders[level, tree, 0]
+            )
             odds += forest.leaves[tree * 8 + leaf]
         assert forest.scores(matrix)[block] == pytest.approx(1 / (1 + np.exp(-odds)), rel=1e-5)
 
@@ -148,6 +192,8 @@ def test_scores_lie_between_0_and_1():
 @pytest.mark.parametrize(("many", "words"), [(20_000, 40), (3_000, 2_000)])
 def test_a_long_page_that_ends_in_short_blocks_has_a_number_for_each_measure(many, words):
     """A sum of float32 went past the whole here: the words after a block were fewer than none."""
-    blocks = [Block(BlockKind.PARAGRAPH, "river " * (words + at % 7) if at < many - 3 else "a", "div/p") for at in range(many)]
+    blocks = [
+        Block(BlockKind.PARAGRAPH, "river " * (words + at % 7) if at < many - 3 else "a", "div/p") for at in range(many)
+    ]
     found = marking.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
     assert np.isfinite(found).all()

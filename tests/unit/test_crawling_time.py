@@ -16,7 +16,12 @@ def ticks_until_the_end(monkeypatch, is_paused) -> int:
     seconds = [1000.0]
     ask = SimpleNamespace(monotonic=lambda: seconds[0], time=lambda: seconds[0], process_time=lambda: 0.0)
     monkeypatch.setattr(crawling, "time", ask)
-    store = SimpleNamespace(counts=lambda: None, busiest=lambda most, now: (), fair_share=lambda now: 0, is_paused=lambda: is_paused(seconds[0] - 1000.0))
+    store = SimpleNamespace(
+        counts=lambda: None,
+        busiest=lambda most, now: (),
+        fair_share=lambda now: 0,
+        is_paused=lambda: is_paused(seconds[0] - 1000.0),
+    )
     order = crawling.CrawlOrder(Path(), (), settings_from({"max_time_s": LIMIT_S, "index": False}))
     boss, ticks = crawling._Boss(store, order, 1, lambda progress: False), 0
     while not boss.tick():

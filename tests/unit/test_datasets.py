@@ -67,17 +67,30 @@ def test_links_redirects_and_pages_name_urls_by_their_numbers(exported):
     links = rows_of(exported, "links")
     assert [(row["source"], row["target"]) for row in links] == sorted((row["source"], row["target"]) for row in links)
     named = {(texts[row["source"]], texts[row["target"]], row["kind"], row["times"]) for row in links}
-    assert ("https://e.org/", "https://e.org/a", "a", 2) in named and ("https://e.org/b", "https://e.org/c", "redirect", 1) in named
+    assert ("https://e.org/", "https://e.org/a", "a", 2) in named and (
+        "https://e.org/b",
+        "https://e.org/c",
+        "redirect",
+        1,
+    ) in named
     assert len(named) == 7
-    assert [(texts[row["source"]], texts[row["target"]]) for row in rows_of(exported, "redirects")] == [("https://e.org/b", "https://e.org/c")]
-    assert {texts[row["url"]]: row["title"] for row in rows_of(exported, "pages")} == {"https://e.org/": "Home", "https://e.org/c": "Deep ž"}
+    assert [(texts[row["source"]], texts[row["target"]]) for row in rows_of(exported, "redirects")] == [
+        ("https://e.org/b", "https://e.org/c")
+    ]
+    assert {texts[row["url"]]: row["title"] for row in rows_of(exported, "pages")} == {
+        "https://e.org/": "Home",
+        "https://e.org/c": "Deep ž",
+    }
     assert all(text["text"] and text["content"] is None for text in rows_of(exported, "texts"))
 
 
 def test_starts_and_content_are_told_where_they_are_known(tmp_path):
     menu = "".join(f'<li><a href="/{n}">Section {n} of the harbour</a></li>' for n in range(8))
     told = {
-        f"https://m.org/{n}": f"<title>T</title><nav><ul>{menu}</ul></nav><main><p>{f'What ships of kind {n} carry is told here at length. ' * 8}</p></main>"
+        f"https://m.org/{n}": (
+            f"<title>T</title><nav><ul>{menu}</ul></nav><main><p>"
+            f"{f'What ships of kind {n} carry is told here at length. ' * 8}</p></main>"
+        )
         for n in range(8)
     }
     folder = stored(tmp_path / "m", {"https://m.org/": page("Home", *map(str, range(8)))} | told, ["https://m.org/"])
@@ -91,11 +104,21 @@ def test_starts_and_content_are_told_where_they_are_known(tmp_path):
 
 
 def test_every_table_has_the_columns_that_it_names_with_their_sentences(exported):
-    types = {ColumnKind.TEXT: "string", ColumnKind.INTEGER: "int64", ColumnKind.BOOLEAN: "bool", ColumnKind.TIME: "timestamp[ms, tz=UTC]"}
+    types = {
+        ColumnKind.TEXT: "string",
+        ColumnKind.INTEGER: "int64",
+        ColumnKind.BOOLEAN: "bool",
+        ColumnKind.TIME: "timestamp[ms, tz=UTC]",
+    }
     for name, columns in TABLES.items():
         schema_of = pq.read_schema(exported / name / "part-00000.parquet")
-        assert [(field.name, str(field.type)) for field in schema_of] == [(column.name, types[column.kind]) for column in columns]
-        assert all(field.metadata[b"description"].decode() == column.sentence for field, column in zip(schema_of, columns, strict=True))
+        assert [(field.name, str(field.type)) for field in schema_of] == [
+            (column.name, types[column.kind]) for column in columns
+        ]
+        assert all(
+            field.metadata[b"description"].decode() == column.sentence
+            for field, column in zip(schema_of, columns, strict=True)
+        )
 
 
 def test_the_manifest_counts_what_is_there_and_knows_its_files(exported):
@@ -128,7 +151,11 @@ def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_a
 
 
 def test_an_export_that_fails_leaves_no_manifest_and_no_tables(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(dataset_files, "_sha256", lambda path: (_ for _ in ()).throw(OSError(28, "No space left on device")) if "links" in str(path) else "")
+    monkeypatch.setattr(
+        dataset_files,
+        "_sha256",
+        lambda path: (_ for _ in ()).throw(OSError(28, "No space left on device")) if "links" in str(path) else "",
+    )
     with pytest.raises(StoreError, match=r"out cannot be written: No space left on device. Is the disk full\?"):
         export_dataset(folder, tmp_path / "out", 1.0)
     assert list((tmp_path / "out").iterdir()) == []
@@ -175,11 +202,14 @@ def test_rows_come_into_order_as_if_memory_held_them_all(tmp_path_factory, count
 def test_duckdb_reads_the_tables(exported):
     question = (
         f"SELECT u.text, count(*), max(l.last_seen) > TIMESTAMPTZ '1970-01-01' FROM '{exported}/links/*.parquet' l"
-        f" JOIN '{exported}/urls/*.parquet' u ON u.url = l.target WHERE l.kind = 'a' AND NOT l.nofollow GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
+        f" JOIN '{exported}/urls/*.parquet' u ON u.url = l.target WHERE l.kind = 'a' AND NOT l.nofollow"
+        " GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
     )
     # In a process of its own: at the end of the tests' it would print a page about what it leaks.
     asked = [sys.executable, "-c", f"import duckdb; print(duckdb.execute({question!r}).fetchall())"]
-    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "[('https://e.org/b', 2, True)]\n"
+    assert (
+        subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "[('https://e.org/b', 2, True)]\n"
+    )
 
 
 def test_the_command_says_what_it_wrote(folder, tmp_path):

@@ -1,4 +1,6 @@
-"""document.dates: on which word a page is dated, in which order the words are asked, and in which languages dates are read."""
+"""document.dates: on which word a page is dated, in which order the words are asked,
+and in which languages dates are read.
+"""
 
 from datetime import UTC, datetime
 
@@ -24,11 +26,24 @@ def dated(source: str = "", url: str = "https://e.org/a", **known: object) -> Pa
 def test_words_are_asked_in_the_order_that_is_documented() -> None:
     """Taking away the best word leaves the next one."""
     parts = [
-        (DateSource.JSON_LD, JSON_LD % '{"@type": "NewsArticle", "datePublished": "2024-03-01T10:00:00+01:00"}', "2024-03-01T09:00"),
-        (DateSource.META, '<meta property="article:published_time" content="2024-03-02T10:00:00Z">', "2024-03-02T10:00"),
+        (
+            DateSource.JSON_LD,
+            JSON_LD % '{"@type": "NewsArticle", "datePublished": "2024-03-01T10:00:00+01:00"}',
+            "2024-03-01T09:00",
+        ),
+        (
+            DateSource.META,
+            '<meta property="article:published_time" content="2024-03-02T10:00:00Z">',
+            "2024-03-02T10:00",
+        ),
         (DateSource.TIME, '<article><time datetime="2024-03-03 10:00">x</time></article>', "2024-03-03T10:00"),
     ]
-    rest = {"url": "https://e.org/2024/03/05/a", "texts": ("Published 6 March 2024",), "feed": at("2024-03-04T10:00"), "last_modified": at("2024-03-07T10:00")}
+    rest = {
+        "url": "https://e.org/2024/03/05/a",
+        "texts": ("Published 6 March 2024",),
+        "feed": at("2024-03-04T10:00"),
+        "last_modified": at("2024-03-07T10:00"),
+    }
     for place, (source, _, when) in enumerate(parts):
         found = dated("".join(html for _, html, _ in parts[place:]), **rest)  # type: ignore[arg-type]
         assert (found.source, found.when) == (source, at(when))
@@ -47,9 +62,12 @@ def test_words_are_asked_in_the_order_that_is_documented() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "17 March 2024", "March 17th, 2024", "17-Mar-2024", "17. März 2024", "17 mars 2024", "17 de marzo de 2024", "17 marzo 2024", "17 de março de 2024",
-        "17 maart 2024", "17. března 2024", "17. marca 2024", "17 marca 2024", "17 марта 2024 г.", "17 березня 2024", "2024. március 17.", "17 Μαρτίου 2024",
-        "17 Mart 2024", "17 martie 2024", "2024年3月17日", "17.3.2024", "17. 3. 2024", "17/3/2024", "3/17/2024", "2024-03-17", "2024/03/17", "2024.03.17",
+        "17 March 2024", "March 17th, 2024", "17-Mar-2024", "17. März 2024", "17 mars 2024", "17 de marzo de 2024",
+        "17 marzo 2024", "17 de março de 2024",
+        "17 maart 2024", "17. března 2024", "17. marca 2024", "17 marca 2024", "17 марта 2024 г.", "17 березня 2024",
+        "2024. március 17.", "17 Μαρτίου 2024",
+        "17 Mart 2024", "17 martie 2024", "2024年3月17日", "17.3.2024", "17. 3. 2024", "17/3/2024", "3/17/2024",
+        "2024-03-17", "2024/03/17", "2024.03.17",
     ],
 )  # fmt: skip
 def test_a_day_is_read_in_many_languages(text: str) -> None:
@@ -62,26 +80,44 @@ def test_the_hour_is_read_where_it_follows() -> None:
     assert next(written_dates("march 17, 2024 at 12:30am")) == (at("2024-03-17T00:30"), False)
 
 
-@pytest.mark.parametrize(("language", "when"), [("en-us", "2024-03-04"), ("en-gb", "2024-04-03"), ("fr", "2024-04-03"), ("en", ""), ("", "")])
+@pytest.mark.parametrize(
+    ("language", "when"), [("en-us", "2024-03-04"), ("en-gb", "2024-04-03"), ("fr", "2024-04-03"), ("en", ""), ("", "")]
+)
 def test_ours_day_or_month_first_depends_on_the_language_and_is_not_guessed(language: str, when: str) -> None:
     assert [found for found, _ in written_dates("3/4/2024", language)] == ([at(when)] if when else [])
 
 
-@pytest.mark.parametrize("text", ["31 February 2024", "2024", "version 2.4.2024.1", "12/2024", "", "may 2024", "99.99.2024"])
+@pytest.mark.parametrize(
+    "text", ["31 February 2024", "2024", "version 2.4.2024.1", "12/2024", "", "may 2024", "99.99.2024"]
+)
 def test_what_is_no_day_is_no_date(text: str) -> None:
     assert list(written_dates(text)) == []
 
 
 def test_a_date_after_the_page_was_seen_or_before_the_web_is_not_its_own() -> None:
     assert dated('<meta name="date" content="2031-01-01">').source is DateSource.FIRST_SEEN
-    assert dated('<meta name="date" content="1918-11-11"><meta name="dc.date" content="2020-01-01">').when == at("2020-01-01")
+    assert dated('<meta name="date" content="1918-11-11"><meta name="dc.date" content="2020-01-01">').when == at(
+        "2020-01-01"
+    )
 
 
 @pytest.mark.parametrize(
     ("html", "when"),
     [
-        ('{"@graph": [{"@type": "Comment", "datePublished": "2024-01-09"}, {"@type": ["BlogPosting"], "datePublished": "2024-01-02"}]}', "2024-01-02"),
-        ('[{"@type": "Organization", "datePublished": "2001-01-01"}, {"@type": "WebPage", "datePublished": "2024-01-02T00:00Z"}]', "2024-01-02"),
+        (
+            (
+                '{"@graph": [{"@type": "Comment", "datePublished": "2024-01-09"}, {"@type": ["BlogPosting"], '
+                '"datePublished": "2024-01-02"}]}'
+            ),
+            "2024-01-02",
+        ),
+        (
+            (
+                '[{"@type": "Organization", "datePublished": "2001-01-01"}, {"@type": "WebPage", '
+                '"datePublished": "2024-01-02T00:00Z"}]'
+            ),
+            "2024-01-02",
+        ),
         ('{"@type": "NewsArticle", "datePublished": "Tue, 02 Jan 2024 00:00:00 GMT"}', "2024-01-02"),
         ('<!-- {"@type": "Article", "DatePublished": "20240102"} -->', "2024-01-02"),
     ],
@@ -90,13 +126,18 @@ def test_json_ld_of_the_article_counts_not_that_of_its_parts(html: str, when: st
     assert (dated(JSON_LD % html).source, dated(JSON_LD % html).when) == (DateSource.JSON_LD, at(when))
 
 
-@pytest.mark.parametrize("html", ["{", "[" * 50_000, '{"datePublished": 7}', '{"@type": "Article", "datePublished": "soon"}', "null"])
+@pytest.mark.parametrize(
+    "html", ["{", "[" * 50_000, '{"datePublished": 7}', '{"@type": "Article", "datePublished": "soon"}', "null"]
+)
 def test_broken_json_ld_is_passed_over(html: str) -> None:
     assert dated(JSON_LD % html).source is DateSource.FIRST_SEEN
 
 
 def test_times_of_comments_sidebars_and_lists_are_not_the_pages() -> None:
-    aside = '<aside><time datetime="2024-01-01">x</time></aside><div class="comments"><time datetime="2024-02-02">y</time></div>'
+    aside = (
+        '<aside><time datetime="2024-01-01">x</time></aside><div class="comments"><time '
+        'datetime="2024-02-02">y</time></div>'
+    )
     assert dated(aside).source is DateSource.FIRST_SEEN
     many = "".join(f'<li><time datetime="2024-01-0{day}">x</time></li>' for day in range(1, 7))
     assert dated(many).source is DateSource.FIRST_SEEN
@@ -114,7 +155,10 @@ def test_other_numbers_in_the_url_do_not(path: str) -> None:
 
 
 def test_of_the_text_only_bylines_and_datelines_count_those_with_a_label_first() -> None:
-    history = "In the village the bridge that everybody knows was opened by the old mayor and his guests on 3 May 1999, " + "and so on " * 20
+    history = (
+        "In the village the bridge that everybody knows was opened by the old mayor and his guests on 3 May 1999, "
+        + "and so on " * 20
+    )
     assert dated(texts=(history,)).source is DateSource.FIRST_SEEN
     assert dated(texts=("4 April 2024", history, "Vydáno 5. dubna 2024")).when == at("2024-04-05")
     assert dated(texts=("PRAGUE, 6 April 2024 - " + history,)).when == at("2024-04-06")
@@ -128,8 +172,17 @@ def test_the_byline_near_the_heading_counts_before_other_articles_dates() -> Non
 
 
 def test_feeds_say_when_their_entries_were_published() -> None:
-    rss = b"<rss><channel><item><link>/a</link><pubDate>Sun, 17 Mar 2024 10:00:00 GMT</pubDate></item><item><link>/b</link></item></channel></rss>"
+    rss = (
+        b"<rss><channel><item><link>/a</link><pubDate>Sun, 17 Mar 2024 10:00:00 "
+        b"GMT</pubDate></item><item><link>/b</link></item></channel></rss>"
+    )
     assert feed_dates(rss, Url("https://e.org/feed")) == {"https://e.org/a": at("2024-03-17T10:00")}
-    atom = b'<feed><entry><link href="/a"/><updated>2024-05-17T00:00:00Z</updated><published>2024-03-17T10:00:00Z</published></entry></feed>'
+    atom = (
+        b'<feed><entry><link href="/a"/><updated>2024-05-17T00:00:00Z</updated><published>'
+        b"2024-03-17T10:00:00Z</published></entry></feed>"
+    )
     assert feed_dates(atom, Url("https://e.org/feed")) == {"https://e.org/a": at("2024-03-17T10:00")}
-    assert feed_dates(b"<urlset><url><loc>/a</loc><lastmod>2024-01-01</lastmod></url></urlset>", Url("https://e.org/s")) == {}
+    assert (
+        feed_dates(b"<urlset><url><loc>/a</loc><lastmod>2024-01-01</lastmod></url></urlset>", Url("https://e.org/s"))
+        == {}
+    )

@@ -26,13 +26,33 @@ def html(declaration: str, encoding: str) -> bytes:
         (html("", "utf-16-le"), "utf-16", "utf-16le", "header"),
         (html("<meta charset='windows-1250'>", "cp1250"), "", "windows-1250", "meta"),
         (html("<META CHARSET = iso-8859-2 />", "iso-8859-2"), "no-such", "iso-8859-2", "meta"),
-        (html('<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-2">', "iso-8859-2"), "", "iso-8859-2", "meta"),
-        (html('<meta content="text/html; charset=cp1250" http-equiv=content-type>', "cp1250"), "", "windows-1250", "meta"),
+        (
+            html('<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-2">', "iso-8859-2"),
+            "",
+            "iso-8859-2",
+            "meta",
+        ),
+        (
+            html('<meta content="text/html; charset=cp1250" http-equiv=content-type>', "cp1250"),
+            "",
+            "windows-1250",
+            "meta",
+        ),
         (html("<!-- <meta charset=koi8-r> --><meta charset=cp1250>", "cp1250"), "", "windows-1250", "meta"),
-        (html("<meta name=description content='charset=koi8-r'><meta charset=cp1250>", "cp1250"), "", "windows-1250", "meta"),
+        (
+            html("<meta name=description content='charset=koi8-r'><meta charset=cp1250>", "cp1250"),
+            "",
+            "windows-1250",
+            "meta",
+        ),
         (html("<meta charset=utf-16>", "utf-8"), "", "utf-8", "meta"),
         (b'<?xml version="1.0" encoding="iso-8859-2"?>' + html("", "iso-8859-2"), "", "iso-8859-2", "xml"),
-        (b'<?xml version="1.0" encoding="koi8-r"?>' + html("<meta charset=iso-8859-2>", "iso-8859-2"), "", "iso-8859-2", "meta"),
+        (
+            b'<?xml version="1.0" encoding="koi8-r"?>' + html("<meta charset=iso-8859-2>", "iso-8859-2"),
+            "",
+            "iso-8859-2",
+            "meta",
+        ),
         ('<?xml version="1.0"?><a/>'.encode("utf-16-le"), "", "utf-16le", "xml"),
         (html("", "utf-8"), "", "utf-8", "default"),
         (b"plain", "", "utf-8", "default"),
@@ -58,7 +78,10 @@ def test_ours_a_refuted_claim_of_utf_8_does_not_count():
 
 def test_utf_8_with_a_few_broken_bytes_stays_utf_8():
     cut = CZECH.encode()[:2]  # ends within a character
-    assert decode(b"abc" + CZECH.encode() + cut, "utf-8", "text/html") == ("abc" + CZECH + "P\ufffd", Charset("utf-8", "header"))
+    assert decode(b"abc" + CZECH.encode() + cut, "utf-8", "text/html") == (
+        "abc" + CZECH + "P\ufffd",
+        Charset("utf-8", "header"),
+    )
 
 
 def test_only_markup_says_something_of_itself():

@@ -27,7 +27,11 @@ from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 
 START = "https://e.org/"
-WEB = {START: page("Home", "/a", "/b", "https://ads.net/x"), f"{START}a": page("Lantern", "/b", "/lost"), f"{START}b": 404}
+WEB = {
+    START: page("Home", "/a", "/b", "https://ads.net/x"),
+    f"{START}a": page("Lantern", "/b", "/lost"),
+    f"{START}b": 404,
+}
 
 
 @pytest.fixture
@@ -64,7 +68,9 @@ def test_a_deleted_page_comes_back_when_it_is_named(folder: Path) -> None:
     url = canonical(f"{START}a")
     run = runs.begin_run(folder, "crawl", [url], Settings(), 2_000_000.0)
     store = SqliteCrawlStore(folder, run, Settings().budget, Settings().keeping)
-    store.offer([Candidate(url, url_id(url), host_key(url), site_key(url), Reason.WAITING, 0)], (), 2_000_000.0, reopen=True)
+    store.offer(
+        [Candidate(url, url_id(url), host_key(url), site_key(url), Reason.WAITING, 0)], (), 2_000_000.0, reopen=True
+    )
     store.close()
     assert reasons(folder)[f"{START}a"] == Reason.WAITING
     assert sound(folder) == []
@@ -102,8 +108,10 @@ def test_what_a_deleted_run_changed_counts_to_the_next(folder: Path) -> None:
     """Run 2 loses a page, run 3 finds it again: without run 2 the first still has it."""
     with contextlib.closing(__import__("sqlite3").connect(folder / "collection.db")) as raw, raw:
         for run in (2, 3):
-            raw.execute("INSERT INTO run (id, kind, starts, settings, seed, started, ended, state) SELECT ?, kind, starts, settings, seed,"
-                        " started + ?, ended + ?, state FROM run WHERE id = 1", (run, run * 1000, run * 1000))  # fmt: skip
+            raw.execute("INSERT INTO run (id, kind, starts, settings, seed, started, ended, state)"
+" SELECT ?, kind, starts, settings, seed,"
+                        " started + ?, ended + ?, state FROM run WHERE id = 1",
+                        (run, run * 1000, run * 1000))  # fmt: skip
         raw.execute("INSERT INTO url_history VALUES (?, 2, 'ok', '', 200, 1)", ids(f"{START}a"))
         raw.execute("INSERT INTO url_history VALUES (?, 3, 'not-found', '', 404, 1)", ids(f"{START}a"))
     deleting.delete(folder, Deletion(run=2))
@@ -134,7 +142,9 @@ def test_nothing_goes_while_a_crawl_is_at_work(folder: Path) -> None:
     assert content(folder) == before
 
 
-def test_stopped_between_two_transactions_the_same_wish_does_the_rest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_between_two_transactions_the_same_wish_does_the_rest(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deletion, "BATCH", 1)
     wish = Deletion(site=SiteKey("e.org"), links_to=True)
     told: list[tuple[int, int]] = []
@@ -153,7 +163,11 @@ def test_a_planned_deletion_changes_nothing(folder: Path) -> None:
 
 
 def test_search_finds_it_no_longer_and_another_stands_for_its_duplicates(tmp_path: Path) -> None:
-    web = {START: page("Home", "/a", "/b"), f"{START}a": page("Lantern light", "/"), f"{START}b": page("Lantern light", "/")}
+    web = {
+        START: page("Home", "/a", "/b"),
+        f"{START}a": page("Lantern light", "/"),
+        f"{START}b": page("Lantern light", "/"),
+    }
     folder = stored(tmp_path / "e.periplus", web, [START])
     with open_collection(folder) as kept:
         assert len(kept.search("lantern").hits) == 1
@@ -184,7 +198,10 @@ def test_a_deleted_text_is_in_no_file(tmp_path: Path) -> None:
 
 
 def test_shrinking_gives_the_space_back(tmp_path: Path) -> None:
-    web = {START: page("Home", *(f"/{n}" for n in range(300))), **{f"{START}{n}": page(f"Page {n} " * 200, "/") for n in range(300)}}
+    web = {
+        START: page("Home", *(f"/{n}" for n in range(300))),
+        **{f"{START}{n}": page(f"Page {n} " * 200, "/") for n in range(300)},
+    }
     folder = stored(tmp_path / "e.periplus", web, [START])
     before = (folder / "collection.db").stat().st_size
     deleting.delete(folder, Deletion(site=SiteKey("e.org")), shrink=True)
@@ -236,7 +253,9 @@ def test_in_the_browser_ticked_pages_go_after_it_was_said_what_goes(folder: Path
 def test_in_the_browser_much_is_a_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deleting, "BATCH", 1)
     asking = client(folder.parent)
-    asking.post("/c/e/delete", data={"seal": sealed(asking, "/c/e/delete?site=e.org"), "site": "e.org", "links_to": "on"})
+    asking.post(
+        "/c/e/delete", data={"seal": sealed(asking, "/c/e/delete?site=e.org"), "site": "e.org", "links_to": "on"}
+    )
     queue = JobQueue(folder.parent)
     (job,) = queue.jobs()
     queue.close()
@@ -276,7 +295,9 @@ def test_a_filter_by_site_is_no_wish_to_delete_the_site(folder: Path) -> None:
 def test_addresses_of_one_page_go_with_it(folder: Path) -> None:
     with contextlib.closing(__import__("sqlite3").connect(folder / "collection.db")) as raw, raw:
         other, own = ids(f"{START}b", f"{START}a")
-        raw.execute("INSERT INTO alias (url_id, page_id, rule, learned, was) VALUES (?, ?, 'x', 0, 'waiting')", (other, own))
+        raw.execute(
+            "INSERT INTO alias (url_id, page_id, rule, learned, was) VALUES (?, ?, 'x', 0, 'waiting')", (other, own)
+        )
     done = deleting.delete(folder, Deletion((url_id(Url(f"{START}a")),)))
     assert done.urls == 2
     assert content(folder)["alias"] == []

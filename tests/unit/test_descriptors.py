@@ -5,7 +5,9 @@ import pytest
 from periplus.acquire.crew import affordable, raised_limit
 
 
-@pytest.mark.parametrize(("wished", "limit", "given"), [(128, 1024, 128), (128, 48, 8), (2000, 1024, 496), (5, 10, 1), (128, None, 128)])
+@pytest.mark.parametrize(
+    ("wished", "limit", "given"), [(128, 1024, 128), (128, 48, 8), (2000, 1024, 496), (5, 10, 1), (128, None, 128)]
+)
 def test_as_many_as_there_are_descriptors_for(wished, limit, given):
     assert affordable(wished, lambda: limit) == given
 

@@ -32,7 +32,9 @@ def page(*links):
 
 def found(one, layer, *links, source=HOME):
     """(URL, reason, layer) of the candidates of a page with these links."""
-    return [(candidate.url, candidate.reason, candidate.layer) for candidate in one.of_page(source, page(*links), layer)]
+    return [
+        (candidate.url, candidate.reason, candidate.layer) for candidate in one.of_page(source, page(*links), layer)
+    ]
 
 
 def test_a_links_target_is_one_layer_below_its_page():
@@ -61,7 +63,12 @@ def test_depth_and_scope_are_told_with_the_rule_that_decided():
     assert (deep.reason, deep.rule) == (Reason.DEPTH, "max-depth 1")
     assert far.reason is Reason.SCOPE
     assert far.rule
-    assert one.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))[0].reason is Reason.DEPTH
+    assert (
+        one.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))[
+            0
+        ].reason
+        is Reason.DEPTH
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,9 @@ def test_nofollow_links_and_parts_of_pages_are_only_noted():
         ("http://b.test/", Reason.SCOPE, 1),
     ]
     assert found(one, 0, *links) == []
-    assert found(one, 4, "/n", "/i.png") == [(HOME + "n", Reason.WAITING, 5), (HOME + "i.png", Reason.WAITING, 5)], "a followed link is stronger"
+    assert found(one, 4, "/n", "/i.png") == [(HOME + "n", Reason.WAITING, 5), (HOME + "i.png", Reason.WAITING, 5)], (
+        "a followed link is stronger"
+    )
 
 
 def test_a_link_from_another_site_tells_no_layer():
@@ -115,7 +124,9 @@ def test_a_redirects_target_is_as_near_as_its_source():
 
 def test_sitemaps_bring_urls_without_a_layer_and_starts_have_layer_0():
     one = discovery()
-    (listed,) = one.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))
+    (listed,) = one.of_sitemap(
+        read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml")
+    )
     assert (listed.url, listed.layer, listed.in_sitemap, listed.reason) == (HOME + "s", None, True, Reason.WAITING)
     (start,) = one.of_starts([canonical(HOME)])
     assert (start.layer, start.site, start.host) == (0, "a.test", "a.test:80")

@@ -46,7 +46,9 @@ def test_ours_diacritics_then_the_owners_word_then_the_shortest_way(first, other
 
 
 def test_each_page_says_how_like_it_is():
-    pages = best_first([same("a", marks=3), same("bb", marks=3), same("cc", marks=3, body=1), same("dd", text=1, body=2)])
+    pages = best_first(
+        [same("a", marks=3), same("bb", marks=3), same("cc", marks=3, body=1), same("dd", text=1, body=2)]
+    )
     (group,) = grouped([(pages, True)], ())
     assert [page.like for page in group.pages] == [Likeness.BYTES, Likeness.WORDS, Likeness.FOLDED]
     assert group.grounds == (Ground.MARKS, Ground.LENGTH)
@@ -67,7 +69,10 @@ def test_near_pages_join_the_best_of_them_with_their_own_twins():
     assert found.first.page.url == "https://h/b"
     twins = best_first([same("b"), same("copy")])
     (group,) = grouped([(twins, True)], [found])
-    assert [(one.url, one.like, one.text) for one in group.pages] == [("https://h/copy", Likeness.BYTES, 0), ("https://h/long", Likeness.NEAR, 1)]
+    assert [(one.url, one.like, one.text) for one in group.pages] == [
+        ("https://h/copy", Likeness.BYTES, 0),
+        ("https://h/long", Likeness.NEAR, 1),
+    ]
     one, other = shingles(texts[1]), shingles(texts[0])
     both = len(set(one.tolist()) & set(other.tolist()))
     assert group.pages[1].similarity == pytest.approx(both / len(set(one.tolist()) | set(other.tolist())))
@@ -86,11 +91,15 @@ def test_of_near_pages_the_one_in_full_stands_for_all():
 def test_pages_are_in_one_group_only_the_largest_first():
     first, second = best_first([same("a"), same("b"), same("c")]), best_first([same("x"), same("y")])
     found = grouped([(second, False), (first, True)], [NearHeads(Head(first[0].page, False, 2), [])])
-    assert [(group.url, len(group.pages), group.is_confirmed) for group in found] == [("https://h/a", 2, True), ("https://h/x", 1, False)]
+    assert [(group.url, len(group.pages), group.is_confirmed) for group in found] == [
+        ("https://h/a", 2, True),
+        ("https://h/x", 1, False),
+    ]
 
 
 def test_languages_with_diacritics_are_told_from_english():
-    full = {language: is_in_full("\n".join(paragraphs)) for language, paragraphs in TEXTS.items() if language != "nl"}  # which has some, and is at the limit
+    # which has some, and is at the limit
+    full = {language: is_in_full("\n".join(paragraphs)) for language, paragraphs in TEXTS.items() if language != "nl"}
     assert [language for language, said in full.items() if not said] == ["en"]
     assert not any(is_in_full(without_marks("\n".join(TEXTS[language]))) for language in ("cs", "hu", "de", "fr"))
     assert not is_in_full("")
@@ -98,7 +107,9 @@ def test_languages_with_diacritics_are_told_from_english():
 
 @given(language=st.sampled_from(sorted(TEXTS)), data=st.data())
 def test_digests_are_blind_to_the_charset(language, data):
-    """The same text in two encodings of its language: other bytes, the same words; without diacritics the same folded words."""
+    """The same text in two encodings of its language: other bytes, the same words;
+    without diacritics the same folded words.
+    """
     lines = data.draw(st.lists(st.sampled_from(TEXTS[language]), min_size=1, max_size=4))
     text = folded("\n".join(lines))
     encodings = st.sampled_from(["utf-8", *ENCODINGS[language]])
@@ -114,7 +125,9 @@ def test_digests_are_blind_to_the_charset(language, data):
 
 
 def test_lines_rows_and_json_name_every_page():
-    groups = grouped([(best_first([same("a", marks=2), same("b", text=1, body=1), same("c", text=1, body=1)]), True)], ())
+    groups = grouped(
+        [(best_first([same("a", marks=2), same("b", text=1, body=1), same("c", text=1, body=1)]), True)], ()
+    )
     found = Duplicates("h", 0.8, 9, tuple(groups), ("a note",))
     lines = list(duplicate_lines(found, most=1))
     assert lines[0] == "2 of 9 pages of h repeat what 1 other says: 2 the same but for diacritics and case."
@@ -125,7 +138,11 @@ def test_lines_rows_and_json_name_every_page():
         "  same letters    https://h/b",
         "  and 1 more: 1 same letters; --most -1 names all",
     ]
-    assert [(row[1], row[2]) for row in duplicate_rows(found)] == [("https://h/a", True), ("https://h/b", False), ("https://h/c", False)]
+    assert [(row[1], row[2]) for row in duplicate_rows(found)] == [
+        ("https://h/a", True),
+        ("https://h/b", False),
+        ("https://h/c", False),
+    ]
     out = StringIO()
     write_duplicate_json(found, out)
     assert [one["url"] for one in json.loads(out.getvalue())["groups"][0]["pages"]] == ["https://h/b", "https://h/c"]

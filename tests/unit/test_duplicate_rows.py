@@ -16,7 +16,9 @@ HOME = "https://e.org/"
 
 
 def html(text, *links):
-    return f"<!DOCTYPE html><title>T</title><p>{text}</p>" + "".join(f'<nav><a href="{link}">{words}</a></nav>' for link, words in links)
+    return f"<!DOCTYPE html><title>T</title><p>{text}</p>" + "".join(
+        f'<nav><a href="{link}">{words}</a></nav>' for link, words in links
+    )
 
 
 @pytest.fixture
@@ -37,7 +39,10 @@ def connection(tmp_path):
 
 def said(connection, site_id=None):
     """Of each group: by path, the numbers of text and body."""
-    return [{same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages} for pages, _ in text_rows.same_texts(connection, site_id)]
+    return [
+        {same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages}
+        for pages, _ in text_rows.same_texts(connection, site_id)
+    ]
 
 
 def test_pages_with_links_of_their_own_differ(connection):
@@ -92,7 +97,11 @@ def test_where_texts_were_not_kept_digests_decide_alone(tmp_path):
 
 def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
     head = f'<link rel="canonical" href="{HOME}a">'
-    pages = {HOME: html("Start", ("a", "a"), ("b", "b")), HOME + "a": head + html("One"), HOME + "b": head + html("Two")}
+    pages = {
+        HOME: html("Start", ("a", "a"), ("b", "b")),
+        HOME + "a": head + html("One"),
+        HOME + "b": head + html("Two"),
+    }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
     assert {page.url.removeprefix(HOME): (page.layer, page.is_named) for page in text_rows.contenders(connection)} == {
         "": (0, False),

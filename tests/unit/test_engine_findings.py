@@ -23,10 +23,18 @@ class World:
     def __init__(self, folder, seed):
         dataset = chance_dataset(folder / "web", seed, urls=60, sites=3, links=400)
         names = {name: [column.name for column in columns] for name, columns in TABLES.items()}
-        rows = {name: [row for block in blocks(dataset, name, columns) for row in block.to_pylist()] for name, columns in names.items()}
+        rows = {
+            name: [row for block in blocks(dataset, name, columns) for row in block.to_pylist()]
+            for name, columns in names.items()
+        }
         self.urls, self.links, self.pages, self.texts = rows["urls"], rows["links"], rows["pages"], rows["texts"]
         self.moved = {row["source"]: row["target"] for row in rows["redirects"]}
-        self.folders = {done.stage: done.folder for done in compute(dataset, folder / "r", list(STAGES), StageParameters(), ("numpy", ENGINE), lambda *_: None)}
+        self.folders = {
+            done.stage: done.folder
+            for done in compute(
+                dataset, folder / "r", list(STAGES), StageParameters(), ("numpy", ENGINE), lambda *_: None
+            )
+        }
 
     def found(self, stage, table=""):
         return rows_of(self.folders[stage], table or next(iter(STAGES[stage].tables)))
@@ -68,7 +76,11 @@ def test_redirects_end_where_one_comes_by_following_them(world):
 def test_the_graph_holds_pages_and_each_link_between_two_once(world):
     pages = {row["url"] for row in world.urls if row["reason"] in PAGE_REASONS}
     assert {url for url, *_ in world.found("graph", "nodes")} == pages
-    edges = {(source, end, world.site(source) == world.site(end)) for source, _, end, *_ in world.led(FOLLOWED) if end in pages and end != source}
+    edges = {
+        (source, end, world.site(source) == world.site(end))
+        for source, _, end, *_ in world.led(FOLLOWED)
+        if end in pages and end != source
+    }
     assert world.found("graph", "edges") == sorted(edges)
 
 
@@ -90,7 +102,11 @@ def test_ranks_sum_to_one_in_each_site_and_over_the_web(world):
 
 
 def test_a_link_is_broken_whose_end_is_invalid(world):
-    expected = [(s, t, kind, position, end) for s, t, end, kind, position in world.led(ASKED) if world.reason(end) in INVALID_REASONS]
+    expected = [
+        (s, t, kind, position, end)
+        for s, t, end, kind, position in world.led(ASKED)
+        if world.reason(end) in INVALID_REASONS
+    ]
     assert world.found("broken") == sorted(expected)
 
 
@@ -102,7 +118,9 @@ def test_sites_are_linked_to_from_others_where_it_is_no_error(world):
             links[site] += 1
             pages[site].add(source)
             targets[site].add(end)
-    assert world.found("external") == sorted((site, links[site], len(pages[site]), len(targets[site])) for site in links)
+    assert world.found("external") == sorted(
+        (site, links[site], len(pages[site]), len(targets[site])) for site in links
+    )
 
 
 def test_pages_of_one_folded_text_are_duplicates_of_the_first_by_merit(world):
@@ -121,10 +139,18 @@ def test_pages_of_one_folded_text_are_duplicates_of_the_first_by_merit(world):
 @pytest.mark.parametrize(("sketches", "stage"), [("sketches", "near"), ("outlines", "templates")])
 def test_each_page_joins_the_most_alike_before_it_that_stands_for_a_group_or_stands_for_one(world, sketches, stage):
     twins = {url for url, group, _ in world.found("duplicates") if url != group} if stage == "near" else set()
-    known = {url: np.frombuffer(bins, "<u8") for url, shingles, bins in world.found(sketches) if shingles >= 20 and url not in twins}
+    known = {
+        url: np.frombuffer(bins, "<u8")
+        for url, shingles, bins in world.found(sketches)
+        if shingles >= 20 and url not in twins
+    }
     leaders, expected = [], {}
     for url in sorted(known, key=world.merit):
-        alike = [((known[url] == known[leader]).sum(), leader) for leader in leaders if shares_a_band(known[url], known[leader])]
+        alike = [
+            ((known[url] == known[leader]).sum(), leader)
+            for leader in leaders
+            if shares_a_band(known[url], known[leader])
+        ]
         best = max(alike, key=lambda one: one[0], default=(0, -1))
         if best[0] >= 103:  # 0.8 of 128
             expected[url] = (best[1], best[0] / 128)
@@ -149,7 +175,9 @@ def test_links_between_sites_are_counted_by_pages_folders_and_sites(world):
         if folder(source) != folder(target):
             folders[sites].add((folder(source), folder(target)))
     rows = [("page", *sites, len(found)) for sites, found in pages.items()] + [("site", *sites, 1) for sites in pages]
-    assert world.found("interlinking") == sorted(rows + [("directory", *sites, len(found)) for sites, found in folders.items()])
+    assert world.found("interlinking") == sorted(
+        rows + [("directory", *sites, len(found)) for sites, found in folders.items()]
+    )
 
 
 def test_a_cascade_is_what_its_lines_say(world):
@@ -169,6 +197,10 @@ def test_a_cascade_is_what_its_lines_say(world):
     told = []
     for begin, after in zip(expected.offsets[:-1], expected.offsets[1:], strict=True):
         if after - begin > 1:
-            told.append([(expected.sites[expected.members[row]], expected.delays_h[row]) for row in range(begin, after)])
-    mine = [[(site, pytest.approx(delay, abs=1e-6)) for _, site, delay in sorted(rows)] for _, rows in sorted(found.items())]
+            told.append(
+                [(expected.sites[expected.members[row]], expected.delays_h[row]) for row in range(begin, after)]
+            )
+    mine = [
+        [(site, pytest.approx(delay, abs=1e-6)) for _, site, delay in sorted(rows)] for _, rows in sorted(found.items())
+    ]
     assert told == mine

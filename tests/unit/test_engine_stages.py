@@ -70,9 +70,23 @@ def test_a_stage_that_fails_leaves_no_manifest(dataset, tmp_path):
 
 def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
     rows = [{"source": source, "target": 0, "kind": "a", "position": "main"} for source in (1, 2, 1)]
-    urls = [{"url": n, "id": n, "text": f"https://a.org/{n}", "host": 0, "site": 0, "reason": "ok", "state": "indexed", "is_start": False} for n in range(3)]
+    urls = [
+        {
+            "url": n,
+            "id": n,
+            "text": f"https://a.org/{n}",
+            "host": 0,
+            "site": 0,
+            "reason": "ok",
+            "state": "indexed",
+            "is_start": False,
+        }
+        for n in range(3)
+    ]
     hosts = [{"host": 0, "name": "a.org:443", "site": 0, "site_name": "a.org"}]
-    dataset = write_dataset(tmp_path / "web", {"hosts": hosts, "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=3)
+    dataset = write_dataset(
+        tmp_path / "web", {"hosts": hosts, "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=3
+    )
     with pytest.raises(StoreError, match="order of their sources"):
         compute(dataset, tmp_path / "r", ["graph"], StageParameters(), ("stream", STREAM), silent)
 

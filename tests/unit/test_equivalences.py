@@ -1,4 +1,6 @@
-"""Rules proposed from what was fetched: what is found, what is refused, and what a proposal saves on a site whose truth is known."""
+"""Rules proposed from what was fetched: what is found, what is refused,
+and what a proposal saves on a site whose truth is known.
+"""
 
 from periplus.analyse.equivalences import SeenPage, TwistVerdict, propose, rules_text
 from periplus.urls.canonical import canonical
@@ -13,7 +15,9 @@ def page(path, text, shingles=None):
 
 
 def known_site():
-    """(page, name of its content) of a site with every kind of double; 40 articles of 6 spellings, 10 pages of 4, a sorted list."""
+    """(page, name of its content) of a site with every kind of double; 40 articles of 6 spellings, 10 pages of 4,
+    a sorted list.
+    """
     for number in range(40):
         name = f"article {number}"
         yield page(f"/view.php?id={number}", name), name
@@ -52,7 +56,9 @@ def test_on_a_known_site_no_page_is_lost_and_all_doubles_go():
 
 def test_the_evidence_says_what_never_mattered_and_what_always_did():
     said = [proposal.sentence for proposal in propose(page for page, _ in known_site())]
-    assert any(line.startswith("sid (a session or campaign) on a.test/view.php: never changed the text") for line in said), said
+    assert any(
+        line.startswith("sid (a session or campaign) on a.test/view.php: never changed the text") for line in said
+    ), said
     assert any(line.startswith("id on a.test/view.php: always changed the text") for line in said), said
     assert any(line.startswith("order on a.test/list.php: always changed") for line in said), said
 
@@ -75,21 +81,31 @@ def test_too_few_pairs_or_only_one_text_prevent_a_rule():
     few = [page(f"/a{letter}?x={value}", f"text {letter}") for letter in "bcde" for value in (1, 2)]
     alike = [page(f"/view.php?id={number}&x={value}", "please log in") for number in range(20) for value in (1, 2)]
     for seen in (few, alike):
-        assert {found.verdict for found in propose(seen) if Twist("parameter", "x") in found.twists} <= {TwistVerdict.UNKNOWN}
+        assert {found.verdict for found in propose(seen) if Twist("parameter", "x") in found.twists} <= {
+            TwistVerdict.UNKNOWN
+        }
         assert rules_text(propose(seen)) == ""
 
 
 def test_two_parameters_that_change_in_every_link_are_judged_together():
-    seen = [page(f"/p{letter}?t=17000{number}{at}&s=x{at}{number}", f"text {letter}") for number, letter in enumerate("bcdefgh") for at in (1, 2)]
+    seen = [
+        page(f"/p{letter}?t=17000{number}{at}&s=x{at}{number}", f"text {letter}")
+        for number, letter in enumerate("bcdefgh")
+        for at in (1, 2)
+    ]
     (found,) = propose(seen)
     assert found.twists == {Twist("parameter", "s"), Twist("parameter", "t")}
     assert found.verdict is TwistVerdict.SAME
 
 
 def test_pairs_that_differ_in_something_else_are_no_evidence():
-    seen = [page(f"http://{host}a.test/docs/{letter}", f"text {letter}") for letter in "bcdefgh" for host in ("", "www.")]
+    seen = [
+        page(f"http://{host}a.test/docs/{letter}", f"text {letter}") for letter in "bcdefgh" for host in ("", "www.")
+    ]
     seen += [
-        page(f"http://{host}a.test/view.php?id={number}{more}", f"text {number}") for number in range(8) for host, more in (("", ""), ("www.", "&print=1"))
+        page(f"http://{host}a.test/view.php?id={number}{more}", f"text {number}")
+        for number in range(8)
+        for host, more in (("", ""), ("www.", "&print=1"))
     ]
     found = propose(seen)
     assert not any(Twist("parameter", "print") in one.twists for one in found if one.place == "/docs/*" and one.same)
@@ -98,7 +114,10 @@ def test_pairs_that_differ_in_something_else_are_no_evidence():
 def test_a_print_version_without_the_menu_is_shown_to_a_person_and_is_no_rule():
     whole = [frozenset(range(100 * number, 100 * number + 60)) for number in range(8)]
     seen = [page(f"/view.php?id={number}", f"a{number}", shingles) for number, shingles in enumerate(whole)]
-    seen += [page(f"/view.php?id={number}&print=1", f"b{number}", frozenset(sorted(shingles)[5:45])) for number, shingles in enumerate(whole)]
+    seen += [
+        page(f"/view.php?id={number}&print=1", f"b{number}", frozenset(sorted(shingles)[5:45]))
+        for number, shingles in enumerate(whole)
+    ]
     found = [one for one in propose(seen) if one.twists == {Twist("parameter", "print")}]
     assert [one.verdict for one in found] == [TwistVerdict.NEAR]
     assert rules_text(found) == ""

@@ -7,7 +7,15 @@ import inspect
 import pytest
 
 from periplus import errors
-from periplus.errors import InvalidUrl, NoCollection, NotConverged, PeriplusError, StoreError, UnknownSetting, UsageError
+from periplus.errors import (
+    InvalidUrl,
+    NoCollection,
+    NotConverged,
+    PeriplusError,
+    StoreError,
+    UnknownSetting,
+    UsageError,
+)
 
 ALL = [item for _, item in inspect.getmembers(errors, inspect.isclass) if item.__module__ == errors.__name__]
 
@@ -34,4 +42,7 @@ def test_a_store_that_fails_is_not_the_callers_fault():
 def test_not_converged_carries_its_numbers_and_says_what_to_do():
     error = NotConverged("pagerank", rounds=200, residual=0.0123456)
     assert (error.rounds, error.residual) == (200, 0.0123456)
-    assert str(error) == "pagerank did not settle in 200 rounds (last change 0.0123): allow more rounds or a larger tolerance"
+    assert (
+        str(error)
+        == "pagerank did not settle in 200 rounds (last change 0.0123): allow more rounds or a larger tolerance"
+    )

@@ -62,7 +62,11 @@ def crawled(port):
     pages, queue = {}, ["/"]
     while queue:
         path = queue.pop()
-        if path in pages or path == "/en/large-chart.html" or (path.startswith(ENDLESS) and any(p.startswith(path[:9]) for p in pages)):
+        if (
+            path in pages
+            or path == "/en/large-chart.html"
+            or (path.startswith(ENDLESS) and any(p.startswith(path[:9]) for p in pages))
+        ):
             continue
         status, fields, body = get(port, path)
         pages[path] = (status, body.decode("latin-1"))
@@ -74,7 +78,10 @@ def crawled(port):
 
 
 def test_only_the_planted_links_are_dead(crawled):
-    assert {path for path, (status, _) in crawled.items() if status == 404} == {"/documents/register-1780.html", "/en/ports/old-quay-plan.html"}
+    assert {path for path, (status, _) in crawled.items() if status == 404} == {
+        "/documents/register-1780.html",
+        "/en/ports/old-quay-plan.html",
+    }
     assert len([path for path, (status, _) in crawled.items() if status == 200 and path.endswith(".html")]) >= 60
 
 
@@ -89,16 +96,26 @@ def test_only_the_planted_fragment_is_dead(crawled):
 
 
 def test_redirects_and_twins(crawled):
-    assert [path for path, (status, _) in crawled.items() if status == 301] == ["/old/harbours.html", "/archive/harbours.html", "/en/harbours/"]
+    assert [path for path, (status, _) in crawled.items() if status == 301] == [
+        "/old/harbours.html",
+        "/archive/harbours.html",
+        "/en/harbours/",
+    ]
     assert crawled["/en/ports/averby.html"] == crawled["/en/ports/averby-print.html"]
     assert crawled["/cs/zima-ascii.html"][1].isascii()
     assert not crawled["/cs/zima.html"][1].isascii()
 
 
 def test_titles_are_missing_and_doubled_only_where_planted(crawled):
-    titles = {path: re.findall("<title>(.*?)</title>", text) for path, (status, text) in crawled.items() if status == 200 and path.endswith(".html")}
+    titles = {
+        path: re.findall("<title>(.*?)</title>", text)
+        for path, (status, text) in crawled.items()
+        if status == 200 and path.endswith(".html")
+    }
     assert [path for path, title in titles.items() if not title] == ["/en/notes.html"]
-    assert {path for path, title in titles.items() if title == ["Log of the month"]} == {f"/en/log/{month}.html" for month in ("march", "april", "may")}
+    assert {path for path, title in titles.items() if title == ["Log of the month"]} == {
+        f"/en/log/{month}.html" for month in ("march", "april", "may")
+    }
 
 
 def test_the_orphan_is_in_the_sitemap_only(crawled, port):
@@ -117,11 +134,18 @@ def test_session_ids_and_calendar_never_end(port):
 
 
 def test_charsets_and_their_declarations(port):
-    for path, charset, word in (("/cs/index.html", "windows-1250", "přístavů"), ("/ru/index.html", "koi8-r", "моряк"), ("/el/index.html", "utf-8", "λιμάνια")):
+    for path, charset, word in (
+        ("/cs/index.html", "windows-1250", "přístavů"),
+        ("/ru/index.html", "koi8-r", "моряк"),
+        ("/el/index.html", "utf-8", "λιμάνια"),
+    ):
         _, fields, body = get(port, path)
         assert fields["Content-Type"] == f"text/html; charset={charset}"
         assert word in body.decode(charset)
-    for path, charset, word in (("/ru/mayaki.html", "windows-1251", "Маяк"), ("/hu/kikotok.html", "iso-8859-2", "kikötő")):
+    for path, charset, word in (
+        ("/ru/mayaki.html", "windows-1251", "Маяк"),
+        ("/hu/kikotok.html", "iso-8859-2", "kikötő"),
+    ):
         _, fields, body = get(port, path)
         assert fields["Content-Type"] == "text/html"
         assert b"charset" not in body

@@ -61,14 +61,19 @@ def test_pages_come_with_their_rank_and_where_redirects_end(folder):
 def test_redirects_are_told_hop_by_hop(folder):
     chains = {}
     for row in rows_of(folder, "redirects"):
-        chains.setdefault(row["chain_id"], []).append((row["order"], row["url"].removeprefix("https://e.org"), row["status"], row["role"]))
+        chains.setdefault(row["chain_id"], []).append(
+            (row["order"], row["url"].removeprefix("https://e.org"), row["status"], row["role"])
+        )
     assert [(0, "/b", 301, "requested"), (1, "/c", 301, "intermediate"), (2, "/d", 200, "final")] in chains.values()
     assert any(chain[-1][3] == "loop" for chain in chains.values())
 
 
 def test_issues_name_the_page_to_mend(folder):
     broken = [row for row in rows_of(folder, "issues") if row["related_url"] == "https://e.org/a"]
-    assert broken and all(row["url"] == "https://e.org/" and row["severity"] and row["message"] and row["category"] == "links" for row in broken)
+    assert broken and all(
+        row["url"] == "https://e.org/" and row["severity"] and row["message"] and row["category"] == "links"
+        for row in broken
+    )
 
 
 def test_csv_and_json_lines_hold_the_same_rows(folder):
@@ -88,7 +93,10 @@ def test_parquet_keeps_the_kinds(folder, tmp_path):
     assert ended.exit_code == 0 and "7 rows" in ended.output
     found = pq.read_table(path)
     assert found.column_names == [column.name for column in columns_of("pages")]
-    assert str(found.schema.field("fetched_at").type) == "timestamp[ms, tz=UTC]" and str(found.schema.field("in_sitemap").type) == "bool"
+    assert (
+        str(found.schema.field("fetched_at").type) == "timestamp[ms, tz=UTC]"
+        and str(found.schema.field("in_sitemap").type) == "bool"
+    )
     assert found.schema.field("url").metadata[b"description"]
     assert found.column("url").to_pylist() == [row["url"] for row in rows_of(folder, "pages")]
 

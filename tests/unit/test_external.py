@@ -41,7 +41,9 @@ def test_they_agree_with_the_published_sets(pairs):
     found = external_domains(known)
     published = {(p, q) for p, q in pairs if INDEXED[p] and DOMAIN[p] != DOMAIN[q] and not INVALID[q]}
     assert {pairs[row] for row in found.rows.tolist()} == published
-    assert {pairs[row] for row in invalid_links(known).tolist()} == {(p, q) for p, q in pairs if INDEXED[p] and INVALID[q]}
+    assert {pairs[row] for row in invalid_links(known).tolist()} == {
+        (p, q) for p, q in pairs if INDEXED[p] and INVALID[q]
+    }
     for place, domain in enumerate(found.domain.tolist()):
         mine = [(p, q) for p, q in pairs if (p, q) in published and DOMAIN[q] == domain]
         rows = found.rows[found.offsets[place] : found.offsets[place + 1]].tolist()

@@ -52,7 +52,13 @@ def test_cycles_fold(text, expected):
 
 @pytest.mark.parametrize(
     ("segment", "expected"),
-    [("index", "index"), ("3_25_2.html", "*_*_*.html"), ("550e8400-e29b-41d4-a716-446655440000", "*"), ("%D0%9F1", "%D0%9F1"), ("item-7", "item-*")],
+    [
+        ("index", "index"),
+        ("3_25_2.html", "*_*_*.html"),
+        ("550e8400-e29b-41d4-a716-446655440000", "*"),
+        ("%D0%9F1", "%D0%9F1"),
+        ("item-7", "item-*"),
+    ],
 )
 def test_numbers_and_tokens_are_masked(segment, expected):
     assert mask(segment) == expected

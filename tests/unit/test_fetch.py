@@ -6,7 +6,20 @@ import pytest
 
 from periplus.acquire.fetch import reason_of, visit_of
 from periplus.model.ports import Response
-from periplus.model.visit import STATE_OF, Cause, Cut, Failed, Fetched, Headers, Reason, Redirected, Request, Skipped, State, Unchanged
+from periplus.model.visit import (
+    STATE_OF,
+    Cause,
+    Cut,
+    Failed,
+    Fetched,
+    Headers,
+    Reason,
+    Redirected,
+    Request,
+    Skipped,
+    State,
+    Unchanged,
+)
 from periplus.settings import FetchLimits
 
 BASE = "http://a.test/dir/page?q=1"
@@ -27,7 +40,13 @@ def outcome(*args, **more):
 def test_a_visit_keeps_what_was_observed():
     body = gzip.compress(b"x" * 1000)
     seen = visit(200, body, content_encoding="gzip")
-    assert (seen.started, seen.took_s, seen.first_byte_s, seen.address, seen.wire_bytes) == (5.0, 0.25, 0.125, "192.0.2.1", len(body))
+    assert (seen.started, seen.took_s, seen.first_byte_s, seen.address, seen.wire_bytes) == (
+        5.0,
+        0.25,
+        0.125,
+        "192.0.2.1",
+        len(body),
+    )
     assert seen.outcome.body == b"x" * 1000
 
 
@@ -124,7 +143,9 @@ def test_what_ended_on_the_wire_is_told_before_what_that_did_to_the_coding():
     assert outcome(200, packed[:-20], Cut.SHORT, content_encoding="gzip").cut is Cut.SHORT
     assert outcome(200, packed[:-20], Cut.TIME_LIMIT, content_encoding="gzip").cut is Cut.TIME_LIMIT
     assert outcome(200, packed[:-20], content_encoding="gzip").cut is Cut.SHORT
-    assert outcome(200, b"plain", content_encoding="gzip") == Fetched(200, Headers((("content-encoding", "gzip"),)), b"plain", Cut.BAD_ENCODING)
+    assert outcome(200, b"plain", content_encoding="gzip") == Fetched(
+        200, Headers((("content-encoding", "gzip"),)), b"plain", Cut.BAD_ENCODING
+    )
 
 
 @pytest.mark.parametrize("cause", Cause)

@@ -39,17 +39,23 @@ def test_plain_text_has_paragraphs_lists_and_headings():
     text = "My Title\n========\n\nOne line\nand more.\n\n1.2 Installing It\n\nUSAGE NOTES\n\n  - one\n    goes on\n"
     text += "  - two\n\nA. Smith wrote it.\n\nwhat\n----\nbelow\n"
     assert told(document(text.encode(), "text/plain")) == [
-        ("heading", 1, "My Title"), ("paragraph", 0, "One line and more."), ("heading", 3, "1.2 Installing It"), ("heading", 2, "USAGE NOTES"),
-        ("item", 0, "one goes on"), ("item", 0, "two"), ("paragraph", 0, "A. Smith wrote it."), ("heading", 2, "what"), ("paragraph", 0, "below"),
+        ("heading", 1, "My Title"), ("paragraph", 0, "One line and more."), ("heading", 3, "1.2 Installing It"),
+        ("heading", 2, "USAGE NOTES"),
+        ("item", 0, "one goes on"), ("item", 0, "two"), ("paragraph", 0, "A. Smith wrote it."), ("heading", 2, "what"),
+        ("paragraph", 0, "below"),
     ]  # fmt: skip
 
 
 def test_markdown_is_read_with_its_tables_code_and_links():
-    text = b"---\ntitle: 'The T'\n---\n# H\n\nwords [l](x.html)\n\n* a\n* b\n\n|k|v|\n|-|-|\n|1|2|\n\n```\na  b\n  c\n```\n"
+    text = (
+        b"---\ntitle: 'The T'\n---\n# H\n\nwords [l](x.html)\n\n* a\n* b\n\n|k|v|\n|-|-|\n"
+        b"|1|2|\n\n```\na  b\n  c\n```\n"
+    )
     page = document(text, "text/markdown")
     assert page.title == "The T"
     assert told(page)[1:] == [
-        ("heading", 1, "H"), ("paragraph", 0, "words l"), ("item", 0, "a"), ("item", 0, "b"), *(("cell", 0, cell) for cell in ("k", "v", "1", "2")),
+        ("heading", 1, "H"), ("paragraph", 0, "words l"), ("item", 0, "a"), ("item", 0, "b"),
+        *(("cell", 0, cell) for cell in ("k", "v", "1", "2")),
         ("code", 0, "a  b\n  c"),
     ]  # fmt: skip
     assert links(page) == [("http://a.example/dir/x.html", "l")]
@@ -74,8 +80,10 @@ Words &me;.
     page = document(text, "text/sgml")
     assert page.title == "The HOWTO"
     assert told(page)[1:] == [
-        ("heading", 1, "The HOWTO"), ("paragraph", 0, "me"), ("heading", 2, "Introduction"), ("paragraph", 0, "Text — with emph and tt. A site"),
-        ("item", 0, "one"), ("item", 0, "two"), ("heading", 3, "Sub part"), ("paragraph", 0, "Words &me;."), ("heading", 2, "Next"),
+        ("heading", 1, "The HOWTO"), ("paragraph", 0, "me"), ("heading", 2, "Introduction"),
+        ("paragraph", 0, "Text — with emph and tt. A site"),
+        ("item", 0, "one"), ("item", 0, "two"), ("heading", 3, "Sub part"), ("paragraph", 0, "Words &me;."),
+        ("heading", 2, "Next"),
         ("paragraph", 0, "End it."),
     ]  # fmt: skip
     assert links(page) == [("http://a.org/", "A site")]
@@ -84,9 +92,15 @@ Words &me;.
 def test_docbook_with_all_its_tags():
     text = b"""<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook V4.1//EN"><book><bookinfo><title>B</title></bookinfo><chapter id=one><title>C</title>
 <sect1><title>S</title><para>P <ulink url="http://a.org/x">w</ulink></para><programlisting>a
-  b</programlisting></sect1></chapter></book>"""
+  b</programlisting></sect1></chapter></book>"""  # noqa: E501
     page = document(text, "application/sgml")
-    assert told(page)[1:] == [("heading", 1, "B"), ("heading", 2, "C"), ("heading", 3, "S"), ("paragraph", 0, "P w"), ("code", 0, "a\n  b")]
+    assert told(page)[1:] == [
+        ("heading", 1, "B"),
+        ("heading", 2, "C"),
+        ("heading", 3, "S"),
+        ("paragraph", 0, "P w"),
+        ("code", 0, "a\n  b"),
+    ]
 
 
 def test_rtf_in_its_code_pages():
@@ -95,29 +109,45 @@ def test_rtf_in_its_code_pages():
 \pard\plain
 Text {\b tu\'e8n\'fd} \u345?\u-10179?\u-8704? a {\f1 \'cf\'f0\'e8}.\par
 {\field{\*\fldinst{HYPERLINK "http://a.org/?b&c"}}{\fldrslt{\ul odkaz}}} je\par
-{\pntext\bullet\tab}\pard\ls1 item\par\trowd a\cell b\cell\row{\*\unknown zzz}{\pict 0011}{\v hidden}\pard\{x\}\~y{\bin3 {}}z\par}"""
+{\pntext\bullet\tab}\pard\ls1 item\par\trowd a\cell b\cell\row{\*\unknown zzz}{\pict 0011}{\v hidden}\pard\{x\}\~y{\bin3 {}}z\par}"""  # noqa: E501
     page = document(text, "application/rtf")
     assert page.title == "Příliš"
     assert told(page)[1:] == [
-        ("heading", 2, "Nadpis žlutý"), ("paragraph", 0, "Text tučný ř😀 a При."), ("paragraph", 0, "odkaz je"), ("item", 0, "item"), ("cell", 0, "a"),
+        ("heading", 2, "Nadpis žlutý"), ("paragraph", 0, "Text tučný ř😀 a При."), ("paragraph", 0, "odkaz je"),
+        ("item", 0, "item"), ("cell", 0, "a"),
         ("cell", 0, "b"), ("paragraph", 0, "{x} yz"),
     ]  # fmt: skip
     assert links(page) == [("http://a.org/?b&c", "odkaz")]
 
 
 def test_docx_with_styles_lists_tables_and_links():
-    styles = '<w:style w:styleId="N2"><w:name w:val="heading 2"/></w:style><w:style w:styleId="T"><w:name w:val="Title"/></w:style>'
+    styles = (
+        '<w:style w:styleId="N2"><w:name w:val="heading 2"/></w:style><w:style '
+        'w:styleId="T"><w:name w:val="Title"/></w:style>'
+    )
     body = """<w:p><w:pPr><w:pStyle w:val="T"/></w:pPr><w:r><w:t>Titul</w:t></w:r></w:p>
 <w:p><w:pPr><w:pStyle w:val="N2"/></w:pPr><w:r><w:t>Nad</w:t></w:r><w:r><w:t>pis</w:t></w:r></w:p>
 <w:p><w:r><w:t xml:space="preserve">Text </w:t></w:r><w:hyperlink r:id="r1"><w:r><w:t>odkaz</w:t></w:r></w:hyperlink>
 <w:del><w:r><w:delText>ne</w:delText></w:r></w:del></w:p>
 <w:p><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr><w:r><w:t>bod</w:t></w:r></w:p>
 <w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"""
-    relations = '<Relationship Id="r1" Target="http://a.org/" TargetMode="External"/><Relationship Id="r2" Target="media/x.png"/>'
-    page = document(docx(body, styles=styles, relations=relations, core="<dc:title>Jméno</dc:title><dc:language>cs-CZ</dc:language>"), DOCX)
+    relations = (
+        '<Relationship Id="r1" Target="http://a.org/" TargetMode="External"/><Relationship '
+        'Id="r2" Target="media/x.png"/>'
+    )
+    page = document(
+        docx(
+            body,
+            styles=styles,
+            relations=relations,
+            core=("<dc:title>Jméno</dc:title><dc:language>cs-CZ</dc:language>"),
+        ),
+        DOCX,
+    )
     assert (page.title, page.language, page.fault) == ("Jméno", "cs-cz", "")
     assert told(page)[1:] == [
-        ("heading", 1, "Titul"), ("heading", 2, "Nadpis"), ("paragraph", 0, "Text odkaz"), ("item", 0, "bod"), ("cell", 0, "a"), ("cell", 0, "b"),
+        ("heading", 1, "Titul"), ("heading", 2, "Nadpis"), ("paragraph", 0, "Text odkaz"), ("item", 0, "bod"),
+        ("cell", 0, "a"), ("cell", 0, "b"),
     ]  # fmt: skip
     assert links(page) == [("http://a.org/", "odkaz")]
 
@@ -126,27 +156,47 @@ def test_odt_with_headings_lists_tables_and_links():
     body = """<text:sequence-decls/><text:h text:outline-level="2">Nadpis</text:h><text:p>Dvě<text:s text:c="2"/>slova<text:tab/>a
 <text:a xlink:href="http://a.org/">odkaz</text:a><text:note><text:note-citation>1</text:note-citation></text:note></text:p>
 <text:list><text:list-item><text:p>bod</text:p></text:list-item></text:list>
-<table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row></table:table><text:p>   </text:p>"""
+<table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row></table:table><text:p>   </text:p>"""  # noqa: E501
     page = document(odt(body, "<dc:title>Jméno</dc:title><dc:language>cs</dc:language>"), ODT)
     assert (page.title, page.language) == ("Jméno", "cs")
-    assert told(page)[1:] == [("heading", 2, "Nadpis"), ("paragraph", 0, "Dvě slova a odkaz"), ("item", 0, "bod"), ("cell", 0, "a")]
+    assert told(page)[1:] == [
+        ("heading", 2, "Nadpis"),
+        ("paragraph", 0, "Dvě slova a odkaz"),
+        ("item", 0, "bod"),
+        ("cell", 0, "a"),
+    ]
     assert links(page) == [("http://a.org/", "odkaz")]
 
 
 def test_epub_in_the_order_of_reading():
-    chapters = {"b.xhtml": '<h1>První</h1><p>slovo&nbsp;<a href="a.xhtml">uvnitř</a></p>', "a.xhtml": '<h1>Druhá</h1><p><a href="http://a.org/">ven</a></p>'}
+    chapters = {
+        "b.xhtml": '<h1>První</h1><p>slovo&nbsp;<a href="a.xhtml">uvnitř</a></p>',
+        "a.xhtml": '<h1>Druhá</h1><p><a href="http://a.org/">ven</a></p>',
+    }
     page = document(epub(chapters, "Kniha"), "application/epub+zip")
     assert (page.title, page.language) == ("Kniha", "cs")
-    assert told(page)[1:] == [("heading", 1, "První"), ("paragraph", 0, "slovo uvnitř"), ("heading", 1, "Druhá"), ("link", 0, "ven")]
+    assert told(page)[1:] == [
+        ("heading", 1, "První"),
+        ("paragraph", 0, "slovo uvnitř"),
+        ("heading", 1, "Druhá"),
+        ("link", 0, "ven"),
+    ]
     assert links(page) == [("http://a.org/", "ven")]
 
 
 def test_old_word_files_by_their_table_of_pieces():
     body = doc(
-        [("First “quoted” paragraph.\r", False), ("Příliš žluťoučký\r", True), ('See \x13 HYPERLINK "http://a.org/" \x14the site\x15 now.\ra\x07b\x07', False)]
+        [
+            ("First “quoted” paragraph.\r", False),
+            ("Příliš žluťoučký\r", True),
+            ('See \x13 HYPERLINK "http://a.org/" \x14the site\x15 now.\ra\x07b\x07', False),
+        ]
     )
     page = document(body, "application/msword")
-    assert (page.fault, [block.text for block in page.blocks]) == ("", ["First “quoted” paragraph.", "Příliš žluťoučký", "See the site now.", "a", "b"])
+    assert (page.fault, [block.text for block in page.blocks]) == (
+        "",
+        ["First “quoted” paragraph.", "Příliš žluťoučký", "See the site now.", "a", "b"],
+    )
     assert links(page) == [("http://a.org/", "the site")]
     assert sniffed_media_type(body) == "application/msword"
 
@@ -155,8 +205,14 @@ def test_old_word_files_by_their_table_of_pieces():
 def manual() -> bytes:
     import typst
 
-    text = '#set document(title: "The Manual")\n#set heading(numbering: "1.")\n= First part\nSome words of the part that make a sentence. '
-    text += '#link("http://a.org/x")[a site]\n\n- one\n- two\n\n== Second part\nMore words.\n#pagebreak()\n= Last part\nEnd.'
+    text = (
+        '#set document(title: "The Manual")\n#set heading(numbering: "1.")\n= First part\n'
+        "Some words of the part that make a sentence. "
+    )
+    text += (
+        '#link("http://a.org/x")[a site]\n\n- one\n- two\n\n== Second part\nMore words.\n'
+        "#pagebreak()\n= Last part\nEnd."
+    )
     return typst.compile(text.encode())
 
 
@@ -188,14 +244,20 @@ def test_a_bound_of_any_format_is_told(monkeypatch):
     monkeypatch.setattr(rtf, "TEXT_CHARS", 3)
     assert document(rb"{\rtf1 abc def}", "application/rtf").fault.startswith("long: more than 3 characters")
     monkeypatch.setattr(markdown, "TEXT_CHARS", 3)
-    assert document(b"abc [d](http://e.org/)", "text/markdown").fault == "long: what stands behind 3 characters was read as plain text"
-    monkeypatch.setattr(epub_format, "CHAPTERS_MOST", 1)
-    assert document(epub({"a.xhtml": "<html><body>a</body></html>", "b.xhtml": "<html><body>b</body></html>"}, "x"), "application/epub+zip").fault == (
-        "long: 1 of 2 chapters were read"
+    assert (
+        document(b"abc [d](http://e.org/)", "text/markdown").fault
+        == "long: what stands behind 3 characters was read as plain text"
     )
+    monkeypatch.setattr(epub_format, "CHAPTERS_MOST", 1)
+    assert document(
+        epub({"a.xhtml": "<html><body>a</body></html>", "b.xhtml": "<html><body>b</body></html>"}, "x"),
+        "application/epub+zip",
+    ).fault == ("long: 1 of 2 chapters were read")
     monkeypatch.setattr(feed, "ENTRIES_MOST", 1)
     entries = b"<item><title>a</title></item><item><title>b</title></item>"
-    assert document(b"<rss><channel>" + entries + b"</channel></rss>", "application/rss+xml").bounds == ("more than 1 entries",)
+    assert document(b"<rss><channel>" + entries + b"</channel></rss>", "application/rss+xml").bounds == (
+        "more than 1 entries",
+    )
 
 
 @pytest.mark.parametrize("media_type", sorted(FILES))
@@ -248,11 +310,16 @@ def test_any_document_that_is_read_has_canonical_xml():
     assert b"<p>a&amp;b</p>" in written[0]
     assert canonical_xml(PAGE, Fetched(200, Headers((("content-type", "image/png"),)), b"x")) is None
     feed = Fetched(200, Headers((("content-type", "application/atom+xml"),)), b'<feed xmlns="u"><a/></feed>')
-    assert canonical_xml(PAGE, feed) == (b'<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="u"><a/></feed>\n', "application/xml")
+    assert canonical_xml(PAGE, feed) == (
+        b'<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="u"><a/></feed>\n',
+        "application/xml",
+    )
 
 
 def test_more_signs_of_markdown_than_any_document_has_stay_plain_and_are_told():
-    """Each costs as much as a hundred other characters: the text is kept, and the page says that it was not read whole."""
+    """Each costs as much as a hundred other characters: the text is kept,
+    and the page says that it was not read whole.
+    """
     dense = markdown.html_of("# Title\n\n" + "[x](/y) " * 20_000)
     assert re.fullmatch("long: what stands behind [0-9]+,[0-9]+ characters was read as plain text", dense.fault)
     assert dense.html.count("[x](/y)") + dense.html.count('<a href="/y">x</a>') == 20_000
@@ -263,6 +330,9 @@ def test_more_signs_of_markdown_than_any_document_has_stay_plain_and_are_told():
 
 
 def test_a_long_changelog_in_markdown_is_read_whole():
-    line = "* [`0123456789`](https://a.example/commit/0123456789) - **doc**: say what becomes of a page that is not there\n"
+    line = (
+        "* [`0123456789`](https://a.example/commit/0123456789) - **doc**: say what "
+        "becomes of a page that is not there\n"
+    )
     found = markdown.html_of(line * 5_000)
     assert (found.fault, found.html.count("<a ")) == ("", 5_000)

@@ -23,7 +23,15 @@ def test_ours_a_quoted_value_may_hold_the_end_sign():
 
 def test_ours_comments_scripts_and_styles_are_one_fragmenter_each():
     found = fragments("<!-- <p>a</p> --><script>if (a<b) c='</p>'</script><STYLE>p>a{}</STYLE>")
-    assert found.parts == (b"<!-- <p>a</p> -->", b"<script>", b"if (a<b) c='</p>'", b"</script>", b"<STYLE>", b"p>a{}", b"</STYLE>")
+    assert found.parts == (
+        b"<!-- <p>a</p> -->",
+        b"<script>",
+        b"if (a<b) c='</p>'",
+        b"</script>",
+        b"<STYLE>",
+        b"p>a{}",
+        b"</STYLE>",
+    )
     assert found.raw == {2, 5}
 
 
@@ -42,7 +50,17 @@ def test_a_page_of_fewer_fragmenters_has_no_chain():
 
 def test_what_lies_in_a_wanted_chain_is_covered():
     sequence = chains(fragments("<p>a</p><p>b</p><p>c</p>"), 3)
-    assert covered(sequence, np.sort(sequence[[1, 5]]), 3).tolist() == [False, True, True, True, False, True, True, True, False]
+    assert covered(sequence, np.sort(sequence[[1, 5]]), 3).tolist() == [
+        False,
+        True,
+        True,
+        True,
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
     assert not covered(sequence, np.zeros(0, np.uint64), 3).any()
 
 

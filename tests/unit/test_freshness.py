@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.model.frontier import ASKED_AGAIN, FIRST_INTERVAL_S, LONGEST_INTERVAL_S, READ, SHORTEST_INTERVAL_S, Finding, finding_of, next_interval_s
+from periplus.model.frontier import (
+    ASKED_AGAIN,
+    FIRST_INTERVAL_S,
+    LONGEST_INTERVAL_S,
+    READ,
+    SHORTEST_INTERVAL_S,
+    Finding,
+    finding_of,
+    next_interval_s,
+)
 from periplus.model.visit import STATE_OF, Reason, State
 
 
@@ -16,7 +25,9 @@ def test_an_interval_stays_within_its_bounds(interval_s, finding):
 @given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S))
 def test_unchanged_is_never_sooner_and_anything_else_never_later(interval_s):
     assert next_interval_s(interval_s, Finding.UNCHANGED) >= interval_s
-    assert all(next_interval_s(interval_s, finding) <= interval_s for finding in Finding if finding is not Finding.UNCHANGED)
+    assert all(
+        next_interval_s(interval_s, finding) <= interval_s for finding in Finding if finding is not Finding.UNCHANGED
+    )
 
 
 def test_ours_a_page_that_never_changes_is_asked_for_once_in_thirty_days():

@@ -14,7 +14,21 @@ def test_conditions():
     assert fail_on("") == fail_on(" , ") == ()
 
 
-@pytest.mark.parametrize("wrong", ["nonsense>0", "broken<3", "broken>", "broken>-1", "broken>=0", "broken>1.5", "=0", ">0", "a>0;b", "broken>" + "9" * 20])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "nonsense>0",
+        "broken<3",
+        "broken>",
+        "broken>-1",
+        "broken>=0",
+        "broken>1.5",
+        "=0",
+        ">0",
+        "a>0;b",
+        "broken>" + "9" * 20,
+    ],
+)
 def test_what_is_no_condition_is_refused(wrong):
     with pytest.raises(UsageError):
         fail_on(wrong)
@@ -26,7 +40,10 @@ def test_the_gate_says_what_it_counts():
     result = gate(conditions, {"broken-link": 3, "server-error": 6})
     assert result.failed
     assert result.sentence == "failed: 3 broken-link, none allowed; 6 server-error, at most 5 allowed"
-    assert gate(conditions, {"broken-link": 1}, baseline="crawl 3").sentence == "failed: 1 broken-link, none allowed, counting what is new since crawl 3"
+    assert (
+        gate(conditions, {"broken-link": 1}, baseline="crawl 3").sentence
+        == "failed: 1 broken-link, none allowed, counting what is new since crawl 3"
+    )
     assert gate(conditions, {}).sentence == "passed"
     assert "since crawl 3" in gate(conditions, {}, baseline="crawl 3").sentence
     assert not gate((), {"broken-link": 3}).failed

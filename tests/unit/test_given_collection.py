@@ -37,7 +37,10 @@ def given(tmp_path):
 def test_its_views_call_no_function_of_ours(given):
     """`matches` runs a regular expression, which may take for ever."""
     folder = given("DROP VIEW pages", "CREATE VIEW pages AS SELECT matches('a', '(a+)+b') AS url")
-    with contextlib.closing(reading.connect(folder)) as connection, pytest.raises(sqlite3.OperationalError, match="unsafe use"):
+    with (
+        contextlib.closing(reading.connect(folder)) as connection,
+        pytest.raises(sqlite3.OperationalError, match="unsafe use"),
+    ):
         connection.execute("SELECT * FROM pages").fetchall()
 
 
@@ -48,8 +51,15 @@ def test_its_views_load_no_code(given):
 
 
 def test_a_view_without_end_is_stopped_by_a_time_limit(given):
-    folder = given("DROP VIEW pages", "CREATE VIEW pages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS url FROM n")
-    with contextlib.closing(reading.connect(folder)) as connection, pytest.raises(StoreError, match="took longer"), reading.limited(connection, 0.2):
+    folder = given(
+        "DROP VIEW pages",
+        "CREATE VIEW pages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS url FROM n",
+    )
+    with (
+        contextlib.closing(reading.connect(folder)) as connection,
+        pytest.raises(StoreError, match="took longer"),
+        reading.limited(connection, 0.2),
+    ):
         connection.execute("SELECT count(*) FROM pages").fetchall()
 
 
@@ -65,7 +75,9 @@ def frame(claimed: int) -> bytes:
     return b"\x28\xb5\x2f\xfd\xe0" + claimed.to_bytes(8, "little") + b"\x01\x00\x00"
 
 
-@pytest.mark.parametrize("data", [b"", b"x", frame(RESTORED_BYTES + 1), frame(1 << 60), frame(3), b"\x28\xb5\x2f\xfd\x00\x00"])
+@pytest.mark.parametrize(
+    "data", [b"", b"x", frame(RESTORED_BYTES + 1), frame(1 << 60), frame(3), b"\x28\xb5\x2f\xfd\x00\x00"]
+)
 def test_what_it_says_to_be_packed_is_restored_or_told_of(data):
     for restore in (lambda: BodyCodec().unpack(data, None), lambda: unpack_blocks(data, "")):
         with pytest.raises(StoreError, match="the collection is damaged"):

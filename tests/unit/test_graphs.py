@@ -22,11 +22,20 @@ REASONS = (Reason.OK, Reason.WAITING, Reason.NOT_FOUND, Reason.OTHER_MEDIA)
 
 def graph_of(count, links, titles=()):
     rows = [sorted(target for source, target in links if source == page) for page in range(count)]
-    urls = [f"https://www{page % 2}.e.org/{page:03}?a&b='" if page % 5 else f"http://[::1]:80{page:03}/" for page in range(count)]
+    urls = [
+        f"https://www{page % 2}.e.org/{page:03}?a&b='" if page % 5 else f"http://[::1]:80{page:03}/"
+        for page in range(count)
+    ]
     reasons = [REASONS[page % 4] for page in range(count)]
     numbers = np.arange(count)
     offsets, targets = np.cumsum([0, *map(len, rows)]), np.array([target for row in rows for target in row], np.int32)
-    graph = LinkGraph(urls, offsets, targets, np.array([STATE_OF[reason] == "indexed" for reason in reasons], bool), numbers.astype(np.int32))
+    graph = LinkGraph(
+        urls,
+        offsets,
+        targets,
+        np.array([STATE_OF[reason] == "indexed" for reason in reasons], bool),
+        numbers.astype(np.int32),
+    )
     facts = PageColumns(
         urls,
         [titles[page] if page < len(titles) else "" for page in range(count)],
@@ -60,7 +69,11 @@ def graphml(graph, facts, **options):
 
 
 def links_of(graph):
-    return {(source, int(target)) for source in range(len(graph.pages)) for target in graph.targets[graph.offsets[source] : graph.offsets[source + 1]]}
+    return {
+        (source, int(target))
+        for source in range(len(graph.pages))
+        for target in graph.targets[graph.offsets[source] : graph.offsets[source + 1]]
+    }
 
 
 def without_controls(text):
@@ -71,9 +84,27 @@ def expected(facts, node, title):
     page = facts.page(node)
     ip = page.url.startswith("http://[")
     return {
-        **{"url": page.url, "title": title, "host": "[::1]" if ip else f"www{node % 2}.e.org", "tld": "" if ip else "org"},
-        **{"fetched": page.state == "indexed", "state": page.state, "reason": page.reason, "status": page.status, "media_type": "text/html"},
-        **{"bytes": page.size_bytes, "layer": page.layer, "pagerank": page.rank, "score": page.score, "cited_by": page.links_in, "links_out": page.links_out},
+        **{
+            "url": page.url,
+            "title": title,
+            "host": "[::1]" if ip else f"www{node % 2}.e.org",
+            "tld": "" if ip else "org",
+        },
+        **{
+            "fetched": page.state == "indexed",
+            "state": page.state,
+            "reason": page.reason,
+            "status": page.status,
+            "media_type": "text/html",
+        },
+        **{
+            "bytes": page.size_bytes,
+            "layer": page.layer,
+            "pagerank": page.rank,
+            "score": page.score,
+            "cited_by": page.links_in,
+            "links_out": page.links_out,
+        },
     }
 
 
@@ -98,14 +129,21 @@ def test_networkx_reads_back_every_node_edge_and_attribute(read):
 def test_weights_are_kept(read):
     graph, facts = graph_of(3, {(0, 1), (0, 2), (2, 0)})
     found = read(graph, facts, weights=np.array([2.5, 1e-9, 3.0]))
-    assert {(source, target): weight for source, target, weight in found.edges(data="weight")} == {(0, 1): 2.5, (0, 2): 1e-9, (2, 0): 3.0}
+    assert {(source, target): weight for source, target, weight in found.edges(data="weight")} == {
+        (0, 1): 2.5,
+        (0, 2): 1e-9,
+        (2, 0): 3.0,
+    }
 
 
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0], [1.0, np.nan], [np.inf, 1.0], [-1.0, 1.0]])
 def test_weights_that_readers_drop_are_refused_before_anything_is_written(weights):
     graph, facts = graph_of(3, {(0, 1), (0, 2)})
     out = io.StringIO()
-    for write in (lambda: write_gexf(graph, facts, ABOUT, out, weights=np.array(weights)), lambda: write_pajek(graph, out, weights=np.array(weights))):
+    for write in (
+        lambda: write_gexf(graph, facts, ABOUT, out, weights=np.array(weights)),
+        lambda: write_pajek(graph, out, weights=np.array(weights)),
+    ):
         with pytest.raises(UsageError, match="greater than 0"):
             write()
     assert out.getvalue() == ""
@@ -135,7 +173,10 @@ def test_an_empty_graph_is_a_graph(read):
 
 
 @settings(max_examples=40)
-@given(st.lists(st.text(st.characters(codec=None)), min_size=1, max_size=4), st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3))))
+@given(
+    st.lists(st.text(st.characters(codec=None)), min_size=1, max_size=4),
+    st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3))),
+)
 def test_any_titles_and_links_come_back(titles, pairs):
     links = {(source, target) for source, target in pairs if source != target and max(source, target) < len(titles)}
     graph, facts = graph_of(len(titles), links, titles)
@@ -147,7 +188,9 @@ def test_any_titles_and_links_come_back(titles, pairs):
 
 def test_pajek_keeps_urls_and_arcs():
     graph, _ = graph_of(4, {(0, 1), (1, 3), (3, 0)})
-    hostile = LinkGraph([*graph.pages[:3], 'https://e.org/?"\\'], graph.offsets, graph.targets, graph.indexed, graph.layers)
+    hostile = LinkGraph(
+        [*graph.pages[:3], 'https://e.org/?"\\'], graph.offsets, graph.targets, graph.indexed, graph.layers
+    )
     found = nx.read_pajek(io.BytesIO(written(write_pajek, hostile, weights=np.array([1, 2, 3]))))
     urls = [*graph.pages[:3], "https://e.org/?%22%5C"]
     assert set(found.nodes) == set(urls)

@@ -15,7 +15,13 @@ from periplus.api.watching import Growth, Watchers, branch_of
 from stored import page, stored
 
 HOME = "https://e.org/"
-URLS = st.lists(st.builds(lambda host, steps: f"https://{host}.org/" + "/".join(steps), st.sampled_from("ab"), st.lists(st.sampled_from("xyz"), max_size=5)))
+URLS = st.lists(
+    st.builds(
+        lambda host, steps: f"https://{host}.org/" + "/".join(steps),
+        st.sampled_from("ab"),
+        st.lists(st.sampled_from("xyz"), max_size=5),
+    )
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -30,7 +36,9 @@ def test_it_tells_what_its_slow_twin_counts(urls: list[str], most: int) -> None:
     assert len(tree.branches) + tree.more == len(counts)
     assert dict(tree.layers) == Counter(map(len, urls))
     named = {branch.prefix for branch in tree.branches}
-    assert all(branch.depth == 0 or branch.prefix.rstrip("/").rpartition("/")[0] + "/" in named for branch in tree.branches), "none hangs in the air"
+    assert all(
+        branch.depth == 0 or branch.prefix.rstrip("/").rpartition("/")[0] + "/" in named for branch in tree.branches
+    ), "none hangs in the air"
     left = [count for prefix, count in counts.items() if prefix not in named]
     assert not left or min(branch.pages for branch in tree.branches) >= max(left)
 
@@ -39,7 +47,10 @@ def test_what_grew_since_the_last_look_is_told_once() -> None:
     grown = Growth()
     grown.add([("https://e.org/a/1", 1)], new=False)
     grown.add([("https://e.org/a/2", 1), ("https://e.org/a/1", 1)])
-    assert [(branch.name, branch.pages, branch.grown) for branch in grown.tree().branches] == [("e.org", 2, 1), ("/a/", 2, 1)]
+    assert [(branch.name, branch.pages, branch.grown) for branch in grown.tree().branches] == [
+        ("e.org", 2, 1),
+        ("/a/", 2, 1),
+    ]
     assert [branch.grown for branch in grown.tree().branches] == [0, 0]
 
 
@@ -55,9 +66,17 @@ def test_a_second_run_adds_to_the_tree_of_the_first(tmp_path: Path) -> None:
     folder = tmp_path / "e.periplus"
     stored(folder, {HOME: page("Home", "/a/b"), "https://e.org/a/b": page("B")}, [HOME])
     watchers = Watchers()
-    assert [(branch.prefix, branch.pages) for branch in watchers.look(folder).tree.branches] == [("e.org/", 2), ("e.org/a/", 1)]
+    assert [(branch.prefix, branch.pages) for branch in watchers.look(folder).tree.branches] == [
+        ("e.org/", 2),
+        ("e.org/a/", 1),
+    ]
     stored(folder, {"https://new.org/": page("New", "/c")}, ["https://new.org/"])
-    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:  # as if a second had passed between the runs
+    # as if a second had passed between the runs
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
         connection.execute("UPDATE run SET started = started + 1 WHERE id = 2")
         connection.execute("UPDATE url SET visited = visited + 1 WHERE text LIKE 'https://new%'")
-    assert {branch.prefix: branch.pages for branch in Watchers().look(folder).tree.branches} == {"e.org/": 2, "e.org/a/": 1, "new.org/": 1}
+    assert {branch.prefix: branch.pages for branch in Watchers().look(folder).tree.branches} == {
+        "e.org/": 2,
+        "e.org/a/": 1,
+        "new.org/": 1,
+    }

@@ -28,14 +28,22 @@ def test_zero_bytes_tell_the_wide_encodings(codec):
     assert found.encoding.text(body) == CZECH
 
 
-@pytest.mark.parametrize("body", [b"", b"plain", b"<p title='\xe9'></p>", bytes(range(256)), b"\x80", b"\xff" * 9999, b"\0" * 50, b"\x1b$\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"plain", b"<p title='\xe9'></p>", bytes(range(256)), b"\x80", b"\xff" * 9999, b"\0" * 50, b"\x1b$\xff"],
+)
 def test_any_bytes_are_taken(body):
     found = guessed(body)
     assert found is None or isinstance(found.encoding.text(body), str)
 
 
 def test_markup_scripts_and_entities_are_not_read():
-    noise = "<script>var a = 'Привет, как дела? Это не текст страницы.'</script><!-- и это тоже -->&aacute;".encode("cp1251") * 20
+    noise = (
+        "<script>var a = 'Привет, как дела? Это не текст страницы.'</script><!-- и это тоже -->&aacute;".encode(
+            "cp1251"
+        )
+        * 20
+    )
     found = guessed(noise + b"<p title='x'>" + CZECH.encode("cp1250"))
     assert found is not None
     assert found.encoding.name == "windows-1250"

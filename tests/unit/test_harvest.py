@@ -54,7 +54,9 @@ def test_sites_that_repeat_themselves_lack_less():
     own = richness(rows_of([(0, [page]) for page in range(20)], known=[40])).total
     again = richness(rows_of([(0, [page // 2]) for page in range(20)], known=[40])).total
     assert again.value - 10 < own.value - 20
-    assert richness(rows_of([(0, [1])] * 20, known=[40])).total.high == pytest.approx(1 + 3.0), "nothing new on 20 pages: three more at most"
+    assert richness(rows_of([(0, [1])] * 20, known=[40])).total.high == pytest.approx(1 + 3.0), (
+        "nothing new on 20 pages: three more at most"
+    )
 
 
 def test_an_unread_site_has_the_pooled_yield():
@@ -68,7 +70,9 @@ def test_nothing_is_said_of_all_while_less_than_half_of_the_sites_are_read():
     few = richness(rows_of(pages, known=[3, 1, 1], sites=3))
     assert (few.total, few.share, few.sites, few.sites_read) == (None, None, 3, 1)
     assert richness(rows_of(pages, known=[3, 1], sites=2)).total is not None
-    assert richness(rows_of(pages, known=[3, 0, 0], sites=3)).total is not None, "sites that are not there count for nothing"
+    assert richness(rows_of(pages, known=[3, 0, 0], sites=3)).total is not None, (
+        "sites that are not there count for nothing"
+    )
 
 
 def test_the_interval_holds_the_truth_on_pages_drawn_by_chance():
@@ -108,7 +112,10 @@ def plain_round_robin(pages, known, sites):
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 12), max_size=4)), max_size=25), st.lists(st.integers(0, 12), min_size=4, max_size=4))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 12), max_size=4)), max_size=25),
+    st.lists(st.integers(0, 12), min_size=4, max_size=4),
+)
 def test_the_round_robin_agrees_with_taking_turns(pages, known):
     baseline = round_robin(rows_of(pages, known, sites=4))
     assert (baseline.found, baseline.pages) == plain_round_robin(pages, known, 4)
@@ -117,13 +124,21 @@ def test_the_round_robin_agrees_with_taking_turns(pages, known):
 
 
 def test_the_round_robin_assumes_nothing():
-    """Six sites of 200 pages; the campaign read two of them to the end and 40 pages of the others: 240 turns are known, and they alone are told."""
+    """Six sites of 200 pages; the campaign read two of them to the end and 40 pages of the others: 240 turns are known,
+    and they alone are told.
+    """
     rng = random.Random(1)
-    worlds = [[[rng.randrange(400) + 250 * site for _ in range(rng.randrange(3))] for _ in range(200)] for site in range(6)]
-    campaign = [(site, worlds[site][turn]) for site, read in enumerate([200, 200, 40, 40, 40, 40]) for turn in range(read)]
+    worlds = [
+        [[rng.randrange(400) + 250 * site for _ in range(rng.randrange(3))] for _ in range(200)] for site in range(6)
+    ]
+    campaign = [
+        (site, worlds[site][turn]) for site, read in enumerate([200, 200, 40, 40, 40, 40]) for turn in range(read)
+    ]
     baseline = round_robin(rows_of(campaign, known=[200] * 6))
     assert baseline.pages == 240 + 2
-    assert baseline.found == len({item for site in range(6) for page in worlds[site][: 40 + (site < 2)] for item in page})
+    assert baseline.found == len(
+        {item for site in range(6) for page in worlds[site][: 40 + (site < 2)] for item in page}
+    )
 
 
 def test_a_curve_has_few_points_and_both_ends():

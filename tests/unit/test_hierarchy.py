@@ -35,7 +35,10 @@ def test_webmapa_figure():
     of = dict(zip(graph.pages, rank, strict=True))
     assert of["B"] > of["A"]
     found = hierarchical_map(graph, graph.pages.index("home"), rank)
-    tree = {(graph.pages[found.parent[page]], graph.pages[page], int(found.layer[page])) for page in found.order[1:].tolist()}
+    tree = {
+        (graph.pages[found.parent[page]], graph.pages[page], int(found.layer[page]))
+        for page in found.order[1:].tolist()
+    }
     assert tree == {
         ("home", "A", 1),  # a
         ("home", "B", 1),  # b
@@ -93,7 +96,9 @@ def test_a_home_page_that_was_not_fetched_gives_no_map():
 def test_a_chain_of_many_layers_is_walked_without_recursion():
     count = 5000
     offsets = np.minimum(np.arange(count + 1), count - 1).astype(np.int64)
-    graph = LinkGraph(range(count), offsets, np.arange(1, count, dtype=np.int32), np.ones(count, bool), np.full(count, -1, np.int32))
+    graph = LinkGraph(
+        range(count), offsets, np.arange(1, count, dtype=np.int32), np.ones(count, bool), np.full(count, -1, np.int32)
+    )
     found = hierarchical_map(graph, 0, np.ones(count))
     assert found.depth == count - 1
     assert list(found.walk())[-1] == (count - 1, count - 1, 0)

@@ -21,7 +21,12 @@ from periplus.urls.canonical import canonical
 )
 def test_parts_of_a_url(text, key, origin, name, path):
     url = canonical(text)
-    assert (hosts.host_key(url), hosts.origin_of(url), hosts.host_name(url), hosts.path_and_query(url)) == (key, origin, name, path)
+    assert (hosts.host_key(url), hosts.origin_of(url), hosts.host_name(url), hosts.path_and_query(url)) == (
+        key,
+        origin,
+        name,
+        path,
+    )
 
 
 @pytest.mark.parametrize(

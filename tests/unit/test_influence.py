@@ -75,7 +75,9 @@ def test_lazy_greedy_is_the_plain_greedy(objective: Objective, by_posts: bool, b
 
 @pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("by_posts", [False, True])
-def test_the_choice_is_the_best_of_all_on_small_sets_and_no_bound_is_below_it(objective: Objective, by_posts: bool) -> None:
+def test_the_choice_is_the_best_of_all_on_small_sets_and_no_bound_is_below_it(
+    objective: Objective, by_posts: bool
+) -> None:
     for seed in range(5):
         cascades = random_cascades(seed, stories=25, sites=9)
         cover = coverage(cascades, objective, by_posts=by_posts)

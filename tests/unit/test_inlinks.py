@@ -39,7 +39,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def linking_plainly(connection: sqlite3.Connection, target: int) -> set[int]:
-    return {source for (source,) in connection.execute("SELECT source FROM link WHERE target = ? AND source <> ?", (target, target))}
+    return {
+        source
+        for (source,) in connection.execute(
+            "SELECT source FROM link WHERE target = ? AND source <> ?", (target, target)
+        )
+    }
 
 
 def read(folder: Path) -> inlinks.KeptBook:
@@ -52,7 +57,9 @@ def assert_as_the_tables_say(folder: Path, book: inlinks.KeptBook) -> None:
         for identity, text in connection.execute("SELECT id, text FROM url").fetchall():
             many, sources = inlinks.linking(connection, book, identity, 100)
             assert (many, set(sources)) == (len(sources), linking_plainly(connection, identity)), text
-            visits = connection.execute("SELECT id FROM visit WHERE url_id = ? OR text = ? ORDER BY id", (identity, text)).fetchall()
+            visits = connection.execute(
+                "SELECT id FROM visit WHERE url_id = ? OR text = ? ORDER BY id", (identity, text)
+            ).fetchall()
             assert inlinks.visits_of(connection, book, text) == [number for (number,) in visits], text
 
 
@@ -62,7 +69,11 @@ def test_it_tells_what_the_tables_tell(folder: Path) -> None:
 
 def test_what_is_visited_later_counts_too(folder: Path) -> None:
     book = read(folder)
-    stored(folder, {"https://new.org/": page("New", HOME, "https://e.org/a"), HOME: page("Home", "/a")}, ["https://new.org/"])
+    stored(
+        folder,
+        {"https://new.org/": page("New", HOME, "https://e.org/a"), HOME: page("Home", "/a")},
+        ["https://new.org/"],
+    )
     with contextlib.closing(reading.connect(folder)) as connection:
         assert inlinks.still_holds(connection, book.moment)
         assert inlinks.moment_of(connection) != book.moment
@@ -72,7 +83,8 @@ def test_what_is_visited_later_counts_too(folder: Path) -> None:
 def test_a_book_does_not_outlive_what_it_knew(folder: Path) -> None:
     book = read(folder)
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
-        connection.execute("UPDATE visit SET started = started + 1")  # as after a deletion and another run, under the same numbers
+        # as after a deletion and another run, under the same numbers
+        connection.execute("UPDATE visit SET started = started + 1")
         assert not inlinks.still_holds(connection, book.moment)
 
 
@@ -84,7 +96,9 @@ def test_a_book_does_not_outlive_a_deletion(folder: Path) -> None:
     assert_as_the_tables_say(folder, read(folder))
 
 
-def test_a_book_is_used_no_longer_when_too_much_was_visited_since(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_book_is_used_no_longer_when_too_much_was_visited_since(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To the visit: what is newer is read from the tables at each question, and that must stay little."""
     make(folder)
     monkeypatch.setattr(neighbours, "SMALL_LINKS", 1)
@@ -107,7 +121,12 @@ def test_a_book_is_used_no_longer_when_too_much_was_visited_since(folder: Path, 
 def test_links_of_menus_and_parts_are_marked(folder: Path) -> None:
     links = read(folder).links
     place = {int(identity): at for at, identity in enumerate(links.ids)}
-    for url, target, mark in ((HOME, "/style.css", PART), (HOME, "/a", 0), ("https://e.org/d/b", "/a", NAV), ("https://e.org/d/b", "/", 0)):
+    for url, target, mark in (
+        (HOME, "/style.css", PART),
+        (HOME, "/a", 0),
+        ("https://e.org/d/b", "/a", NAV),
+        ("https://e.org/d/b", "/", 0),
+    ):
         at, end = place[url_id(canonical(url))], place[url_id(canonical(target, canonical(HOME)))]
         ends = links.out_ends[links.out_offsets[at] : links.out_offsets[at + 1]]
         assert int(ends[place_of_ends(ends) == end][0]) & 3 == mark, (url, target)
@@ -148,7 +167,9 @@ def test_a_large_collection_has_its_book_made_beside(folder: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("wanted", [("links", "target"), ("visits", "url")])
-def test_tables_and_pages_are_the_same_with_a_book_and_without(folder: Path, wanted: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_and_pages_are_the_same_with_a_book_and_without(
+    folder: Path, wanted: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     table, column = wanted
     for url in (*SITE, "https://other.org/x"):
         wish = TableQuery(((column, url),), sort=(column, "source") if table == "links" else ("id",))
@@ -172,8 +193,15 @@ def near_plainly(edges: set[tuple[int, int]], middle: int, steps: int) -> dict[i
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.integers(0, 7), st.integers(1, 2), st.sampled_from(Grouping))
-def test_a_neighbourhood_is_that_of_its_slow_twin(tmp_path_factory: pytest.TempPathFactory, pairs, middle, steps, grouping) -> None:
+@given(
+    st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20),
+    st.integers(0, 7),
+    st.integers(1, 2),
+    st.sampled_from(Grouping),
+)
+def test_a_neighbourhood_is_that_of_its_slow_twin(
+    tmp_path_factory: pytest.TempPathFactory, pairs, middle, steps, grouping
+) -> None:
     names = [f"https://{'ab'[n % 2]}.org/{'cd'[n // 4]}/{n}" for n in range(8)]
     answers = {name: page(name, *(names[b] for a, b in sorted(pairs) if a == n)) for n, name in enumerate(names)}
     book = read(stored(tmp_path_factory.mktemp("ego") / "x.periplus", answers, names)).links

@@ -12,7 +12,12 @@ from testweb.log import Entry, Log
 
 def log(*requests: tuple[float, float, str, int], host: str = "a.test") -> Log:
     """requests: (arrived, ended, target, at once)."""
-    return Log([Entry(0.0, arrived, ended, host, "GET", target, "", (), 200, 1, at_once, 1) for arrived, ended, target, at_once in requests])
+    return Log(
+        [
+            Entry(0.0, arrived, ended, host, "GET", target, "", (), 200, 1, at_once, 1)
+            for arrived, ended, target, at_once in requests
+        ]
+    )
 
 
 CALM = log((0.0, 0.1, "/robots.txt", 1), (1.0, 1.1, "/", 1), (2.0, 2.1, "/a", 1))
@@ -76,5 +81,7 @@ INSERT INTO run VALUES (1, 'done');
 def test_each_fault_of_the_tables_is_found(damage, told):
     connection = sqlite3.connect(":memory:")
     connection.executescript(TABLES + damage)
-    assert [line.partition(":")[0] for line in judge.unsound(lambda select: connection.execute(select).fetchall())] == told
+    assert [
+        line.partition(":")[0] for line in judge.unsound(lambda select: connection.execute(select).fetchall())
+    ] == told
     connection.close()

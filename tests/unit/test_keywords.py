@@ -12,7 +12,8 @@ from periplus.analyse.keywords.measures import DAMPING, GRAPH_WINDOW, NAMES, is_
 from periplus.analyse.keywords.reading import LONG, MOST, NOTHING, candidates, counted, read, together
 
 HARBOUR = (
-    "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the harbour museum shows the lens.\n\n"
+    "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the "
+    "harbour museum shows the lens.\n\n"
     "In winter the harbour museum is closed, and nobody climbs."
 )
 OTHERS = ["The museum of bees shows hives.", "Visitors of the town hall climb in summer.", "A lens of glass."]
@@ -21,12 +22,21 @@ OTHERS = ["The museum of bees shows hives.", "Visitors of the town hall climb in
 def phrases(text, language="en"):
     kept = read(text, language)
     found = candidates(kept)
-    return {kept.written(int(place), int(size)) for place, size in zip(found.places[found.first], found.sizes, strict=True)}
+    return {
+        kept.written(int(place), int(size)) for place, size in zip(found.places[found.first], found.sizes, strict=True)
+    }
 
 
 def plain_phrases(words, stops):
-    """The slow twin: every run of at most MOST words of one stretch that neither begins nor ends with a function word."""
-    runs = {tuple(words[at : at + size]) for at in range(len(words)) for size in range(1, MOST + 1) if at + size <= len(words)}
+    """The slow twin: every run of at most MOST words of one stretch that neither begins nor
+    ends with a function word.
+    """
+    runs = {
+        tuple(words[at : at + size])
+        for at in range(len(words))
+        for size in range(1, MOST + 1)
+        if at + size <= len(words)
+    }
     return {" ".join(run) for run in runs if run[0] not in stops and run[-1] not in stops}
 
 
@@ -116,18 +126,27 @@ def test_ranks_of_words_are_those_of_the_plain_formula():
     score = dict.fromkeys(range(n), 1 / n)
     table = graph.weights.toarray()
     for _ in range(200):
-        score = {to: (1 - DAMPING) / n + DAMPING * sum(score[at] * table[at, to] / table[at].sum() for at in range(n) if table[at, to]) for to in range(n)}
+        score = {
+            to: (1 - DAMPING) / n
+            + DAMPING * sum(score[at] * table[at, to] / table[at].sum() for at in range(n) if table[at, to])
+            for to in range(n)
+        }
     assert ranked(graph.weights, np.full(n, 1 / n)) == pytest.approx([score[at] for at in range(n)], abs=1e-5)
 
 
 @pytest.mark.parametrize("method", ["singlerank", "positionrank", "multipartiterank", "topicrank"])
 def test_graphs_find_the_phrase_that_comes_again_and_again(method):
-    assert "harbour museum" in [keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), NOTHING, 3, method)]
+    assert "harbour museum" in [
+        keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), NOTHING, 3, method)
+    ]
 
 
 def test_topicrank_gives_one_phrase_a_topic():
     found = scored(read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank")
-    written = {found.text.written(int(found.found.places[found.found.first[at]]), int(found.found.sizes[at])) for at in found.best(10)}
+    written = {
+        found.text.written(int(found.found.places[found.found.first[at]]), int(found.found.sizes[at]))
+        for at in found.best(10)
+    }
     assert len([phrase for phrase in written if "lighthouse" in phrase.lower()]) == 1
 
 
@@ -141,14 +160,20 @@ def test_a_group_is_told_from_the_rest():
 
 
 def test_the_frame_of_a_site_is_no_keyword_of_it():
-    pages = [read(f"Signed in. {name} ships sail with {name} ships. Harbour harbour.", "en") for name in ("old", "big", "tall", "fast", "red", "wet") * 2]
+    pages = [
+        read(f"Signed in. {name} ships sail with {name} ships. Harbour harbour.", "en")
+        for name in ("old", "big", "tall", "fast", "red", "wet") * 2
+    ]
     found = keywords_of_all(pages[:6] + pages[6:], counted(pages), 5, "tfidf", Contrast(framed=True))
     assert "Signed" not in [keyword.text for keyword in found]
     assert found
 
 
 def test_the_usual_method_names_what_a_text_is_about():
-    found = [keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), counted(read(text, "en") for text in (HARBOUR, *OTHERS)), 5)]
+    found = [
+        keyword.text.lower()
+        for keyword in keywords_of(read(HARBOUR, "en"), counted(read(text, "en") for text in (HARBOUR, *OTHERS)), 5)
+    ]
     assert {"harbour museum", "lighthouse", "old lighthouse"} & set(found)
 
 

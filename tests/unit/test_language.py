@@ -14,7 +14,16 @@ def test_each_paragraph_is_known(language):
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\x00\ud800", "OK", "12. 3. 2004, 100 %", "x" * 10_000, "f yyrtn n gny tenqb dhr cbe cnerpre nznqnf qrwnein gur vafgnyy"]
+    "text",
+    [
+        "",
+        " ",
+        "\x00\ud800",
+        "OK",
+        "12. 3. 2004, 100 %",
+        "x" * 10_000,
+        "f yyrtn n gny tenqb dhr cbe cnerpre nznqnf qrwnein gur vafgnyy",
+    ],
 )
 def test_what_is_in_no_language_has_none(text):
     assert language_of(text) == ""
@@ -22,7 +31,11 @@ def test_what_is_in_no_language_has_none(text):
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [("Այս փարոսը կանգնած է ժայռի եզրին", "hy"), ("ეს შუქურა კლდის პირას დგას", "ka"), ("यह प्रकाशस्तंभ चट्टान के किनारे है", "hi")],
+    [
+        ("Այս փարոսը կանգնած է ժայռի եզրին", "hy"),
+        ("ეს შუქურა კლდის პირას დგას", "ka"),
+        ("यह प्रकाशस्तंभ चट्टान के किनारे है", "hi"),
+    ],
 )
 def test_a_script_of_its_own_tells_the_language(text, language):
     assert language_of(text) == language
@@ -46,6 +59,9 @@ def test_the_text_is_believed_where_it_tells_plainly(declared, language, told):
     assert page_language(declared, "\n".join(TEXTS[language])) == told
 
 
-@pytest.mark.parametrize(("declared", "text", "told"), [("cs", "OK", "cs"), ("", "OK", ""), ("eo", "x y z", "eo"), ("xx_YY", "", "xx"), ("!", "", "")])
+@pytest.mark.parametrize(
+    ("declared", "text", "told"),
+    [("cs", "OK", "cs"), ("", "OK", ""), ("eo", "x y z", "eo"), ("xx_YY", "", "xx"), ("!", "", "")],
+)
 def test_the_declaration_is_believed_where_the_text_is_too_short(declared, text, told):
     assert page_language(declared, text) == told

@@ -8,7 +8,10 @@ from periplus.analyse.edition import ENOUGH_CHARS, LEAST_CHARS, MOST_CHARS, lead
 from periplus.model.page import Block, BlockKind, Part
 
 FIRST = "The bell buoy that warns ships off the Combs broke its chain on Sunday night, and nobody heard it go."
-CHINESE = "风从西边吹来，早晨海面还很平静，但中午以前浪就高了，船只好回到港口。渔民们一直等到夜里，第二天早上才能再次出海。" * 3
+CHINESE = (
+    "风从西边吹来，早晨海面还很平静，但中午以前浪就高了，船只好回到港口。渔民们一直等到夜里，第二天早上才能再次出海。"
+    * 3
+)
 SECOND = "Two fishermen followed the sound for an hour in the fog."
 
 
@@ -17,24 +20,37 @@ def paragraph(text, **more):
 
 
 def test_it_is_the_first_sentence_of_the_first_paragraph_of_content():
-    blocks = [paragraph(f"Everything about harbours, since 1871: {FIRST}"), Block(BlockKind.HEADING, "Adrift", "h1"), paragraph(f"{FIRST} {SECOND}")]
+    blocks = [
+        paragraph(f"Everything about harbours, since 1871: {FIRST}"),
+        Block(BlockKind.HEADING, "Adrift", "h1"),
+        paragraph(f"{FIRST} {SECOND}"),
+    ]
     assert leading_sentence(blocks, [Part.NAVIGATION, Part.CONTENT, Part.CONTENT]) == FIRST
 
 
 def test_by_lines_titles_and_lists_of_links_are_passed_over():
     links = paragraph(FIRST.upper(), link_chars=len(FIRST))
-    assert leading_sentence([paragraph("By Ann, 5 May"), links, paragraph(FIRST), paragraph(SECOND * 2)], None, FIRST) == SECOND + SECOND
+    assert (
+        leading_sentence([paragraph("By Ann, 5 May"), links, paragraph(FIRST), paragraph(SECOND * 2)], None, FIRST)
+        == SECOND + SECOND
+    )
 
 
 def test_a_short_sentence_is_joined_by_the_next():
     text = f"It is gone. {SECOND} {FIRST}"
-    assert leading_sentence([paragraph(text)], None) == f"It is gone. {SECOND} {FIRST}"[: len("It is gone. ") + len(SECOND) + 1 + len(FIRST)]
+    assert (
+        leading_sentence([paragraph(text)], None)
+        == f"It is gone. {SECOND} {FIRST}"[: len("It is gone. ") + len(SECOND) + 1 + len(FIRST)]
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "begins"),
     [
-        (f"Mr. J. Smith came at 5.30 p.m. and stayed until the harbour had been swept and washed and all went home to bed. {SECOND}", "to bed."),
+        ((
+"Mr. J. Smith came at 5.30 p.m. and stayed until the harbour had been swept and washed and "
+f"all went home to bed. {SECOND}"
+), "to bed."),
         (CHINESE, "。"),
         (f"“{FIRST[:-1]}!” said the mate of the packet. {SECOND}", "packet."),
     ],

@@ -41,7 +41,10 @@ def test_no_page_is_lost_and_nine_tenths_of_the_duplicate_fetches_are_saved():
 def test_parameters_that_make_pages_are_never_learned():
     learner = TwinLearner()
     crawl(Site(), learner)
-    assert not any("id" in name.split(" on ")[0].split(", ") or "order," in name or "page" in name.split(" on ")[0] for name in learner.findings)
+    assert not any(
+        "id" in name.split(" on ")[0].split(", ") or "order," in name or "page" in name.split(" on ")[0]
+        for name in learner.findings
+    )
 
 
 def test_a_finding_that_falls_gives_back_what_was_skipped():
@@ -64,7 +67,10 @@ def test_a_wrong_finding_is_found_out_by_probes():
     """Ten pages ignore `lang` and fifty do not: all the same no page is lost."""
     learner = TwinLearner()
     truth = {
-        f"http://a.test/p{number:02}x?lang={lang}".translate(str.maketrans("0123456789", "abcdefghij")): (number, lang if number >= 10 else "")
+        f"http://a.test/p{number:02}x?lang={lang}".translate(str.maketrans("0123456789", "abcdefghij")): (
+            number,
+            lang if number >= 10 else "",
+        )
         for number in range(60)
         for lang in ("en", "de", "fr")
     }
@@ -90,9 +96,14 @@ def test_two_parameters_that_change_together_are_learned_together():
     learner = TwinLearner()
     for number in range(10):
         for at in (1, 2):
-            learner.learn(canonical(f"http://a.test/view.php?id={number}&t=17{number}{at}&s=x{at}{number}"), b"%d" % number)
+            learner.learn(
+                canonical(f"http://a.test/view.php?id={number}&t=17{number}{at}&s=x{at}{number}"), b"%d" % number
+            )
     assert learner.findings == ("learned: s, t on /view.php",)
-    assert learner.canonical_of(canonical("http://a.test/view.php?s=z&id=3&t=1")) == "http://a.test/view.php?id=3&t=1731&s=x13"
+    assert (
+        learner.canonical_of(canonical("http://a.test/view.php?s=z&id=3&t=1"))
+        == "http://a.test/view.php?id=3&t=1731&s=x13"
+    )
 
 
 def test_without_a_confirmed_finding_a_url_stays_itself():

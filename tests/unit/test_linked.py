@@ -30,9 +30,19 @@ def test_a_media_type_has_one_class(media_type, expected):
 
 
 def test_a_gallery_shows_its_images():
-    """Page 0 links to three pictures, one of unknown size, and to page 4; pages without links have nothing behind them."""
-    graph = LinkGraph(tuple("abcde"), np.array([0, 4, 4, 4, 4, 5]), np.array([1, 2, 3, 4, 0], np.int32), np.ones(5, bool), np.zeros(5, np.int32))
-    found = linked_bytes(graph, np.array([70, 1000, 2**40, 0, 30]), ["text/html", "image/png", "image/jpeg", "image/png", "text/html"])
+    """Page 0 links to three pictures, one of unknown size, and to page 4;
+    pages without links have nothing behind them.
+    """
+    graph = LinkGraph(
+        tuple("abcde"),
+        np.array([0, 4, 4, 4, 4, 5]),
+        np.array([1, 2, 3, 4, 0], np.int32),
+        np.ones(5, bool),
+        np.zeros(5, np.int32),
+    )
+    found = linked_bytes(
+        graph, np.array([70, 1000, 2**40, 0, 30]), ["text/html", "image/png", "image/jpeg", "image/png", "text/html"]
+    )
     by_class = [dict(zip(MediaClass, row, strict=True)) for row in found.sizes.tolist()]
     assert {name: size for name, size in by_class[0].items() if size} == {"pages": 30, "images": 1000 + 2**40}
     assert {name: size for name, size in by_class[4].items() if size} == {"pages": 70}

@@ -14,20 +14,31 @@ from periplus.model.visit import Reason
 
 
 def rows(*pairs):
-    return LinkRows(np.array([source for source, _ in pairs], np.int64), np.array([target for _, target in pairs], np.int64))
+    return LinkRows(
+        np.array([source for source, _ in pairs], np.int64), np.array([target for _, target in pairs], np.int64)
+    )
 
 
 def urls(known, layers=None):
     """known: id -> Reason; id 7 is /07."""
     ids = list(known)
     codes = np.array([REASONS.index(known[one]) for one in ids], np.uint8)
-    return UrlRows(np.array(ids, np.int64), [f"https://e.org/{one:02}" for one in ids], codes, np.array(layers or [0] * len(ids), np.int32))
+    return UrlRows(
+        np.array(ids, np.int64),
+        [f"https://e.org/{one:02}" for one in ids],
+        codes,
+        np.array(layers or [0] * len(ids), np.int32),
+    )
 
 
 def shown(graph):
     """Links as pairs of the URLs' numbers."""
     number = [int(url[-2:]) for url in graph.pages]
-    return [(number[page], number[target]) for page in range(len(number)) for target in graph.targets[graph.offsets[page] : graph.offsets[page + 1]]]
+    return [
+        (number[page], number[target])
+        for page in range(len(number))
+        for target in graph.targets[graph.offsets[page] : graph.offsets[page + 1]]
+    ]
 
 
 def graph_of(known, links, redirects=()):
@@ -35,7 +46,16 @@ def graph_of(known, links, redirects=()):
 
 
 def test_pages_are_the_fetched_and_the_registered_in_the_order_of_their_urls():
-    known = {9: Reason.OK, 4: Reason.WAITING, 5: Reason.NOT_FOUND, 3: Reason.RESOURCE, 2: Reason.NOINDEX, 1: Reason.SCOPE, 6: Reason.ROBOTS, 8: Reason.TRAP}
+    known = {
+        9: Reason.OK,
+        4: Reason.WAITING,
+        5: Reason.NOT_FOUND,
+        3: Reason.RESOURCE,
+        2: Reason.NOINDEX,
+        1: Reason.SCOPE,
+        6: Reason.ROBOTS,
+        8: Reason.TRAP,
+    }
     graph = graph_of(known, [])
     assert [url[-2:] for url in graph.pages] == ["02", "04", "06", "08", "09"]
     assert graph.indexed.tolist() == [True, False, False, False, True]
@@ -98,7 +118,12 @@ NUMBERS = st.integers(0, 15)
 PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40)
 
 
-@given(st.dictionaries(NUMBERS, st.sampled_from([Reason.OK, Reason.NOINDEX, Reason.WAITING, Reason.NOT_FOUND])), PAIRS, PAIRS, st.randoms())
+@given(
+    st.dictionaries(NUMBERS, st.sampled_from([Reason.OK, Reason.NOINDEX, Reason.WAITING, Reason.NOT_FOUND])),
+    PAIRS,
+    PAIRS,
+    st.randoms(),
+)
 def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links, redirects, rng):
     redirects = [(source, target) for source, target in dict(redirects).items() if source not in known]
     layers = list(range(len(known)))
@@ -115,7 +140,8 @@ def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links,
         assert np.array_equal(getattr(again, name), getattr(graph, name))
 
 
-IDS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))  # spread as digests are, and crowded in one bucket
+# spread as digests are, and crowded in one bucket
+IDS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))
 
 
 @given(st.sets(IDS, max_size=40), st.lists(IDS, max_size=40))

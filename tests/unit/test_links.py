@@ -37,7 +37,10 @@ def bad(html: str) -> list[tuple[str, str]]:
 def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
     """A page of documentation names each of its functions dozens of times."""
     found = content("<a href=x#p>x</a>" * 30_000 + "<a href=last>y</a>")
-    assert [(link.target, link.times) for link in found.links] == [("http://a.example/dir/x", 30_000), ("http://a.example/dir/last", 1)]
+    assert [(link.target, link.times) for link in found.links] == [
+        ("http://a.example/dir/x", 30_000),
+        ("http://a.example/dir/last", 1),
+    ]
     assert found.bounds == ()
 
 
@@ -74,15 +77,35 @@ EVERY_KIND: list[tuple[str, str, LinkKind]] = [
     ('<video src="k18" poster="k19"><source src="k20"><track src="k21"></video>', "k18 k19 k20 k21", LinkKind.MEDIA),
     ('<audio src="k22"></audio>', "k22", LinkKind.MEDIA),
     ('<iframe src="k23"></iframe>', "k23", LinkKind.IFRAME),
-    ('<embed src="k24"><object data="k25"></object><applet code="k26" archive="k27"></applet>', "k24 k25 k26 k27", LinkKind.OBJECT),
-    ('<form action="k28"><input type="image" src="k29"><button formaction="k30">b</button></form>', "k28 k30", LinkKind.FORM),
+    (
+        '<embed src="k24"><object data="k25"></object><applet code="k26" archive="k27"></applet>',
+        "k24 k25 k26 k27",
+        LinkKind.OBJECT,
+    ),
+    (
+        '<form action="k28"><input type="image" src="k29"><button formaction="k30">b</button></form>',
+        "k28 k30",
+        LinkKind.FORM,
+    ),
     ("", "k29", LinkKind.IMAGE),
-    ('<blockquote cite="k31">a</blockquote><q cite="k32">b</q><ins cite="k33">c</ins><del cite="k34">d</del>', "k31 k32 k33 k34", LinkKind.CITE),
+    (
+        '<blockquote cite="k31">a</blockquote><q cite="k32">b</q><ins cite="k33">c</ins><del cite="k34">d</del>',
+        "k31 k32 k33 k34",
+        LinkKind.CITE,
+    ),
     ('<meta http-equiv="refresh" content="9; url=k35">', "k35", LinkKind.REFRESH),
     ('<script src="k36"></script>', "k36", LinkKind.SCRIPT),
-    ('<svg><a xlink:href="k37">s</a><image href="k38"/><use xlink:href="k39#i"/><a href="k40">t</a></svg>', "k37 k40", LinkKind.ANCHOR),
+    (
+        '<svg><a xlink:href="k37">s</a><image href="k38"/><use xlink:href="k39#i"/><a href="k40">t</a></svg>',
+        "k37 k40",
+        LinkKind.ANCHOR,
+    ),
     ("", "k38 k39", LinkKind.IMAGE),
-    ('<style>@import "k41"; @import url(k42); p { background: url("k43") } /* url(no) */</style>', "k41 k42", LinkKind.STYLE),
+    (
+        '<style>@import "k41"; @import url(k42); p { background: url("k43") } /* url(no) */</style>',
+        "k41 k42",
+        LinkKind.STYLE,
+    ),
     ("", "k43", LinkKind.IMAGE),
     ("<p style=\"background: URL( 'k44' )\">z</p>", "k44", LinkKind.IMAGE),
     ('<table background="k45"><tr><td>t</td></tr></table>', "k45", LinkKind.IMAGE),
@@ -97,7 +120,7 @@ NO_LINKS = """
 <title><a href="no6"></title><svg><text><![CDATA[<a href="no7">]]></text><use href="#icon"/></svg><p title='<a href="no8">'>&lt;a href="no9"&gt;</p>
 <img src=""><img src="data:image/gif;base64,R0lG"><iframe src="about:blank"></iframe><iframe srcdoc="<p title=no10>"></iframe><a name="no11">x</a>
 <style>p:before { content: "url(no12)" } b { fill: url(#no13) }</style><link rel="preconnect" href="http://no14.example/">
-"""
+"""  # noqa: E501
 
 
 def test_every_kind_is_found_and_nothing_else():
@@ -165,7 +188,10 @@ def test_only_the_first_base_with_href_counts():
     ],
 )
 def test_url_standard_4_4_a_query_is_sent_in_the_charset_of_its_page(charset, query, expected):
-    markup = f'<a href="/č{escape(query)}">p</a><a href="/s?{escape(query)}#č">q</a><form action="/s?{escape(query)}"></form>'
+    markup = (
+        f'<a href="/č{escape(query)}">p</a><a href="/s?{escape(query)}#č">q</a><form '
+        f'action="/s?{escape(query)}"></form>'
+    )
     found = content(f"{markup}<link rel=alternate hreflang=cs href='/s?{escape(query)}#č'>", charset=charset)
     path, anchor, alternate, form = found.links
     assert path.target.startswith("http://a.example/%C4%8D")  # a path is UTF-8 whatever the page is
@@ -175,10 +201,14 @@ def test_url_standard_4_4_a_query_is_sent_in_the_charset_of_its_page(charset, qu
 
 def test_a_page_of_bytes_asks_with_its_own_and_a_text_file_with_utf_8():
     header = (("content-type", "text/html; charset=windows-1250"),)
-    asked = understand(PAGE, Fetched(200, Headers(header), b'<a href="?q=\xe8">x</a><a href="http://b.example/?q=&#x10d;">y</a>')).links
+    asked = understand(
+        PAGE, Fetched(200, Headers(header), b'<a href="?q=\xe8">x</a><a href="http://b.example/?q=&#x10d;">y</a>')
+    ).links
     assert [link.target for link in asked] == ["http://a.example/dir/page.html?q=%E8", "http://b.example/?q=%E8"]
     markdown = (("content-type", "text/markdown; charset=windows-1250"),)
-    assert [link.target for link in understand(PAGE, Fetched(200, Headers(markdown), b"[x](?q=\xe8)")).links] == ["http://a.example/dir/page.html?q=%C4%8D"]
+    assert [link.target for link in understand(PAGE, Fetched(200, Headers(markdown), b"[x](?q=\xe8)")).links] == [
+        "http://a.example/dir/page.html?q=%C4%8D"
+    ]
 
 
 def test_headers_are_resolved_against_the_page_not_its_base():
@@ -187,8 +217,19 @@ def test_headers_are_resolved_against_the_page_not_its_base():
 
 
 def test_links_that_agree_are_one_row_with_count_fragments_and_first_words():
-    (row,) = links('<a href="x#a"></a><a href="x#b"> First\n words </a><a href="x">Other</a><a href="x#a">More</a><a href=" ./x#%41 é">N</a>')
-    assert row == Link(Url("http://a.example/dir/x"), LinkKind.ANCHOR, Position.BODY, "First words", False, ("a", "b", "%41%20%C3%A9"), 5)
+    (row,) = links(
+        '<a href="x#a"></a><a href="x#b"> First\n words </a><a href="x">Other</a><a '
+        'href="x#a">More</a><a href=" ./x#%41 é">N</a>'
+    )
+    assert row == Link(
+        Url("http://a.example/dir/x"),
+        LinkKind.ANCHOR,
+        Position.BODY,
+        "First words",
+        False,
+        ("a", "b", "%41%20%C3%A9"),
+        5,
+    )
 
 
 def test_spellings_of_one_url_are_one_row_of_the_first():
@@ -274,8 +315,16 @@ def test_position_is_the_innermost_landmark(around, position, copies):
 
 
 def test_head_is_a_position():
-    found = links("<head><script src=s></script><link rel=next href=n><style>p{background:url(u)}</style></head><script src=t></script>")
-    assert {link.target[-1]: link.position for link in found} == {"s": Position.HEAD, "n": Position.HEAD, "u": Position.HEAD, "t": Position.HEAD}
+    found = links(
+        "<head><script src=s></script><link rel=next "
+        "href=n><style>p{background:url(u)}</style></head><script src=t></script>"
+    )
+    assert {link.target[-1]: link.position for link in found} == {
+        "s": Position.HEAD,
+        "n": Position.HEAD,
+        "u": Position.HEAD,
+        "t": Position.HEAD,
+    }
 
 
 @pytest.mark.parametrize(
@@ -300,11 +349,16 @@ def test_what_is_no_link_is_kept_with_its_reason(href, why):
 
 
 def test_srcset_with_commas_in_urls():
-    assert targets('<img srcset="a,b.png 1x,c.png 2x, d.png,, e.png">', LinkKind.IMAGE) == ["/dir/a,b.png", "/dir/c.png", "/dir/d.png", "/dir/e.png"]
+    assert targets('<img srcset="a,b.png 1x,c.png 2x, d.png,, e.png">', LinkKind.IMAGE) == [
+        "/dir/a,b.png",
+        "/dir/c.png",
+        "/dir/d.png",
+        "/dir/e.png",
+    ]
 
 
 def test_css_urls():
-    sheet = """@import 'a.css' screen; @IMPORT url( "b.css" ); x { y: url(c.png) url('d e.png'); z: "url(no)" 'url(no)' } /* url(no) /* */ w: url()"""
+    sheet = """@import 'a.css' screen; @IMPORT url( "b.css" ); x { y: url(c.png) url('d e.png'); z: "url(no)" 'url(no)' } /* url(no) /* */ w: url()"""  # noqa: E501
     assert list(document_links.urls(sheet)) == [("a.css", True), ("b.css", True), ("c.png", False), ("d e.png", False)]
 
 
@@ -313,7 +367,10 @@ def test_css_urls():
     [
         ('image-set("a.png" 1x, "b.png" 2x)', ["a.png", "b.png"]),
         ("-webkit-image-set(url(a.png) 1x, url('b.png') 2x), url(c.png)", ["a.png", "b.png", "c.png"]),
-        ("image-set('a,(.avif' type('image/avif'), linear-gradient(red, blue) 1x, \"b.png\" type(\"image/png\"))", ["a,(.avif", "b.png"]),
+        (
+            "image-set('a,(.avif' type('image/avif'), linear-gradient(red, blue) 1x, \"b.png\" type(\"image/png\"))",
+            ["a,(.avif", "b.png"],
+        ),
         ("image-set('a.png' 1x", ["a.png"]),
         ("'image-set(\"no\")' image-set()", []),
     ],
@@ -328,7 +385,9 @@ def test_css_is_read_in_time_of_its_length():
 
 
 def test_a_document_in_an_attribute_has_the_base_of_its_page_unless_it_has_its_own():
-    assert targets("""<base href=/b/><iframe srcdoc="<a href=x>"></iframe><iframe srcdoc="<base href=c/><a href=y>"></iframe>""") == ["/b/x", "/b/c/y"]
+    assert targets(
+        """<base href=/b/><iframe srcdoc="<a href=x>"></iframe><iframe srcdoc="<base href=c/><a href=y>"></iframe>"""
+    ) == ["/b/x", "/b/c/y"]
 
 
 def test_links_are_capped():
@@ -336,5 +395,8 @@ def test_links_are_capped():
 
 
 def test_translations_are_told_with_their_language_as_written():
-    head = "<base href=/x/><link rel='alternate' hreflang=pt-BR href=b><link rel=alternate href=feed><link rel=next hreflang=cs href=c>"
+    head = (
+        "<base href=/x/><link rel='alternate' hreflang=pt-BR href=b><link rel=alternate href=feed><link "
+        "rel=next hreflang=cs href=c>"
+    )
     assert content(head).translations == (("pt-BR", "http://a.example/x/b"),)

@@ -19,7 +19,8 @@ from periplus.present.wording import visible
 
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ROW = re.compile(
-    r'#row\((\d+), "((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)", "[\d,]*", \(((?:"(?:[^"\\]|\\.)*", )*)\), (true|false), \(([^()]*)\), \(([^()]*)\), \d+\)'
+    r'#row\((\d+), "((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)", "[\d,]*", \(((?:"(?:[^"\\]|\\.)*", )*)\), (true|false), '
+    r"\(([^()]*)\), \(([^()]*)\), \d+\)"
 )
 
 
@@ -54,7 +55,9 @@ def plain(body):
 
 def test_a_row_a_page_at_its_depth():
     layers = {0: 0, 1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 6: 1, 7: 2}
-    assert rows(typst_source(*site_of(PARENTS), ABOUT)) == [(layers[page], str(page), f"https://e.org/{page}?a&b") for page in range(8)]
+    assert rows(typst_source(*site_of(PARENTS), ABOUT)) == [
+        (layers[page], str(page), f"https://e.org/{page}?a&b") for page in range(8)
+    ]
 
 
 def test_pages_are_linked_and_branches_are_bookmarks():
@@ -69,7 +72,9 @@ def test_equal_maps_give_equal_bytes():
 
 
 @settings(max_examples=60)
-@given(st.lists(st.one_of(st.text(st.characters(codec=None)), st.text('\\"#$*_`<@/[]{}()=- \n')), min_size=2, max_size=5))
+@given(
+    st.lists(st.one_of(st.text(st.characters(codec=None)), st.text('\\"#$*_`<@/[]{}()=- \n')), min_size=2, max_size=5)
+)
 def test_any_title_stays_within_its_literal(titles):
     site = site_of([-1] + [0] * (len(titles) - 1), lambda page: f"{page}{titles[page]}")
     names = [name for _, name, _ in rows(typst_source(*site, ABOUT))]

@@ -15,7 +15,9 @@ def facts_of(*pages):
     urls, titles, reasons, media, scores = zip(*pages, strict=True)
     zeros = np.zeros(count, np.int64)
     states = [STATE_OF[reason] for reason in reasons]
-    return PageColumns(urls, titles, states, reasons, zeros, media, zeros, zeros, zeros + 0.5, np.array(scores), zeros, zeros)
+    return PageColumns(
+        urls, titles, states, reasons, zeros, media, zeros, zeros, zeros + 0.5, np.array(scores), zeros, zeros
+    )
 
 
 def node(page, *children, pages=1, indexed=1):
@@ -89,18 +91,28 @@ def test_short_names(url, name):
 
 
 def test_labels_tell_siblings_of_one_title_apart():
-    assert labels(["/a", "/b", "/c", "/d"], ["News", "News", "Home", ""], "Home") == ["News · /a", "News · /b", "Home · /c", "/d"]
+    assert labels(["/a", "/b", "/c", "/d"], ["News", "News", "Home", ""], "Home") == [
+        "News · /a",
+        "News · /b",
+        "Home · /c",
+        "/d",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "words"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (99_960, "100 KB"), (999_600, "1.0 MB"), (5 * 10**15, "5000 TB")]
+    ("size_bytes", "words"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (99_960, "100 KB"), (999_600, "1.0 MB"), (5 * 10**15, "5000 TB")],
 )
 def test_sizes(size_bytes, words):
     assert size(size_bytes) == words
 
 
 def test_words():
-    assert (count_of(1, "page"), count_of(1204, "page"), count_of(2, "copy", "copies")) == ("1 page", "1,204 pages", "2 copies")
+    assert (count_of(1, "page"), count_of(1204, "page"), count_of(2, "copy", "copies")) == (
+        "1 page",
+        "1,204 pages",
+        "2 copies",
+    )
     assert utc(0) == "1 January 1970, 00:00 UTC"
 
 

@@ -63,7 +63,9 @@ def test_it_is_read_alike_as_html():
     body = written(site_of(PARENTS, lambda page: HOSTILE if page % 2 else str(page)))
     as_xml, as_html = read(body), LexborHTMLParser(body.decode())
     for name in ("li", "details", "summary", "span", "a", "svg", "rect", "dd", "p", "script", "style", "bdi", "b"):
-        assert len(as_html.css(name)) == len([element for element in as_xml.iter() if etree.QName(element).localname == name]), name
+        assert len(as_html.css(name)) == len(
+            [element for element in as_xml.iter() if etree.QName(element).localname == name]
+        ), name
     for item in as_html.css("li"):
         assert item.parent.tag == "ul" and item.parent.parent.tag in ("details", "main")
     assert body.startswith(b'<!DOCTYPE html SYSTEM "about:legacy-compat">')
@@ -94,7 +96,9 @@ def test_only_chosen_values_are_shown():
 
 def test_a_page_that_was_not_simply_read_says_why():
     site_map, facts = site_of([-1, 0])
-    facts = replace(facts, state=[State.INDEXED, State.INVALID], reason=[Reason.OK, Reason.NOT_FOUND], status=np.array([200, 404]))
+    facts = replace(
+        facts, state=[State.INDEXED, State.INVALID], reason=[Reason.OK, Reason.NOT_FOUND], status=np.array([200, 404])
+    )
     root = read(written((site_map, facts), values=("title", "state", "reason", "status")))
     assert text_of(row(root, 1)) == "1not found 404"
     assert text_of(row(root, 0)) == "02"
@@ -143,6 +147,8 @@ def test_a_cut_by_choice_is_counted_too():
 
 def test_too_many_pages_are_refused_with_the_depth_that_would_do():
     limits = replace(LIMITS, pages=4)
-    with pytest.raises(UsageError, match=r"8 pages, and a page for a browser carries 4: cut it at max_depth 1 \(4 pages\)"):
+    with pytest.raises(
+        UsageError, match=r"8 pages, and a page for a browser carries 4: cut it at max_depth 1 \(4 pages\)"
+    ):
         map_xml.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), -1))
     assert map_xml.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), 1)) is not None

@@ -36,7 +36,18 @@ def site_of(parents, title=str):
     urls = [f"https://e.org/{page}?a&b" for page in range(count)]
     states = [STATE_OF[reason] for reason in reasons]
     facts = PageColumns(
-        urls, [title(page) for page in range(count)], states, reasons, status, media, numbers, np.array(layer), numbers / 7, numbers % 100, numbers, numbers
+        urls,
+        [title(page) for page in range(count)],
+        states,
+        reasons,
+        status,
+        media,
+        numbers,
+        np.array(layer),
+        numbers / 7,
+        numbers % 100,
+        numbers,
+        numbers,
     )
     return site_map, facts
 
@@ -66,7 +77,10 @@ def number_of(page):
 def xml_pairs(root):
     """(page, parent) in the order of the file; -1 for the home page."""
     name = f"{{{NAMESPACE}}}page"
-    return [(number_of(page), number_of(page.getparent()) if page.getparent().tag == name else -1) for page in root.iter(name)]
+    return [
+        (number_of(page), number_of(page.getparent()) if page.getparent().tag == name else -1)
+        for page in root.iter(name)
+    ]
 
 
 def test_xml_is_valid_and_holds_the_tree_in_order():
@@ -74,12 +88,27 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
     assert is_valid(root)
     assert xml_pairs(root) == [(page, parent) for page, parent in enumerate(PARENTS) if parent > -2]
     assert dict(root.attrib) | {"program": ""} == {
-        **{"program": "", "run": "run 1", "start": "https://e.org/", "created": "1970-01-01T00:00:00Z", "damping": "0.85", "rounds": "42"},
+        **{
+            "program": "",
+            "run": "run 1",
+            "start": "https://e.org/",
+            "created": "1970-01-01T00:00:00Z",
+            "damping": "0.85",
+            "rounds": "42",
+        },
         **{"ties": "greater rank, then smaller URL", "pages": "8", "layers": "4", "unreached": "1"},
     }
     assert dict(root[0].attrib) == {"name": "include", "value": 'a"<b\n'}
     assert dict(root[1][0].attrib) == {
-        **{"url": "https://e.org/1?a&b", "title": "1", "state": "indexed", "reason": "ok", "status": "200", "type": "text/html", "size": "1"},
+        **{
+            "url": "https://e.org/1?a&b",
+            "title": "1",
+            "state": "indexed",
+            "reason": "ok",
+            "status": "200",
+            "type": "text/html",
+            "size": "1",
+        },
         **{"layer": "1", "rank": "0.142857", "score": "1", "in": "1", "out": "1"},
     }
 
@@ -96,8 +125,15 @@ def test_bytes_behind_links_stand_beside_the_page_by_class():
     facts = replace(facts, linked=LinkedBytes(sizes, np.array([2, 0, 0])))
     root = parsed(written(write_map_xml, site_map, facts))
     assert is_valid(root)
-    assert [dict(linked.attrib) for linked in root.iter(f"{{{NAMESPACE}}}linked")] == [{"pages": "5", "images": "7", "unsized": "2"}, {"other": "9"}]
-    assert json.loads(written(write_map_json, site_map, facts))["home"]["linked"] == {"pages": 5, "images": 7, "unsized": 2}
+    assert [dict(linked.attrib) for linked in root.iter(f"{{{NAMESPACE}}}linked")] == [
+        {"pages": "5", "images": "7", "unsized": "2"},
+        {"other": "9"},
+    ]
+    assert json.loads(written(write_map_json, site_map, facts))["home"]["linked"] == {
+        "pages": 5,
+        "images": 7,
+        "unsized": 2,
+    }
     assert b"linked" not in written(write_map_xml, site_map, facts, values=("title",)).encode()
 
 
@@ -106,8 +142,14 @@ def test_later_results_enrich_the_map():
     facts = replace(facts, further=(("word-count", [7, 0]), ("topic", [HOSTILE, ""])))
     root = parsed(written(write_map_xml, site_map, facts))
     assert is_valid(root)
-    results = [{name: value for name, value in page.attrib.items() if name.startswith(f"{{{RESULTS}}}")} for page in root.iter(f"{{{NAMESPACE}}}page")]
-    assert results == [{f"{{{RESULTS}}}word-count": "7", f"{{{RESULTS}}}topic": root[1].get(f"{{{RESULTS}}}topic")}, {f"{{{RESULTS}}}word-count": "0"}]
+    results = [
+        {name: value for name, value in page.attrib.items() if name.startswith(f"{{{RESULTS}}}")}
+        for page in root.iter(f"{{{NAMESPACE}}}page")
+    ]
+    assert results == [
+        {f"{{{RESULTS}}}word-count": "7", f"{{{RESULTS}}}topic": root[1].get(f"{{{RESULTS}}}topic")},
+        {f"{{{RESULTS}}}word-count": "0"},
+    ]
     home = json.loads(written(write_map_json, site_map, facts).encode("utf-8"))["home"]
     assert home["results"] == {"word-count": 7, "topic": root[1].get(f"{{{RESULTS}}}topic")}
     assert home["children"][0]["results"] == {"word-count": 0}

@@ -11,7 +11,9 @@ NONE = np.zeros(0, np.bool_)
 
 def marked(source, *navigation):
     pieces = fragments(source)
-    return list(marked_blocks(pieces, np.array([any(text in part.decode() for text in navigation) for part in pieces.parts])))
+    return list(
+        marked_blocks(pieces, np.array([any(text in part.decode() for text in navigation) for part in pieces.parts]))
+    )
 
 
 def test_blocks_end_where_a_browser_ends_them_and_not_within_a_line():

@@ -18,7 +18,10 @@ def said(markup: str, *fields: tuple[str, str]) -> Metadata:
 
 
 def test_title_description_h1():
-    page = said("<svg><title>No</title></svg><title> A\n title </title><meta name=Description content=' Two  words '><h1></h1><h1>Big <i>word</i></h1>")
+    page = said(
+        "<svg><title>No</title></svg><title> A\n title </title><meta name=Description content=' Two  words "
+        "'><h1></h1><h1>Big <i>word</i></h1>"
+    )
     assert (page.title, page.description, page.h1) == ("A title", "Two words", "Big word")
 
 
@@ -42,7 +45,11 @@ def test_language(markup, header, language):
 
 def test_dates_and_meta_over_header():
     assert said("<p>", ("last-modified", A_DATE)).last_modified == A_DATE_S
-    page = said(f"<meta http-equiv=last-modified content='{A_DATE}'><meta http-equiv=Expires content='{A_DATE}'>", ("last-modified", "x"), ("expires", "0"))
+    page = said(
+        f"<meta http-equiv=last-modified content='{A_DATE}'><meta http-equiv=Expires content='{A_DATE}'>",
+        ("last-modified", "x"),
+        ("expires", "0"),
+    )
     assert (page.last_modified, page.expires) == (A_DATE_S, A_DATE_S)
 
 

@@ -46,13 +46,16 @@ def held(folder):
     """Every table that moves, in any order of rows; bodies as they were."""
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
         run = connection.execute
-        names = [name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'") if name not in LEFT_BEHIND]
+        names = [
+            name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'") if name not in LEFT_BEHIND
+        ]
         tables = {name: sorted(map(repr, run(f"SELECT * FROM {name}"))) for name in names}
         codec = BodyCodec()
         for number, data in run("SELECT id, data FROM dictionary"):
             codec.add(number, data)
         bodies = [
-            (*row, codec.unpack(data, which) if data else b"") for *row, which, data in run("SELECT id, md5, size, text, blocks, dictionary_id, data FROM body")
+            (*row, codec.unpack(data, which) if data else b"")
+            for *row, which, data in run("SELECT id, md5, size, text, blocks, dictionary_id, data FROM body")
         ]
         tables["body"] = sorted(map(repr, bodies))
         tables["meta"] = [row for row in tables["meta"] if "moved" not in row and "rules_text" not in row]
@@ -60,7 +63,9 @@ def held(folder):
 
 
 def rich(folder, seed):
-    """A collection with something in every table, also what tests of other parts seldom make: history, dictionaries, shared bodies, aliases."""
+    """A collection with something in every table, also what tests of other parts seldom make: history, dictionaries,
+    shared bodies, aliases.
+    """
     rng = random.Random(seed)
     schema.create(folder)
     assert runs.begin_run(folder, "crawl", [canonical("https://s0.org/")], Settings(), 5.0) == 1
@@ -86,7 +91,10 @@ def met(connection, rng):
     connection.execute("UPDATE site SET fetched = (SELECT sum(fetched) FROM host WHERE site_id = site.id)")
     found = [(canonical(f"https://{name_of(host)}/{n}"), host) for n in range(60) for host in [rng.randrange(1, 11)]]
     reasons, layers = ("ok", "waiting", "not-found"), (None, 0, 3)
-    rows = [(url_id(url), url, host, rng.choice(reasons), rng.choice(layers), "", 200, n % 2, n / 3, None) for n, (url, host) in enumerate(found)]
+    rows = [
+        (url_id(url), url, host, rng.choice(reasons), rng.choice(layers), "", 200, n % 2, n / 3, None)
+        for n, (url, host) in enumerate(found)
+    ]
     many("INSERT INTO url VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     return [row[0] for row in rows]
 
@@ -100,7 +108,10 @@ def kept(connection, rng):
     for n in range(1, 12):
         which, texts = n % 2 or None, (None, None) if n % 3 == 0 else (b"text\0", b"\xff")
         data = codec.pack(contents[n], which) if n != 7 else b""
-        connection.execute("INSERT INTO body VALUES (?, ?, ?, ?, ?, ?, ?)", (n, rng.randbytes(16), which, len(contents[n]), data, *texts))
+        connection.execute(
+            "INSERT INTO body VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (n, rng.randbytes(16), which, len(contents[n]), data, *texts),
+        )
     connection.executemany("INSERT INTO xml VALUES (?, 'text/xml', ?)", [(n, rng.randbytes(200)) for n in (2, 5)])
 
 
@@ -124,19 +135,32 @@ def read(connection, urls):
         entered(connection, "page_history", before | {"url_id": number})
     head = pack_head(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
     visits = [(number, None, head) for number in urls[:40]] + [(0, "https://s1.org/robots.txt", None)]
-    insert = "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
-    connection.executemany(f"{insert} VALUES (1, ?, ?, 'page', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', ?)", visits)
+    insert = (
+        "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, "
+        "detail, wire_bytes, address, head)"
+    )
+    connection.executemany(
+        f"{insert} VALUES (1, ?, ?, 'page', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', ?)", visits
+    )
     checked = f"https://s1.org/{random.Random(2).randbytes(3_000).hex()}"
-    connection.execute(f"{insert} VALUES (1, 0, ?, 'check', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', NULL)", (checked,))
+    connection.execute(
+        f"{insert} VALUES (1, 0, ?, 'check', 3.5, 0.1, 'fetched', 200, '', 9, '127.0.0.1', NULL)", (checked,)
+    )
     connection.execute("INSERT INTO look VALUES (3, 'text/html', 't', 'h', 'x', '')")
 
 
 def linked(connection, rng, urls):
     many, pairs = connection.executemany, list({(rng.choice(urls), rng.choice(urls)) for _ in range(200)})
-    many("INSERT INTO link VALUES (?, ?, 'a', 'nav', ?, 'words', '', 2, 1.5, 2.25)", [(*pair, n % 2) for n, pair in enumerate(pairs)])
+    many(
+        "INSERT INTO link VALUES (?, ?, 'a', 'nav', ?, 'words', '', 2, 1.5, 2.25)",
+        [(*pair, n % 2) for n, pair in enumerate(pairs)],
+    )
     many("INSERT INTO link_history VALUES (?, ?, 'a', 'nav', 0, 1, 'words', 2, 1.5, 2.25)", pairs[:30])
     many("INSERT INTO bad_link VALUES (?, 'tel:1', 'a', 'nav', 'call', 'tel')", [(number,) for number in urls[:5] * 2])
-    many("INSERT INTO alias VALUES (?, ?, 'rule', 1, 'waiting', '', '', 2)", list(zip(urls[50:55], urls[:5], strict=True)))
+    many(
+        "INSERT INTO alias VALUES (?, ?, 'rule', 1, 'waiting', '', '', 2)",
+        list(zip(urls[50:55], urls[:5], strict=True)),
+    )
     connection.execute("INSERT INTO issue VALUES (1, 'code', ?, ?)", urls[:2])
 
 
@@ -150,7 +174,10 @@ def planned(connection, urls):
     many("INSERT INTO url_history VALUES (?, 1, 'ok', '', 200, NULL)", [(number,) for number in urls[:5]])
     many("INSERT INTO freshness VALUES (?, 1.5, 86400, NULL)", [(number,) for number in urls[:9]])
     many("INSERT INTO start VALUES (?, 2)", [(number,) for number in urls[:3]])
-    many("INSERT INTO robots VALUES (?, 200, '', ?, 1, 2)", [(f"https://s{n}.org:443", b"User-agent: *\xff") for n in range(1, 5)])
+    many(
+        "INSERT INTO robots VALUES (?, 200, '', ?, 1, 2)",
+        [(f"https://s{n}.org:443", b"User-agent: *\xff") for n in range(1, 5)],
+    )
     long = random.Random(1).randbytes(3_000).hex()  # an index of PostgreSQL holds some 2,700 bytes
     many("INSERT INTO family VALUES (?, ?, '[1]')", [(n, key) for n in range(1, 5) for key in ("key", long)])
     connection.execute("INSERT INTO run_count VALUES (1, 'new', 40)")
@@ -165,22 +192,32 @@ def test_all_of_a_collection_moves_there_and_back(address, tmp_path, has_segment
     assert held(tmp_path / "c") == before, "the source stays as it was"
     assert move(address.text, str(tmp_path / "d")).rows == done.rows
     after = held(tmp_path / "d")
-    cleaned = {name: [row.replace("a\\x00b", "a\N{REPLACEMENT CHARACTER}b") for row in rows] for name, rows in before.items()}
-    assert {name: after[name] for name in before if name != "host"} == {name: sorted(rows) for name, rows in cleaned.items() if name != "host"}
-    assert {row for row in before["host"] if "dead" not in row} < set(after["host"]) and len(after["host"]) == len(before["host"])
+    cleaned = {
+        name: [row.replace("a\\x00b", "a\N{REPLACEMENT CHARACTER}b") for row in rows] for name, rows in before.items()
+    }
+    assert {name: after[name] for name in before if name != "host"} == {
+        name: sorted(rows) for name, rows in cleaned.items() if name != "host"
+    }
+    assert {row for row in before["host"] if "dead" not in row} < set(after["host"]) and len(after["host"]) == len(
+        before["host"]
+    )
     if has_segments:
         assert sum(1 for _ in shelf_of(f"{tmp_path}/segments").sizes()) == 1
         with closing(connect(address)) as connection:
             assert connection.execute("SELECT count(*) FROM body WHERE length(data) > 0").fetchone() == (0,)
         told = CliRunner().invoke(main, ["segments", address.text])
-        assert told.exit_code == 0 and "0 orphans" in told.output and "0 pages without bytes" in told.output, told.output
+        assert told.exit_code == 0 and "0 orphans" in told.output and "0 pages without bytes" in told.output, (
+            told.output
+        )
 
 
 @pytest.mark.parametrize("seed", [2, 4])
 def test_whatever_a_collection_holds_arrives(address, tmp_path, seed):
     before = held(rich(tmp_path / "c", seed))
     moved = move(str(tmp_path / "c"), address.text)
-    assert {name: rows for name, rows in moved.rows.items() if name != "meta"} == {name: len(before[name]) for name in moved.rows if name != "meta"}
+    assert {name: rows for name, rows in moved.rows.items() if name != "meta"} == {
+        name: len(before[name]) for name in moved.rows if name != "meta"
+    }
 
 
 def test_new_rows_get_numbers_of_their_own(address, folder):
@@ -188,7 +225,9 @@ def test_new_rows_get_numbers_of_their_own(address, folder):
     with closing(connect(address)) as connection:
         for table in ("run", "site", "host", "body", "visit"):
             (known,) = connection.execute(f"SELECT max(id) FROM {table}").fetchone()
-            assert connection.execute(f"SELECT nextval(pg_get_serial_sequence('{table}', 'id'))").fetchone() == (known + 1,)
+            assert connection.execute(f"SELECT nextval(pg_get_serial_sequence('{table}', 'id'))").fetchone() == (
+                known + 1,
+            )
         assert connection.execute("SELECT nextval('queue_seq') > max(seq) FROM queue").fetchone() == (True,)
 
 
@@ -196,14 +235,34 @@ def test_each_row_lies_in_the_shard_where_a_crawl_looks_for_it(address, tmp_path
     move(str(rich(tmp_path / "c", 3)), address.text)
     with closing(connect(address)) as connection:
         run = connection.execute
-        assert {key: shard for shard, key in run("SELECT shard, key FROM site")} == {f"s{n}.org": database_schema.shard_of(f"s{n}.org") for n in range(1, 6)}
-        assert run("SELECT count(*) FROM host h LEFT JOIN site s ON s.shard = h.shard AND s.id = h.site_id WHERE s.id IS NULL").fetchone() == (0,)
-        for table, key in (("page", "url_id"), ("link", "source"), ("start", "url_id"), ("page_history", "url_id"), ("alias", "url_id")):
-            lost = f"SELECT count(*) FROM {table} t LEFT JOIN url u ON u.shard = t.shard AND u.id = t.{key} WHERE u.id IS NULL"
+        assert {key: shard for shard, key in run("SELECT shard, key FROM site")} == {
+            f"s{n}.org": database_schema.shard_of(f"s{n}.org") for n in range(1, 6)
+        }
+        assert run(
+            "SELECT count(*) FROM host h LEFT JOIN site s ON s.shard = h.shard AND s.id = h.site_id WHERE s.id IS NULL"
+        ).fetchone() == (0,)
+        for table, key in (
+            ("page", "url_id"),
+            ("link", "source"),
+            ("start", "url_id"),
+            ("page_history", "url_id"),
+            ("alias", "url_id"),
+        ):
+            lost = (
+                f"SELECT count(*) FROM {table} t LEFT JOIN url u ON u.shard = t.shard"
+                f" AND u.id = t.{key} WHERE u.id IS NULL"
+            )
             assert run(lost).fetchone() == (0,), table
-        assert run("SELECT count(*) FROM url u LEFT JOIN host h ON h.shard = u.shard AND h.id = u.host_id WHERE h.id IS NULL").fetchone() == (0,)
-        assert run("SELECT count(*) FROM page p LEFT JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.id IS NULL").fetchone() == (0,)
-        missing = "SELECT count(*) FROM body b LEFT JOIN dictionary d USING (shard) WHERE b.dictionary_id IS NOT NULL AND d.id IS NULL"
+        assert run(
+            "SELECT count(*) FROM url u LEFT JOIN host h ON h.shard = u.shard AND h.id = u.host_id WHERE h.id IS NULL"
+        ).fetchone() == (0,)
+        assert run(
+            "SELECT count(*) FROM page p LEFT JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.id IS NULL"
+        ).fetchone() == (0,)
+        missing = (
+            "SELECT count(*) FROM body b LEFT JOIN dictionary d USING (shard)"
+            " WHERE b.dictionary_id IS NOT NULL AND d.id IS NULL"
+        )
         assert run(missing).fetchone() == (0,)
 
 
@@ -245,7 +304,8 @@ def test_nothing_is_written_over(address, folder, tmp_path):
 
 def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monkeypatch):
     whole = moving.watched
-    monkeypatch.setattr(moving, "watched", lambda rows, what, watch: list(whole(rows, what, watch))[1:])  # one row of each table is lost
+    # one row of each table is lost
+    monkeypatch.setattr(moving, "watched", lambda rows, what, watch: list(whole(rows, what, watch))[1:])
     with pytest.raises(StoreError, match=r"did not arrive whole: .* left, .* are there\. Nothing was moved"):
         move(str(folder), address.text)
     monkeypatch.undo()
@@ -254,7 +314,9 @@ def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monk
 
 def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkeypatch):
     move(str(folder), address.text)
-    monkeypatch.setattr("periplus.api.moving.compared", lambda *given: (_ for _ in ()).throw(StoreError("the power failed")))
+    monkeypatch.setattr(
+        "periplus.api.moving.compared", lambda *given: (_ for _ in ()).throw(StoreError("the power failed"))
+    )
     with pytest.raises(StoreError, match="the power failed"):
         move(address.text, str(tmp_path / "d"))
     assert list((tmp_path / "d").iterdir()) == []
@@ -274,7 +336,9 @@ moving.move(*sys.argv[1:])
 
 
 def killed_in_the_middle(source, target):
-    with subprocess.Popen([sys.executable, "-c", KILLED, source, target], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, source, target], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout.readline() == b"now\n"
         process.kill()
 
@@ -331,7 +395,10 @@ def test_rules_for_urls_move_along(address, folder, tmp_path):
 def test_workers_at_work_are_not_moved_away_under_their_feet(address, folder, tmp_path):
     move(str(folder), address.text)
     with closing(connect(address)) as connection:
-        connection.execute("INSERT INTO worker (name, pid, joined, lease_until) VALUES ('w', 1, 0, extract(epoch FROM clock_timestamp()) + 60)")
+        connection.execute(
+            "INSERT INTO worker (name, pid, joined, lease_until) VALUES ('w', 1, 0, extract(epoch"
+            " FROM clock_timestamp()) + 60)"
+        )
     with pytest.raises(UsageError, match="1 workers are at work"):
         move(address.text, str(tmp_path / "d"))
 

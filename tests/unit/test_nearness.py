@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.duplicates import BINS, FOUND_LEAST, SHINGLES_LEAST, band_bins, jaccard, near_groups, shingles, sketch, sketches
+from periplus.analyse.duplicates import (
+    BINS,
+    FOUND_LEAST,
+    SHINGLES_LEAST,
+    band_bins,
+    jaccard,
+    near_groups,
+    shingles,
+    sketch,
+    sketches,
+)
 
 WORDS = [f"word{number}" for number in range(3000)]
 
@@ -37,7 +47,11 @@ def twin_groups(texts, threshold):
     """Leaders one after another, every pair compared: the plain rule."""
     sets, leaders, members = [twin_shingles(text) for text in texts], [], {}
     for page, mine in enumerate(sets):
-        near = [(len(mine & sets[other]) / len(mine | sets[other]), -other) for other in leaders] if len(mine) >= SHINGLES_LEAST else []
+        near = (
+            [(len(mine & sets[other]) / len(mine | sets[other]), -other) for other in leaders]
+            if len(mine) >= SHINGLES_LEAST
+            else []
+        )
         best = max(near, default=(0.0, 0))
         if best[0] >= threshold:
             members.setdefault(-best[1], []).append((page, best[0]))
@@ -90,7 +104,11 @@ def test_bins_estimate_the_similarity():
 
 
 @settings(max_examples=40)
-@given(seed=st.integers(0, 10**6), edits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 25)), max_size=12), threshold=st.sampled_from([0.75, 0.8, 0.9]))
+@given(
+    seed=st.integers(0, 10**6),
+    edits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 25)), max_size=12),
+    threshold=st.sampled_from([0.75, 0.8, 0.9]),
+)
 def test_groups_agree_with_comparing_every_pair(seed, edits, threshold):
     """Each similarity is exact; what the plain twin finds and we miss lies close to the threshold."""
     bases = [essay(seed + place, 200) for place in range(4)]
@@ -105,7 +123,11 @@ def test_groups_agree_with_comparing_every_pair(seed, edits, threshold):
             assert value >= threshold
             assert value == pytest.approx(len(sets[page] & sets[group.leader]) / len(sets[page] | sets[group.leader]))
     members = {page for group in found for page in group.members}
-    assert all(page in members or value < threshold + 0.1 for near in twin_groups(texts, threshold).values() for page, value in near)
+    assert all(
+        page in members or value < threshold + 0.1
+        for near in twin_groups(texts, threshold).values()
+        for page, value in near
+    )
 
 
 def test_no_pages_make_no_groups():

@@ -65,7 +65,12 @@ def hook(status: int = 204) -> Iterator[tuple[str, list[tuple[dict[str, str], by
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            arrived.append(({name.lower(): text for name, text in self.headers.items()}, self.rfile.read(int(self.headers["content-length"]))))
+            arrived.append(
+                (
+                    {name.lower(): text for name, text in self.headers.items()},
+                    self.rfile.read(int(self.headers["content-length"])),
+                )
+            )
             self.send_response(status)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -188,7 +193,9 @@ def test_a_webhook_is_signed_and_sent_once(folder: Path) -> None:
         assert notices.deliver(folder) == (0, 0)
     ((headers, body),) = arrived
     said = dict(part.split("=", 1) for part in headers["periplus-signature"].split(","))
-    assert hmac.compare_digest(said["v1"], hmac.new(secret.encode(), f"{said['t']}.".encode() + body, hashlib.sha256).hexdigest())
+    assert hmac.compare_digest(
+        said["v1"], hmac.new(secret.encode(), f"{said['t']}.".encode() + body, hashlib.sha256).hexdigest()
+    )
     assert json.loads(body)["subjects"] == [f"{START}z"]
     assert headers["content-type"].startswith("application/json")
 
@@ -244,11 +251,14 @@ def test_the_file_of_secrets_is_its_owners_alone(folder: Path) -> None:
     assert stat.S_IMODE((folder / stored_notices.DATABASE).stat().st_mode) == 0o600
 
 
-def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(PASSWORD, "very-secret")
     with mail_server() as (port, said):
         (folder / "notices.toml").write_text(
-            f'[mail]\nserver = "127.0.0.1"\nport = {port}\nsecurity = "none"\nuser = "me"\nsender = "periplus@example.org"\n'
+            f'[mail]\nserver = "127.0.0.1"\nport = {port}\nsecurity = "none"\nuser = "me"\n'
+            'sender = "periplus@example.org"\n'
             '[interface]\naddress = "https://c.example.org/"\n'
         )
         notices.subscribe(folder, "ops@example.org")
@@ -262,18 +272,24 @@ def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(folder:
     assert not any(b"very-secret" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_mail_server_out_of_reach_is_a_fault_without_the_password(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mail_server_out_of_reach_is_a_fault_without_the_password(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(PASSWORD, "very-secret")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    (folder / "notices.toml").write_text(f'[mail]\nserver = "127.0.0.1"\nport = {port}\nuser = "me"\nsender = "p@example.org"\n')
+    (folder / "notices.toml").write_text(
+        f'[mail]\nserver = "127.0.0.1"\nport = {port}\nuser = "me"\nsender = "p@example.org"\n'
+    )
     notices.subscribe(folder, "ops@example.org")
     fault = notices.test(folder, 1)
     assert "Connection refused" in fault
     assert "very-secret" not in fault
 
 
-@pytest.mark.parametrize("target", ["", "x", "a@b c", "a@b\nBcc: c@d", "javascript:alert(1)", "https://u:p@e.org/", "a,b@c", "ftp://e.org/"])
+@pytest.mark.parametrize(
+    "target", ["", "x", "a@b c", "a@b\nBcc: c@d", "javascript:alert(1)", "https://u:p@e.org/", "a,b@c", "ftp://e.org/"]
+)
 def test_nobody_is_told_at_what_is_no_address(folder: Path, target: str) -> None:
     (folder / "notices.toml").write_text('[mail]\nserver = "m.example.org"\nsender = "p@example.org"\n')
     with pytest.raises(UsageError):
@@ -281,7 +297,15 @@ def test_nobody_is_told_at_what_is_no_address(folder: Path, target: str) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["[mail", "[post]\n", "[mail]\nport = 'x'\n", "[mail]\nserver = 'x'\n", "[mail]\nsecurity = 'ssl'\n", "[mail]\npassword = 'x'\n"]
+    "text",
+    [
+        "[mail",
+        "[post]\n",
+        "[mail]\nport = 'x'\n",
+        "[mail]\nserver = 'x'\n",
+        "[mail]\nsecurity = 'ssl'\n",
+        "[mail]\npassword = 'x'\n",
+    ],
 )
 def test_settings_that_are_none_are_refused(folder: Path, text: str) -> None:
     (folder / "notices.toml").write_text(text)
@@ -343,7 +367,10 @@ def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Pa
     assert secret not in asking.get("/notices").text + asking.get("/notices?format=json").text
     assert "no address" not in asking.post("/notices/change", data=form | {"target": "x"}).text
     assert asking.post("/notices/change", data=form | {"target": "x"}).status_code == 400
-    assert asking.post("/notices/change", data={"seal": form["seal"], "what": "remove", "subscription": "1"}).status_code == 303
+    assert (
+        asking.post("/notices/change", data={"seal": form["seal"], "what": "remove", "subscription": "1"}).status_code
+        == 303
+    )
 
 
 def test_feeds_open_by_a_key_of_their_own_and_it_opens_nothing_else(folder: Path) -> None:

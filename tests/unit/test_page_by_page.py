@@ -63,9 +63,18 @@ def test_a_policy_sees_due_hosts_as_ready_now():
 
 
 def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SitePolicy, FakeTransport]:
-    """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page; one request at a time."""
+    """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page;
+    one request at a time.
+    """
     starts = [Url(f"http://s{number}.test/0") for number in range(3)]
-    values = {"max_pages": pages, "quantum": 1_000_000, "concurrency": 1, "delay_s": delay_s, "sitemaps": False, "trap_window": 0}
+    values = {
+        "max_pages": pages,
+        "quantum": 1_000_000,
+        "concurrency": 1,
+        "delay_s": delay_s,
+        "sitemaps": False,
+        "trap_window": 0,
+    }
     settings = settings_from(values)
     clock = FakeClock()
 
@@ -74,7 +83,9 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
             return Scripted(status=404)
         host, number = host_name(request.url), int(request.url.rpartition("/")[2])
         inner = "".join(f'<a href="/{page}">{page}</a>' for page in range(100))
-        outer = "".join(f'<a href="http://out.org/{number}-{one}">x</a>' for one in range(2 if host == "s1.test" else 0))
+        outer = "".join(
+            f'<a href="http://out.org/{number}-{one}">x</a>' for one in range(2 if host == "s1.test" else 0)
+        )
         return Scripted(f"<html><body>{inner}{outer}<p>words of {number}".encode())
 
     transport = FakeTransport(clock, answer)
@@ -82,9 +93,23 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     store = PlainStore(settings.budget, settings.keeping, lambda pid: True)
     store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
     policy = SitePolicy(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
-    crew = Crew(store, transport, clock, policy, lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
+    crew = Crew(
+        store,
+        transport,
+        clock,
+        policy,
+        lambda memory, past: TrapDetector(0, memory, past),
+        scope,
+        frozenset(),
+        Aliases(),
+        AddressTurns(8, 0.5),
+    )
     Worker(crew, settings).run(lambda: False)
-    return [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE], policy, transport
+    return (
+        [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE],
+        policy,
+        transport,
+    )
 
 
 def test_a_crawl_under_a_rule_keeps_the_budget_and_tells_the_policy_of_each_page():
@@ -107,8 +132,12 @@ def test_nobody_is_waited_for_without_patience_and_the_favourite_is_with_it():
 
 @pytest.mark.parametrize(("delay_s", "patience_s"), [(0.5, 10.0), (2.5, 2.0), (5.0, 0.0), (5.0, 10.0), (11.0, 10.0)])
 def test_a_crawl_ends_whatever_the_patience_and_however_far_off_the_favourite_is(delay_s: float, patience_s: float):
-    """Also where both are longer than the time ahead for which hosts are leased (2 s): hosts of which one must wait long are kept."""
+    """Also where both are longer than the time ahead for which hosts are leased (2 s):
+    hosts of which one must wait long are kept.
+    """
     asked, _, transport = crawled(20, patience_s, delay_s)
     assert len(asked) == 20
-    assert transport.clock.monotonic() - transport.started[0][0] <= 21 * (delay_s + 0.2), "never longer than one host after the other"
+    assert transport.clock.monotonic() - transport.started[0][0] <= 21 * (delay_s + 0.2), (
+        "never longer than one host after the other"
+    )
     assert (asked.count("s1.test") >= 17) == (delay_s < patience_s)

@@ -29,7 +29,12 @@ SITE = {
 
 
 def made(folder: Path, settings: Settings | None = None) -> Path:
-    return stored(folder, SITE | {"https://e.org/": HOME + "<a href='/b'>b</a><a href='/d'>d</a>"}, ["https://e.org/"], settings=settings)
+    return stored(
+        folder,
+        SITE | {"https://e.org/": HOME + "<a href='/b'>b</a><a href='/d'>d</a>"},
+        ["https://e.org/"],
+        settings=settings,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +49,12 @@ def run(folder: Path, *words: str) -> Result:
 def test_the_summary_says_what_is_known(folder):
     said = run(folder, "https://e.org/a").stdout
     assert said.splitlines()[0] == "https://e.org/a"
-    for fact in ("title:        A", "status:       200", "charset:      utf-8: the HTTP header says so", "kept:         bytes, text"):
+    for fact in (
+        "title:        A",
+        "status:       200",
+        "charset:      utf-8: the HTTP header says so",
+        "kept:         bytes, text",
+    ):
         assert f"  {fact}\n" in said
     assert "    the same words but for diacritics and case: https://e.org/b\n" in said
     known = json.loads(run(folder, "e.org/a", "--json").stdout)
@@ -67,7 +77,10 @@ def test_a_url_that_is_not_known_is_an_error_that_says_how_to_look(folder):
 
 
 def test_the_page_comes_in_each_form(folder, tmp_path):
-    assert run(folder, "https://e.org/", "--as", "source").stdout_bytes == SITE["https://e.org/"].encode() + b"<a href='/b'>b</a><a href='/d'>d</a>"
+    assert (
+        run(folder, "https://e.org/", "--as", "source").stdout_bytes
+        == SITE["https://e.org/"].encode() + b"<a href='/b'>b</a><a href='/d'>d</a>"
+    )
     assert run(folder, "https://e.org/a", "--as", "text").stdout == "Příliš domů\n"
     root = etree.fromstring(run(folder, "https://e.org/", "--as", "xml").stdout_bytes)
     assert root.findtext(".//{*}h1") == "Nadpis"
@@ -81,7 +94,10 @@ def test_blocks_are_shown_with_the_links_to_the_page(folder):
     assert "heading" in table
     assert "Links to it:" in table
     said = json.loads(run(folder, "https://e.org/a", "--as", "blocks", "--json").stdout)
-    assert [(block["kind"], block["text"]) for block in said["blocks"]] == [("title", "A"), ("paragraph", "Příliš domů")]
+    assert [(block["kind"], block["text"]) for block in said["blocks"]] == [
+        ("title", "A"),
+        ("paragraph", "Příliš domů"),
+    ]
     assert [(link["anchor"], link["source"]) for link in said["inlinks"]] == [("Áčko", "https://e.org/")]
 
 
@@ -106,11 +122,15 @@ def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, ke
     done = export_warc(folder, tmp_path / "w.warc.gz", with_xml=True)
     with (tmp_path / "w.warc.gz").open("rb") as file:
         records = [(r.rec_headers, r.content_stream().read()) for r in ArchiveIterator(file, check_digests="raise")]
-    answers = {head.get_header("WARC-Record-ID"): head for head, _ in records if head.get_header("WARC-Type") == "response"}
+    answers = {
+        head.get_header("WARC-Record-ID"): head for head, _ in records if head.get_header("WARC-Type") == "response"
+    }
     found = [(head, data) for head, data in records if head.get_header("WARC-Type") == "conversion"]
     assert len(found) == done.conversions == 3
     for head, data in found:
-        assert answers[head.get_header("WARC-Refers-To")].get_header("WARC-Target-URI") == head.get_header("WARC-Target-URI")
+        assert answers[head.get_header("WARC-Refers-To")].get_header("WARC-Target-URI") == head.get_header(
+            "WARC-Target-URI"
+        )
         assert head.get_header("Content-Type") == "application/xhtml+xml"
         etree.fromstring(data)
     assert export_warc(folder, tmp_path / "n.warc.gz").conversions == 0
@@ -118,11 +138,15 @@ def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, ke
 
 def test_no_page_moves_the_cursor_and_a_file_gets_all_other_signs(tmp_path):
     """By a terminal of its own: what is shown there differs from what a pipe gets."""
-    folder = stored(tmp_path / "e.periplus", {"https://e.org/": "<p>one\x1b[2Jtwo\x9b1m\x85\x7f&zwnj;x"}, ["https://e.org/"])
+    folder = stored(
+        tmp_path / "e.periplus", {"https://e.org/": "<p>one\x1b[2Jtwo\x9b1m\x85\x7f&zwnj;x"}, ["https://e.org/"]
+    )
     words = ["page", "https://e.org/", "--as", "text", "-c", str(folder)]
     assert CliRunner().invoke(main, words).output == "one[2Jtwo1m \u200cx\n"
     assert CliRunner().invoke(main, [*words, "-o", str(tmp_path / "text")]).exit_code == 0
     assert (tmp_path / "text").read_text() == "one[2Jtwo1m \u200cx\n"
     child = f"import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'periplus.cli', *{words!r}]))"
-    ran = subprocess.run([sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
+    )
     assert b"one[2Jtwo" in ran.stdout and b"\x1b[2J" not in ran.stdout, ran

@@ -72,7 +72,10 @@ def test_site_mapper_a3_example(url, expected):
         ("https://a.test/shop/1/list?id=1&kind=x&lang=de&junk", "https://a.test/shop/1/list?id=1&kind=x&lang=de"),
         ("https://a.test/shop/1/2/list?junk=1", "https://a.test/shop/1/2/list?junk=1"),
         ("https://b.test/list?junk=1", "https://b.test/list?junk=1"),
-        ("https://a.test/list?id=1&kind=x&lang=e&%C4%8Dl%C3%A1n%65k=7", "https://a.test/list?%C4%8Dl%C3%A1nek=7&id=1&kind=x&lang=e"),
+        (
+            "https://a.test/list?id=1&kind=x&lang=e&%C4%8Dl%C3%A1n%65k=7",
+            "https://a.test/list?%C4%8Dl%C3%A1nek=7&id=1&kind=x&lang=e",
+        ),
         ("https://a.test/loose/1?b=1&print=1&a=1", "https://a.test/loose/1?b=1&a=1"),
         ("https://a.test/loose/a/b?print", "https://a.test/loose/a/b"),
         ("https://a.test/.;jsessionid=1/x", "https://a.test/x"),

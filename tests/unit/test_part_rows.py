@@ -17,11 +17,28 @@ NOT_READ = "media-type-not-read"
 
 def png(length: str = "", status: int = 200, purpose: str = "head", url: str = A, **more):
     fields = (("content-type", "image/png; q=1"), *((("content-length", length),) if length else ()))
-    return {"url": url, "purpose": purpose, "outcome": "fetched", "status": status, "detail": "", "wire": 0, "fields": fields, **more}
+    return {
+        "url": url,
+        "purpose": purpose,
+        "outcome": "fetched",
+        "status": status,
+        "detail": "",
+        "wire": 0,
+        "fields": fields,
+        **more,
+    }
 
 
 def moved(target: str, url: str = A):
-    return {"url": url, "purpose": "head", "outcome": "redirected", "status": 301, "detail": target, "wire": 0, "fields": ()}
+    return {
+        "url": url,
+        "purpose": "head",
+        "outcome": "redirected",
+        "status": 301,
+        "detail": target,
+        "wire": 0,
+        "fields": (),
+    }
 
 
 def told(folder, *visits):
@@ -29,9 +46,18 @@ def told(folder, *visits):
     schema.create(folder)
     with contextlib.closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
         for one in visits:
-            row = (one["url"], one["purpose"], one["outcome"], one["status"], one["detail"], one["wire"], pack_head(Headers(one["fields"])))
+            row = (
+                one["url"],
+                one["purpose"],
+                one["outcome"],
+                one["status"],
+                one["detail"],
+                one["wire"],
+                pack_head(Headers(one["fields"])),
+            )
             connection.execute(
-                "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
+                "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, "
+                "detail, wire_bytes, address, head)"
                 " VALUES (1, 0, ?, ?, 0, 0, ?, ?, ?, ?, '', ?)",
                 row,
             )
@@ -40,7 +66,9 @@ def told(folder, *visits):
     return {names[url]: (one.media_type, one.size_bytes) for url, one in found.items()}
 
 
-@pytest.mark.parametrize(("length", "size"), [("70", 70), ("", 0), ("0", 0), ("-7", 0), ("7e3", 0), ("²", 0), ("9" * 30, 10**18 - 1)])
+@pytest.mark.parametrize(
+    ("length", "size"), [("70", 70), ("", 0), ("0", 0), ("-7", 0), ("7e3", 0), ("²", 0), ("9" * 30, 10**18 - 1)]
+)
 def test_a_length_is_the_servers_word_if_it_is_a_number(tmp_path, length, size):
     assert told(tmp_path, png(length)) == {"a": ("image/png", size)}
 
@@ -51,7 +79,9 @@ def test_a_whole_body_tells_its_length_and_a_cut_one_does_not(tmp_path):
 
 
 def test_the_latest_answer_counts_and_a_head_that_fails_says_nothing(tmp_path):
-    assert told(tmp_path, png("70"), png("80"), png("5", 405), png("9", url=B), png("5", 404, "check", B)) == {"a": ("image/png", 80)}
+    assert told(tmp_path, png("70"), png("80"), png("5", 405), png("9", url=B), png("5", 404, "check", B)) == {
+        "a": ("image/png", 80)
+    }
 
 
 def test_what_redirects_weighs_what_its_end_does_and_a_circle_nothing(tmp_path):

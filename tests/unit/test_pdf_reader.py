@@ -7,11 +7,16 @@ import pytest
 from periplus.document.formats.pdf_reader import PdfReader
 
 # programs that stand in for PDFium: each reads one file's length and bytes, then does what its name says
-TAKES = "import sys, os, time, signal; n = int.from_bytes(sys.stdin.buffer.read(8), 'little'); data = sys.stdin.buffer.read(n); "
+TAKES = (
+    "import sys, os, time, signal; n = int.from_bytes(sys.stdin.buffer.read(8), 'little'); "
+    "data = sys.stdin.buffer.read(n); "
+)
 ANSWERS = "import json; told = json.dumps(['<p>' + data.decode(), '', '']).encode(); out = sys.stdout.buffer; "
 SAYS = "out.write(len(told).to_bytes(8, 'little') + told); out.flush(); "
 HALF = "out.write((len(told) + 5).to_bytes(8, 'little') + told); out.flush(); "
-FILLS = "import periplus.document.formats.pdf_reader as r; r.MEMORY_BYTES = 400 << 20; r._bound(); x = b'x' * (1 << 30); "
+FILLS = (
+    "import periplus.document.formats.pdf_reader as r; r.MEMORY_BYTES = 400 << 20; r._bound(); x = b'x' * (1 << 30); "
+)
 
 
 @pytest.fixture
@@ -50,7 +55,9 @@ def test_what_takes_too_long_has_a_fault(made):
 
 def test_a_reader_that_takes_nothing_in_is_ended_too(made):
     """More than a pipe holds: writing would wait for ever."""
-    assert made("import time; time.sleep(600)", 0.5).html_of(bytes(1 << 20)).fault == "its reader took longer than 0.5 s"
+    assert (
+        made("import time; time.sleep(600)", 0.5).html_of(bytes(1 << 20)).fault == "its reader took longer than 0.5 s"
+    )
 
 
 def test_a_reader_that_died_between_two_files_costs_none(made):

@@ -4,7 +4,17 @@ import time
 
 import pytest
 
-from periplus.acquire.hosts import Pace, delay_for, finished, given_up, may_pass, retry_after_s, started, struck, suspended
+from periplus.acquire.hosts import (
+    Pace,
+    delay_for,
+    finished,
+    given_up,
+    may_pass,
+    retry_after_s,
+    started,
+    struck,
+    suspended,
+)
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import Manners
 
@@ -17,7 +27,9 @@ def visit(outcome, took_s=0.1, first_byte_s=0.1):
 
 
 def answer(status, **fields):
-    return visit(Fetched(status, Headers(tuple((name.replace("_", "-"), value) for name, value in fields.items())), b""))
+    return visit(
+        Fetched(status, Headers(tuple((name.replace("_", "-"), value) for name, value in fields.items())), b"")
+    )
 
 
 def after(pace, *visits, now=100.0):
@@ -52,7 +64,20 @@ def test_rfc9110_retry_after_is_seconds_or_a_date(value, seconds, monkeypatch):
         time.tzset()
 
 
-@pytest.mark.parametrize("value", ["", "soon", "-1", "1.5", "１２", "Sun, 99 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 99999 08:49:37 GMT", "\x00", "0x10"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "soon",
+        "-1",
+        "1.5",
+        "１２",
+        "Sun, 99 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 99999 08:49:37 GMT",
+        "\x00",
+        "0x10",
+    ],
+)
 def test_a_retry_after_that_says_nothing_says_nothing(value):
     assert retry_after_s(value, NOVEMBER_1994) is None
 
@@ -69,7 +94,9 @@ def test_a_wait_beyond_the_cap_ends_the_host_for_this_run():
     assert given_up(pace, MANNERS) and pace.waits_for == "503, Retry-After 86400 s is longer than max-retry-after-s 300"
 
 
-@pytest.mark.parametrize(("asked", "gap_s"), [("2", 2.0), ("3", 3.0), ("30", 30.0), ("200", 32.0), ("0", 32.0), ("", 32.0)])
+@pytest.mark.parametrize(
+    ("asked", "gap_s"), [("2", 2.0), ("3", 3.0), ("30", 30.0), ("200", 32.0), ("0", 32.0), ("", 32.0)]
+)
 def test_refusals_slow_a_host_to_the_gap_that_it_asked_for_at_most(asked, gap_s):
     assert after(Pace(0.5), *[answer(429, retry_after=asked)] * 20).gap_s == pytest.approx(gap_s)
 
@@ -114,7 +141,9 @@ def test_failures_in_a_row_double_the_wait_until_an_answer():
     assert after(pace, answer(404)).strikes == 0, "an answer of any kind shows that the host is there"
 
 
-@pytest.mark.parametrize("cause", [Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY])
+@pytest.mark.parametrize(
+    "cause", [Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY]
+)
 def test_failures_of_the_host_strike(cause):
     assert after(Pace(0.5), visit(Failed(cause))).strikes == 1
 

@@ -26,7 +26,9 @@ def decided(**verdicts):
 
 def test_a_site_counts_once_and_half_as_much_every_three_days():
     days = HALF_LIFE_S / DAY
-    assert weight(story("a", "A", ("x", 0), ("y", days), ("x", 0), ("z", 2 * days)), NOW) == pytest.approx(1 + 0.5 + 0.25)
+    assert weight(story("a", "A", ("x", 0), ("y", days), ("x", 0), ("z", 2 * days)), NOW) == pytest.approx(
+        1 + 0.5 + 0.25
+    )
 
 
 def test_what_is_dated_later_than_now_counts_as_now():
@@ -56,7 +58,13 @@ def test_pinned_stories_stand_first_and_hidden_ones_nowhere():
 def test_nothing_unapproved_is_published_where_approval_is_asked_for():
     portal = replace(PORTAL, approve=True)
     assert selection(portal, STORIES, NOTHING, {}, NOW).published == ()
-    chosen = selection(portal, STORIES, decided(ferry=EditorVerdict.APPROVED, light=EditorVerdict.PINNED, buoy=EditorVerdict.HIDDEN), {}, NOW)
+    chosen = selection(
+        portal,
+        STORIES,
+        decided(ferry=EditorVerdict.APPROVED, light=EditorVerdict.PINNED, buoy=EditorVerdict.HIDDEN),
+        {},
+        NOW,
+    )
     assert titles(chosen.published) == [LIGHT.title, FERRY.title]
     assert titles(chosen.waiting) == [DREDGE.title]
 
@@ -74,7 +82,10 @@ def test_a_story_none_of_whose_pages_was_judged_is_off_the_topic():
 
 
 def test_a_week_of_the_archive_is_bounded_but_for_what_was_decided():
-    many = [story(f"s{number}", f"S{number}", ("x.example", 0.5 + number / 1000), ("y.example", 0.5)) for number in range(WEEK_MOST + 30)]
+    many = [
+        story(f"s{number}", f"S{number}", ("x.example", 0.5 + number / 1000), ("y.example", 0.5))
+        for number in range(WEEK_MOST + 30)
+    ]
     last = entry_keys(many, {})[-1]
     chosen = selection(PORTAL, many, Decisions({last: EditorVerdict.APPROVED}, {}), {}, NOW)
     assert len(chosen.published) == WEEK_MOST + 1
@@ -92,7 +103,9 @@ def test_without_a_banned_site_its_pages_tell_nothing():
 def test_a_story_keeps_its_key_while_it_grows_and_when_an_earlier_page_turns_up():
     (key,) = entry_keys([DREDGE], {})
     known = {page.url: key for page in DREDGE.pages}
-    earlier = story("dredging", "Mud", ("new.example", 4), *[(page.site, (NOW - page.date.when) / DAY) for page in DREDGE.pages])
+    earlier = story(
+        "dredging", "Mud", ("new.example", 4), *[(page.site, (NOW - page.date.when) / DAY) for page in DREDGE.pages]
+    )
     assert entry_keys([earlier], known) == (key,)
     assert entry_keys([earlier], {}) != (key,)
 
@@ -120,12 +133,17 @@ def test_the_week_is_that_of_iso_8601():
     assert chosen.published[0].week == "2026-W20"
 
 
-@given(st.tuples(*[st.sampled_from([None, EditorVerdict.APPROVED, EditorVerdict.PINNED, EditorVerdict.HIDDEN])] * 4), st.booleans())
+@given(
+    st.tuples(*[st.sampled_from([None, EditorVerdict.APPROVED, EditorVerdict.PINNED, EditorVerdict.HIDDEN])] * 4),
+    st.booleans(),
+)
 @settings(max_examples=40)
 def test_each_story_is_published_waits_or_is_hidden_as_was_decided(verdicts, approve):
     decisions = Decisions({key: verdict for key, verdict in zip(KEYS.values(), verdicts, strict=True) if verdict}, {})
     chosen = selection(replace(PORTAL, approve=approve), STORIES, decisions, {}, NOW)
-    published, waiting, hidden = ({entry.verdict for entry in entries} for entries in (chosen.published, chosen.waiting, chosen.hidden))
+    published, waiting, hidden = (
+        {entry.verdict for entry in entries} for entries in (chosen.published, chosen.waiting, chosen.hidden)
+    )
     assert len(chosen.published) + len(chosen.waiting) + len(chosen.hidden) == len(STORIES)
     assert EditorVerdict.HIDDEN not in published | waiting
     assert hidden <= {EditorVerdict.HIDDEN}

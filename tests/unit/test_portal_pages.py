@@ -24,8 +24,13 @@ PAGES = sorted(path for path in FILES if path.endswith(".html"))
 
 def hostile_edition():
     bad = story("x", HOSTILE, ("a.example", 1), ("b.example", 0.5), links=((1, 0),))
-    bad = replace(bad, pages=(replace(bad.pages[0], url="javascript:alert(1)", language='en" onload="x'), *bad.pages[1:]))
-    return edition(entry(bad, "aaaaaaa2", 1.0, HOSTILE, HOSTILE, "plain"), portal=Portal("coast", HOSTILE, NOW, HOSTILE, address="https://p.example/"))
+    bad = replace(
+        bad, pages=(replace(bad.pages[0], url="javascript:alert(1)", language='en" onload="x'), *bad.pages[1:])
+    )
+    return edition(
+        entry(bad, "aaaaaaa2", 1.0, HOSTILE, HOSTILE, "plain"),
+        portal=Portal("coast", HOSTILE, NOW, HOSTILE, address="https://p.example/"),
+    )
 
 
 def tree(files, path):
@@ -40,7 +45,10 @@ def test_every_page_picture_and_feed_is_well_formed(path):
 def test_pages_load_their_style_and_pictures_and_nothing_else():
     for path in PAGES:
         page = tree(FILES, path)
-        loaded = [element.get("src") or element.get("href") for element in page.iter(f"{XHTML}img", f"{XHTML}script", f"{XHTML}link", f"{XHTML}iframe")]
+        loaded = [
+            element.get("src") or element.get("href")
+            for element in page.iter(f"{XHTML}img", f"{XHTML}script", f"{XHTML}link", f"{XHTML}iframe")
+        ]
         assert all("//" not in address for address in loaded)
         assert not list(page.iter(f"{XHTML}script", f"{XHTML}style"))
         assert not page.xpath("//@style | //@onclick")
@@ -63,7 +71,9 @@ def test_every_link_within_the_portal_leads_to_a_file_and_to_a_place_in_it():
 
 def test_a_story_leads_to_all_of_its_pages_in_order_to_its_picture_and_tells_its_run():
     page = tree(FILES, "story/aaaaaaa2.html")
-    assert [link for link in page.xpath("//@href") if link.startswith("https://")] == [found.url for found in BUOY.pages]
+    assert [link for link in page.xpath("//@href") if link.startswith("https://")] == [
+        found.url for found in BUOY.pages
+    ]
     assert "aaaaaaa2.svg" in page.xpath("//@src")
     text = " ".join(page.itertext())
     assert "crawl 3" in text
@@ -76,8 +86,14 @@ def test_hostile_text_stays_text():
     for path, content in files.items():
         if path.endswith((".html", ".atom", ".opml", ".svg")):
             found = tree(files, path)
-            assert not found.xpath("//*[local-name()='script'] | //@onclick | //@onload | //*[local-name()='b' and text()='Bob']"), path
-            assert not [address for address in found.xpath("//@href") if address.startswith("javascript:") and path.endswith("html")], path
+            assert not found.xpath(
+                "//*[local-name()='script'] | //@onclick | //@onload | //*[local-name()='b' and text()='Bob']"
+            ), path
+            assert not [
+                address
+                for address in found.xpath("//@href")
+                if address.startswith("javascript:") and path.endswith("html")
+            ], path
         assert b"\xe2\x80\xae" not in content  # no override of the direction of writing
         assert b"\x07" not in content
     assert json.loads(files["feed.json"])["title"].startswith("Ann & <b")
@@ -109,7 +125,15 @@ def test_rfc4287_a_feed_and_its_entries_have_what_they_must():
     for element in (feed, *feed.iter(f"{ATOM}entry")):
         assert [len(element.findall(f"{ATOM}{name}")) for name in ("id", "title", "updated")] == [1, 1, 1]
         assert datetime.fromisoformat(element.findtext(f"{ATOM}updated")).tzinfo
-        assert len({(link.get("rel"), link.get("type"), link.get("hreflang")) for link in element.findall(f"{ATOM}link[@rel='alternate']")}) == 1
+        assert (
+            len(
+                {
+                    (link.get("rel"), link.get("type"), link.get("hreflang"))
+                    for link in element.findall(f"{ATOM}link[@rel='alternate']")
+                }
+            )
+            == 1
+        )
     assert feed.find(f"{ATOM}author/{ATOM}name").text == "The Seven Lights"
     ids = [element.text for element in feed.iter(f"{ATOM}id")]
     assert len(set(ids)) == len(ids) == 5
@@ -120,12 +144,16 @@ def test_rfc4287_a_feed_and_its_entries_have_what_they_must():
 
 
 def test_feeds_of_a_portal_with_an_address_are_absolute_and_keep_their_ids():
-    there = portal_files(edition(portal=Portal("coast", "The Seven Lights", NOW - 90 * DAY, address="https://lights.example/news")))
+    there = portal_files(
+        edition(portal=Portal("coast", "The Seven Lights", NOW - 90 * DAY, address="https://lights.example/news"))
+    )
     feed, items = tree(there, "feed.atom"), json.loads(there["feed.json"])
     assert feed.find(f"{ATOM}link[@rel='self']").get("href") == "https://lights.example/news/feed.atom"
     assert items["items"][0]["url"] == "https://lights.example/news/story/aaaaaaa3.html"
     assert items["feed_url"] == "https://lights.example/news/feed.json"
-    assert [one.text for one in feed.iter(f"{ATOM}id")] == [one.text for one in tree(FILES, "feed.atom").iter(f"{ATOM}id")]
+    assert [one.text for one in feed.iter(f"{ATOM}id")] == [
+        one.text for one in tree(FILES, "feed.atom").iter(f"{ATOM}id")
+    ]
 
 
 def test_json_feed_1_1_has_what_it_must():
@@ -157,7 +185,8 @@ def test_the_archive_has_a_page_for_each_week_and_turns_to_the_next():
 
 
 @pytest.mark.parametrize(
-    ("hours", "whole_day", "said"), [(0, False, "at once"), (0.5, False, "+30 min"), (5, False, "+5 h"), (100, False, "+4 d"), (-2, False, "-2 h"),
+    ("hours", "whole_day", "said"),
+    [(0, False, "at once"), (0.5, False, "+30 min"), (5, False, "+5 h"), (100, False, "+4 d"), (-2, False, "-2 h"),
                                      (5, True, "same day"), (30, True, "+1 d")]
 )  # fmt: skip
 def test_how_much_later(hours, whole_day, said):
@@ -174,11 +203,17 @@ def test_weeks_periods_and_sites_are_said_plainly():
         "every week",
         "every 90 minutes",
     ]
-    assert [name_of(site) for site in ("a.example:8080", "a.example", "[::1]:80")] == ["a.example", "a.example", "[::1]"]
+    assert [name_of(site) for site in ("a.example:8080", "a.example", "[::1]:80")] == [
+        "a.example",
+        "a.example",
+        "[::1]",
+    ]
 
 
 def test_texts_keep_their_language():
     page = told("a.example", "x", "Zimní jablka", NOW, language="cs")
-    files = portal_files(edition(entry(replace(FERRY, pages=(page, *FERRY.pages[1:])), "aaaaaaa3", 1.0, "Sadaři otevřeli sklepy.")))
+    files = portal_files(
+        edition(entry(replace(FERRY, pages=(page, *FERRY.pages[1:])), "aaaaaaa3", 1.0, "Sadaři otevřeli sklepy."))
+    )
     assert tree(files, "index.html").xpath("//*[@lang='cs']")
     assert tree(files, "feed.atom").find(f"{ATOM}entry").get("{http://www.w3.org/XML/1998/namespace}lang") == "cs"

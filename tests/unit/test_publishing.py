@@ -12,7 +12,11 @@ FILES = {"style.css": b"a", "story/x.html": b"x", "story/y.html": b"y", "index.h
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and path.name != MANIFEST}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != MANIFEST
+    }
 
 
 def test_it_holds_these_files(tmp_path):

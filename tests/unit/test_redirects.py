@@ -13,7 +13,10 @@ def columns(*rows):
 
 
 def told(redirects, **more):
-    return [(row.chain_id, row.order, row.url_id, row.status, row.role) for row in chain_rows(redirects, more.get("final", {}), more.get("wanted"))]
+    return [
+        (row.chain_id, row.order, row.url_id, row.status, row.role)
+        for row in chain_rows(redirects, more.get("final", {}), more.get("wanted"))
+    ]
 
 
 def test_a_chain_is_told_once_from_its_beginning_a_row_a_url():
@@ -27,7 +30,11 @@ def test_two_beginnings_make_two_chains():
 
 
 def test_a_loop_is_told_once_and_ends_where_it_closes():
-    assert [row[2:] for row in told(columns((5, 6, 302), (6, 5, 301)))] == [(5, 302, "requested"), (6, 301, "intermediate"), (5, 302, "loop")]
+    assert [row[2:] for row in told(columns((5, 6, 302), (6, 5, 301)))] == [
+        (5, 302, "requested"),
+        (6, 301, "intermediate"),
+        (5, 302, "loop"),
+    ]
     assert [row[2:] for row in told(columns((7, 7, 301)))] == [(7, 301, "requested"), (7, 301, "loop")]
 
 
@@ -40,7 +47,11 @@ def test_ends_of_nothing():
 
 
 @settings(max_examples=150)
-@given(hops=st.dictionaries(st.integers(0, 12), st.tuples(st.integers(0, 16), st.sampled_from([301, 302, 307, 308])), min_size=1))
+@given(
+    hops=st.dictionaries(
+        st.integers(0, 12), st.tuples(st.integers(0, 16), st.sampled_from([301, 302, 307, 308])), min_size=1
+    )
+)
 def test_ends_agree_with_walking(hops):
     found = chain_ends(columns(*[(source, target, status) for source, (target, status) in hops.items()]))
     for place, source in enumerate(hops):

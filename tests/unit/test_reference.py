@@ -36,7 +36,12 @@ def secret():
 
 
 def test_every_command_is_walked_with_its_full_name():
-    assert [path for path, _ in reference.commands(tool, "tool")] == ["tool", "tool dig", "tool water", "tool water pour"]
+    assert [path for path, _ in reference.commands(tool, "tool")] == [
+        "tool",
+        "tool dig",
+        "tool water",
+        "tool water pour",
+    ]
 
 
 def test_a_command_stands_with_its_help():

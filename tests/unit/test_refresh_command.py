@@ -50,7 +50,8 @@ def test_it_stops_without_waiting_for_the_next_time():
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("24h", 86_400), ("90m", 5400), ("7d", 604_800), ("24", 86_400), ("1.5h", 5400), ("3600s", 3600), (" 2 H ", 7200)]
+    ("text", "seconds"),
+    [("24h", 86_400), ("90m", 5400), ("7d", 604_800), ("24", 86_400), ("1.5h", 5400), ("3600s", 3600), (" 2 H ", 7200)],
 )
 def test_periods(text, seconds):
     assert Period().convert(text, None, None) == seconds

@@ -20,7 +20,10 @@ def test_little_content_is_no_repeat():
     assert repeated([["short"], ["short"], [], []], 0.8) == [0, 1, 2, 3]
 
 
-@given(contents=st.lists(st.lists(st.sampled_from(LONG), max_size=10), max_size=6), threshold=st.sampled_from([0.5, 0.8, 1.0]))
+@given(
+    contents=st.lists(st.lists(st.sampled_from(LONG), max_size=10), max_size=6),
+    threshold=st.sampled_from([0.5, 0.8, 1.0]),
+)
 def test_each_page_repeats_an_earlier_one_that_repeats_none(contents, threshold):
     found = repeated(contents, threshold)
     for place, head in enumerate(found):

@@ -41,11 +41,26 @@ def data_of(**changes):
     zeros = np.zeros(2, np.int64)
     reasons = (Reason.OK, Reason.ROBOTS)
     pages = PageColumns(
-        (HOME, PAGE), ("Home", HOSTILE), [STATE_OF[reason] for reason in reasons], reasons, zeros, ("", ""), zeros, zeros, zeros + 0.5, zeros + 9, zeros, zeros
+        (HOME, PAGE),
+        ("Home", HOSTILE),
+        [STATE_OF[reason] for reason in reasons],
+        reasons,
+        zeros,
+        ("", ""),
+        zeros,
+        zeros,
+        zeros + 0.5,
+        zeros + 9,
+        zeros,
+        zeros,
     )
     tree = MapNode(0, 5, 3, 0, 1.0, (MapNode(1, 1, 1, 0, 0.2), MapNode(OTHERS, 3, 1, 0, 0.3)))
     counts = tuple(StateTally(STATE_OF[reason], reason, 7) for reason in (Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND))
-    dead = (DeadLink("https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", "")), 2),)
+    dead = (
+        DeadLink(
+            "https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", "")), 2
+        ),
+    )
     kind = KINDS_OF_ISSUES["broken-link"]
     issue = Issue("broken-link", kind.grade, HOME, HOSTILE, PAGE, HOSTILE, "main", PAGE)
     values = {
@@ -67,7 +82,11 @@ def data_of(**changes):
         "media": (Tally(HOSTILE, 2, 100),),
         "charsets": (Tally("utf-8", 2),),
         "languages": (Tally("", 2),),
-        "duplicates": (DuplicateGroup(1, HOME, HOSTILE, (Ground.LENGTH,), (Duplicate(2, PAGE, HOSTILE, Likeness.NEAR, 0.9, 1.0, 1),), True),),
+        "duplicates": (
+            DuplicateGroup(
+                1, HOME, HOSTILE, (Ground.LENGTH,), (Duplicate(2, PAGE, HOSTILE, Likeness.NEAR, 0.9, 1.0, 1),), True
+            ),
+        ),
         "notes": (HOSTILE,),
     }
     return ReportData(**(values | changes))
@@ -84,7 +103,13 @@ def words(element):
 def test_nothing_is_loaded_and_nothing_runs():
     page = read()
     assert page.xpath("//script | //img | //iframe | //object | //embed | //link | //form | //base") == []
-    assert not [name for element in page.iter() if isinstance(element.tag, str) for name in element.attrib if name.startswith("on")]
+    assert not [
+        name
+        for element in page.iter()
+        if isinstance(element.tag, str)
+        for name in element.attrib
+        if name.startswith("on")
+    ]
     assert "url(" not in page.xpath("string(//style)")
     assert "@import" not in page.xpath("string(//style)")
     assert page.xpath("//@src") == []
@@ -101,7 +126,9 @@ def test_crawled_text_stays_text():
 
 
 def test_only_web_addresses_become_links():
-    page = read(chains=(RedirectChain("javascript:alert(1)", "data:text/html,x", "data:text/html,x", 302, 1, False, 1),))
+    page = read(
+        chains=(RedirectChain("javascript:alert(1)", "data:text/html,x", "data:text/html,x", 302, 1, False, 1),)
+    )
     assert all(re.match("https?://|#", target) for target in page.xpath("//@href"))
     assert "javascript:alert(1)" in words(page.xpath("//section[@id='redirects']")[0])
 
@@ -127,19 +154,26 @@ def test_a_dead_link_names_its_pages_and_words():
 
 
 def test_a_list_that_is_cut_says_what_is_missing():
-    assert "And 3 more groups" in words(read(duplicates=data_of().duplicates * (SHOWN + 3)).xpath("//section[@id='duplicates']")[0])
+    assert "And 3 more groups" in words(
+        read(duplicates=data_of().duplicates * (SHOWN + 3)).xpath("//section[@id='duplicates']")[0]
+    )
 
 
 def test_a_dead_link_of_every_page_is_folded_and_counted():
     holders = (Holder(HOME, "Home", "words"),) * 50
-    [section] = read(dead=(DeadLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders, 60),)).xpath("//section[@id='dead']")
+    [section] = read(dead=(DeadLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders, 60),)).xpath(
+        "//section[@id='dead']"
+    )
     assert len(section.xpath(".//li")) == 50
     assert "55 more pages with this link" in words(section)
     assert "And 10 more pages." in words(section)
 
 
 def test_many_dead_urls_are_rows_of_a_table():
-    dead = tuple(DeadLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1) for n in range(DEAD_IN_FULL + 1))
+    dead = tuple(
+        DeadLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1)
+        for n in range(DEAD_IN_FULL + 1)
+    )
     [section] = read(dead=dead, dead_urls=5_000).xpath("//section[@id='dead']")
     assert len(section.xpath(".//tbody/tr")) == DEAD_IN_FULL + 1
     assert "of 5,000" in words(section)
@@ -155,7 +189,9 @@ def test_what_to_repair_first_says_what_why_and_what_to_do():
 
 def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup():
     """Rows beyond the first page, `</script>` among them, and the one script that the policy lets run."""
-    chains = tuple(RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(markup.SHOWN + 50))
+    chains = tuple(
+        RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(markup.SHOWN + 50)
+    )
     source = site_report(data_of(chains=chains))
     page = html.document_fromstring(source.encode())
     [data] = page.xpath("//script[@data-table='redirect-rows']")
@@ -171,7 +207,9 @@ def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup()
 
 
 def test_a_crawl_that_fetched_nothing_says_so_first():
-    page = read(counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, ranked=(), layers=())
+    page = read(
+        counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, ranked=(), layers=()
+    )
     assert "No page was fetched" in words(page.xpath("//header")[0])
     assert "there is no map" in words(page.xpath("//section[@id='map']")[0])
 
@@ -182,7 +220,21 @@ def test_a_run_under_way_is_called_so():
 
 
 def test_sections_without_content_are_left_out():
-    nothing = ("counts", "dead", "layers", "ranked", "groups", "chains", "sizes", "heaviest", "hosts", "external", "media", "charsets", "languages")
+    nothing = (
+        "counts",
+        "dead",
+        "layers",
+        "ranked",
+        "groups",
+        "chains",
+        "sizes",
+        "heaviest",
+        "hosts",
+        "external",
+        "media",
+        "charsets",
+        "languages",
+    )
     page = read(**dict.fromkeys((*nothing, "duplicates", "notes"), ()), dead_urls=0, tree=None)
     assert page.xpath("//section/@id") == ["repair", "map", "dead"]
 

@@ -19,7 +19,12 @@ def decided(text, path, token="periplus"):
 
 def test_rfc9309_2_2_1_groups_of_one_agent_are_merged():
     text = "user-agent: ExampleBot\ndisallow: /foo\ndisallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n"
-    assert [allowed(text, path, "ExampleBot") for path in ("/foo", "/bar", "/baz", "/qux")] == [False, False, False, True]
+    assert [allowed(text, path, "ExampleBot") for path in ("/foo", "/bar", "/baz", "/qux")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_rfc9309_2_2_1_star_holds_when_no_group_names_us():
@@ -56,7 +61,11 @@ def test_rfc9309_2_2_2_longest_match_wins_in_any_order():
 
 
 def test_rfc9309_2_2_2_allow_wins_a_tie():
-    for text in ("user-agent: *\nallow: /p\ndisallow: /p", "user-agent: *\ndisallow: /p\nallow: /p", "user-agent: *\ndisallow: /*p\nallow: /pp"):
+    for text in (
+        "user-agent: *\nallow: /p\ndisallow: /p",
+        "user-agent: *\ndisallow: /p\nallow: /p",
+        "user-agent: *\ndisallow: /*p\nallow: /pp",
+    ):
         assert allowed(text, "/pp")
 
 
@@ -156,13 +165,19 @@ def test_rfc9309_2_2_3_special_characters(pattern, path, matches):
 
 
 def test_rfc9309_2_2_4_other_records_do_not_end_a_group():
-    text = "user-agent: a\nSitemap: https://example.org/s.xml\nfoo: bar\ncrawl-delay: 5\nuser-agent: periplus\ndisallow: /x"
+    text = (
+        "user-agent: a\nSitemap: https://example.org/s.xml\nfoo: bar\ncrawl-delay: 5\n"
+        "user-agent: periplus\ndisallow: /x"
+    )
     assert not allowed(text, "/x", "a")
     assert not allowed(text, "/x")
 
 
 def test_sitemaps_stand_anywhere_and_once():
-    text = "Sitemap: https://a.example/1.xml # one\nuser-agent: *\nsite-map: /2.xml\ndisallow:\nSITEMAP:https://a.example/1.xml\nsitemap:"
+    text = (
+        "Sitemap: https://a.example/1.xml # one\nuser-agent: *\nsite-map: /2.xml\ndisallow:\n"
+        "SITEMAP:https://a.example/1.xml\nsitemap:"
+    )
     assert parse_robots(text.encode()).sitemaps == ("https://a.example/1.xml", "/2.xml")
 
 
@@ -227,7 +242,9 @@ def test_rfc9309_5_1_simple_example(token, path, expected):
 
 def test_rfc9309_5_2_longest_match():
     text = "User-Agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n"
-    assert decided(text, "/example/page/disallowed.gif", "foobot") == RobotsVerdict(False, "Disallow: /example/page/disallowed.gif", 3)
+    assert decided(text, "/example/page/disallowed.gif", "foobot") == RobotsVerdict(
+        False, "Disallow: /example/page/disallowed.gif", 3
+    )
     assert decided(text, "/example/page/a.gif", "foobot") == RobotsVerdict(True, "Allow: /example/page/", 2)
 
 
@@ -240,7 +257,10 @@ RULES = "User-agent: *\nDisallow: /b\n"
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        *((mark + RULES.encode(name), "is in UTF-16 or UTF-32") for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))),
+        *(
+            (mark + RULES.encode(name), "is in UTF-16 or UTF-32")
+            for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+        ),
         *((RULES.encode(name), "is in UTF-16 or UTF-32") for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32")),
         (b"\xef\xbb" + RULES.encode(), "begins with a part of a byte order mark"),
         (b"\xef" + RULES.encode(), "begins with a part of a byte order mark"),
@@ -266,7 +286,9 @@ def test_a_byte_order_mark_is_no_letter():
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\n"])
 def test_every_line_ending_counts(end):
     assert decided(end.join(["User-agent: *", "Disallow: /a", "Disallow: /b"]), "/b").rule == "Disallow: /b"
-    assert parse_robots(end.join(["User-agent: *", "Disallow: /a"]).encode()).groups[0].rules[0].verdict.line == (2 if end != "\n\n" else 3)
+    assert parse_robots(end.join(["User-agent: *", "Disallow: /a"]).encode()).groups[0].rules[0].verdict.line == (
+        2 if end != "\n\n" else 3
+    )
 
 
 def test_wildcards_and_specific_files():
@@ -333,7 +355,10 @@ def test_ours_a_missing_slash_is_forgiven():
 
 
 def test_ours_versions_after_the_token_are_forgiven_but_other_names_are_not():
-    text = "user-agent: periplus/2.0 (nice)\ndisallow: /v\n\nuser-agent: periplus-news\ndisallow: /n\n\nuser-agent: periplus2\ndisallow: /2"
+    text = (
+        "user-agent: periplus/2.0 (nice)\ndisallow: /v\n\nuser-agent: periplus-news\ndisallow: /n\n\n"
+        "user-agent: periplus2\ndisallow: /2"
+    )
     assert [allowed(text, path) for path in ("/v", "/n", "/2")] == [False, True, True]
     assert not allowed(text, "/v", "Periplus/0.1 (+https://example.org)")
 
@@ -345,7 +370,9 @@ def test_ours_an_agent_without_a_name_is_nobody():
 
 
 def test_ours_a_web_page_in_place_of_robots_allows_all():
-    body = b"<!DOCTYPE html>\n<html><body><a href='http://example.org/'>Disallow: /</a>\nUser-agents like us</body></html>"
+    body = (
+        b"<!DOCTYPE html>\n<html><body><a href='http://example.org/'>Disallow: /</a>\nUser-agents like us</body></html>"
+    )
     assert allowed(body, "/x")
 
 

@@ -40,7 +40,9 @@ def test_rfc9309_2_3_1_what_an_answer_allows(status, cause, access):
 
 
 def test_unreachable_says_why():
-    assert robots_from_answer(503).robots().group_for().decide("/x") == RobotsVerdict(False, "robots.txt is unreachable: status 503", 0)
+    assert robots_from_answer(503).robots().group_for().decide("/x") == RobotsVerdict(
+        False, "robots.txt is unreachable: status 503", 0
+    )
     assert "no-first-byte" in robots_from_answer(0, Cause.FIRST_BYTE).robots().group_for().decide("/x").rule
 
 

@@ -57,7 +57,11 @@ def test_the_place_decides(scope, text, inside):
 
 def test_ours_a_last_segment_without_a_dot_is_a_folder():
     here = site_scope([canonical("https://example.org/docs")], Scope(scope="prefix"))
-    inside = [url for url in ("/docs", "/docs/", "/docs/a", "/docs?x", "/docs2", "/") if here.decide(canonical("https://example.org" + url)) is None]
+    inside = [
+        url
+        for url in ("/docs", "/docs/", "/docs/a", "/docs?x", "/docs2", "/")
+        if here.decide(canonical("https://example.org" + url)) is None
+    ]
     assert inside == ["/docs", "/docs/", "/docs/a", "/docs?x"]
 
 
@@ -77,7 +81,10 @@ def test_several_starts():
 
 
 def test_rules_are_told_in_words():
-    here = site_scope([canonical("https://example.org/start?x")], Scope(include=("/start", r"\.html$"), exclude=(r"\?",), url_bytes=64))
+    here = site_scope(
+        [canonical("https://example.org/start?x")],
+        Scope(include=("/start", r"\.html$"), exclude=(r"\?",), url_bytes=64),
+    )
     told = {
         "https://example.org/start?x": (None, "a start"),
         "https://example.org/a.html": (None, "the start's site"),

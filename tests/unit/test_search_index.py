@@ -39,9 +39,33 @@ def text(*paragraphs, heading=""):
     return (*blocks, *(Block(BlockKind.PARAGRAPH, paragraph, "p") for paragraph in paragraphs))
 
 
-def page(number, title, blocks=(), *, url="", language="cs", anchors=(), media_type="text/html", when=0.0, parts=(), folded=b""):
+def page(
+    number,
+    title,
+    blocks=(),
+    *,
+    url="",
+    language="cs",
+    anchors=(),
+    media_type="text/html",
+    when=0.0,
+    parts=(),
+    folded=b"",
+):
     url = url or f"https://example.org/{number}"
-    return PageToIndex(number, url, "example.org", media_type, language, title, blocks, parts, anchors, when, folded or number.to_bytes(16, "little"))
+    return PageToIndex(
+        number,
+        url,
+        "example.org",
+        media_type,
+        language,
+        title,
+        blocks,
+        parts,
+        anchors,
+        when,
+        folded or number.to_bytes(16, "little"),
+    )
 
 
 def found(folder, query, ranks=unranked, **wish):
@@ -65,14 +89,18 @@ def fill(tmp_path):
 
 
 def test_pages_that_ask_not_to_be_indexed_are_found_only_when_asked_for(fill):
-    folder = fill(page(1, "Harbour", text("zanzibar")), dataclasses.replace(page(2, "Hidden", text("zanzibar")), noindex=True))
+    folder = fill(
+        page(1, "Harbour", text("zanzibar")), dataclasses.replace(page(2, "Hidden", text("zanzibar")), noindex=True)
+    )
     assert ids(folder, "zanzibar") == ids(folder, "zanzibar OR nothing") == [1]
     assert ids(folder, "zanzibar is:noindex") == [2]
     assert ids(folder, "zanzibar -is:noindex") == [1]
 
 
 def test_words_are_found_with_and_without_marks_the_spelling_asked_for_first(fill):
-    folder = fill(page(1, "Příliš žluťoučký", text("kůň")), page(2, "Prilis zlutoucky", text("prilis bez hacku")), page(3, "Nic"))
+    folder = fill(
+        page(1, "Příliš žluťoučký", text("kůň")), page(2, "Prilis zlutoucky", text("prilis bez hacku")), page(3, "Nic")
+    )
     assert ids(folder, "prilis") == [2, 1]
     assert ids(folder, "příliš") == [1, 2]
     assert ids(folder, "kun") == [1]
@@ -85,7 +113,13 @@ def test_the_place_of_a_word_decides(fill):
         page(2, "something else", text("it stands", heading="lighthouse"), language="en"),
         page(3, "lighthouse", text("it stands"), language="en"),
         page(4, "no name", text("it stands"), language="en", anchors=("that lighthouse",)),
-        page(5, "menu", (Block(BlockKind.LINK, "lighthouse", "nav", position=Position.NAV),), language="en", parts=(Part.NAVIGATION,)),
+        page(
+            5,
+            "menu",
+            (Block(BlockKind.LINK, "lighthouse", "nav", position=Position.NAV),),
+            language="en",
+            parts=(Part.NAVIGATION,),
+        ),
         *filler,
     )
     assert ids(folder, "lighthouses") == [3, 4, 2, 1, 5]
@@ -93,7 +127,10 @@ def test_the_place_of_a_word_decides(fill):
 
 def test_a_whole_title_comes_first_and_a_greater_rank_before_a_smaller_one(fill):
     folder = fill(
-        page(1, "Harbour lights and harbour lights", text("harbour lights " * 9)), page(2, "Harbour lights - A site"), page(3, "Harbour"), page(4, "Harbour")
+        page(1, "Harbour lights and harbour lights", text("harbour lights " * 9)),
+        page(2, "Harbour lights - A site"),
+        page(3, "Harbour"),
+        page(4, "Harbour"),
     )
     assert ids(folder, "harbour lights")[0] == 2
     assert ids(folder, "harbour", lambda pages: [float(page == 4) for page in pages])[:2] == [4, 3]
@@ -105,15 +142,20 @@ def test_a_query_narrows(fill):
         page(2, "harbour storm", media_type="application/pdf", when=1_600_000_000.0),
     )
     for query, wanted in {
-        "harbour site:docs.example.org": [1], "harbour site:example.org": [1, 2], "harbour -storm": [1], "harbour lang:cs": [2], "type:pdf": [2],
-        "inurl:guide": [1], "intitle:storm": [2], "harb*": [1, 2], '"harbour storm"': [2], '"storm harbour"': [], "after:2022": [1], "before:2022": [2],
+        "harbour site:docs.example.org": [1], "harbour site:example.org": [1, 2], "harbour -storm": [1],
+        "harbour lang:cs": [2], "type:pdf": [2],
+        "inurl:guide": [1], "intitle:storm": [2], "harb*": [1, 2], '"harbour storm"': [2], '"storm harbour"': [],
+        "after:2022": [1], "before:2022": [2],
         "storm OR guide": [2, 1], "-storm": [1], "harbour (storm OR nothing)": [2],
     }.items():  # fmt: skip
         assert sorted(ids(folder, query)) == sorted(wanted), query
 
 
 def test_pages_of_one_text_are_one_hit(fill):
-    folder = fill(*(page(number, "same", text("same words"), folded=b"x" * 16) for number in (1, 2, 3)), page(4, "same", text("others")))
+    folder = fill(
+        *(page(number, "same", text("same words"), folded=b"x" * 16) for number in (1, 2, 3)),
+        page(4, "same", text("others")),
+    )
     answer = found(folder, "same")
     assert answer.total == 4
     assert [len(match.twins) for match in sorted(answer.matches, key=lambda match: match.url_id)] == [2, 0]
@@ -139,8 +181,16 @@ def test_another_spelling_is_proposed(fill):
 
 
 def test_facets_count_what_answers(fill):
-    facets = {facet.name: dict(facet.values) for facet in found(fill(page(1, "a b"), page(2, "a", language="en"), page(3, "c")), "a", facets=True).facets}
-    assert facets == {"site": {"example.org": 2}, "type": {"text/html": 2}, "language": {"cs": 1, "en": 1}, "year": {"1970": 2}}
+    facets = {
+        facet.name: dict(facet.values)
+        for facet in found(fill(page(1, "a b"), page(2, "a", language="en"), page(3, "c")), "a", facets=True).facets
+    }
+    assert facets == {
+        "site": {"example.org": 2},
+        "type": {"text/html": 2},
+        "language": {"cs": 1, "en": 1},
+        "year": {"1970": 2},
+    }
 
 
 def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
@@ -159,7 +209,9 @@ def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(tmp_p
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         drafts.keep(drafted(page(1, "earlier")))
         drafts.keep(drafted(early))
-        assert told(document(drafts.find(1), ("starý přístav", "lodě"))) == told(document(drafted(early), ("starý přístav", "lodě")))
+        assert told(document(drafts.find(1), ("starý přístav", "lodě"))) == told(
+            document(drafted(early), ("starý přístav", "lodě"))
+        )
 
 
 def told(made):
@@ -176,7 +228,11 @@ def test_what_others_say_is_taken_in_while_the_page_is_kept_and_found(tmp_path):
     assert [writer.say(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
     writer.commit((1, 1))
     writer.close()
-    assert (ids(tmp_path, "harbour number1"), ids(tmp_path, "harbour"), Searcher(tmp_path, Searching()).pages) == ([1], [1], 2)
+    assert (ids(tmp_path, "harbour number1"), ids(tmp_path, "harbour"), Searcher(tmp_path, Searching()).pages) == (
+        [1],
+        [1],
+        2,
+    )
 
 
 @pytest.mark.parametrize("room", [0, 300])
@@ -239,7 +295,11 @@ def test_a_snippet_of_a_page_found_otherwise_is_its_beginning():
 
 
 def test_marks_know_folded_words_prefixes_and_scripts_without_spaces():
-    assert [cut.text[start:end] for cut in [shown("prilis har* 京都", "Příliš harbour, 東京都に")] for start, end in cut.marks] == ["Příliš", "harbour", "京都"]
+    assert [
+        cut.text[start:end]
+        for cut in [shown("prilis har* 京都", "Příliš harbour, 東京都に")]
+        for start, end in cut.marks
+    ] == ["Příliš", "harbour", "京都"]
 
 
 def test_names_and_labels():

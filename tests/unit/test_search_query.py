@@ -16,7 +16,10 @@ CASES = [
     ("-NOT a", Word("a")),
     ("+cities", Word("cities", exact=True)),
     ("harb*", Word("harb", prefix=True)),
-    ("site:example.org lang:CS type:pdf", All((Only("site", "example.org"), Only("language", "cs"), Only("type", "pdf")))),
+    (
+        "site:example.org lang:CS type:pdf",
+        All((Only("site", "example.org"), Only("language", "cs"), Only("type", "pdf"))),
+    ),
     ('intitle:"old harbour" inurl:docs', All((Phrase("old harbour", "title"), Word("docs", within="url")))),
     ("after:2024-02 before:2025", During()),
     ("http://example.org/x", Word("http://example.org/x")),
@@ -34,7 +37,9 @@ def test_a_query_means(text, meant):
 
 
 def test_dates_are_days_months_and_years():
-    assert parse("after:2024-02 before:2025").root == All((During(after=date_of("2024-02-01")), During(before=date_of("2025"))))
+    assert parse("after:2024-02 before:2025").root == All(
+        (During(after=date_of("2024-02-01")), During(before=date_of("2025")))
+    )
     assert date_of("1970-01-02") == 86_400
     assert date_of("2024-13") is None
 
@@ -57,7 +62,30 @@ def test_what_is_left_aside_is_said(text, note):
     assert any(note in said for said in parse(text).notes) or not note
 
 
-PIECES = st.sampled_from(["a", "město", '"', "(", ")", "-", "+", "OR", "AND", "NOT", "|", "*", ":", "site:", "after:", "2024", "intitle:", " ", "\x00", "東"])
+PIECES = st.sampled_from(
+    [
+        "a",
+        "město",
+        '"',
+        "(",
+        ")",
+        "-",
+        "+",
+        "OR",
+        "AND",
+        "NOT",
+        "|",
+        "*",
+        ":",
+        "site:",
+        "after:",
+        "2024",
+        "intitle:",
+        " ",
+        "\x00",
+        "東",
+    ]
+)
 
 
 @given(st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=90).map("".join)))

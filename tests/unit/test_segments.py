@@ -22,16 +22,35 @@ from periplus.model.visit import Headers
 from periplus.store.segments import FolderShelf, RecordPlace, SegmentReader, SegmentWriter, members, shelf_of, swept
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
-HEADERS = Headers((("content-type", "text/html"), ("content-encoding", "gzip"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK")
+HEADERS = Headers(
+    (("content-type", "text/html"), ("content-encoding", "gzip"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK"
+)
 
 
 def exchange(number, body):
-    return Exchange(number, 1, f"https://e.org/{number}", "page", 1_000_000.0 + number, 0.1, "fetched", 200, "", "127.0.0.1", HEADERS, body, "", number)
+    return Exchange(
+        number,
+        1,
+        f"https://e.org/{number}",
+        "page",
+        1_000_000.0 + number,
+        0.1,
+        "fetched",
+        200,
+        "",
+        "127.0.0.1",
+        HEADERS,
+        body,
+        "",
+        number,
+    )
 
 
 @pytest.fixture(params=["folder", "file", "memory"])
 def place(request, tmp_path):
-    return {"folder": str(tmp_path / "s"), "file": f"file://{tmp_path}/s", "memory": f"memory://{tmp_path.name}"}[request.param]
+    return {"folder": str(tmp_path / "s"), "file": f"file://{tmp_path}/s", "memory": f"memory://{tmp_path.name}"}[
+        request.param
+    ]
 
 
 def segments_of(place):
@@ -58,7 +77,10 @@ def test_a_segment_is_a_web_archive_that_others_read(place):
     with shelf_of(place).open(name) as file:
         data = file.read()
     assert len(data) == size and name == "w-00001.warc.gz"
-    records = [(record.rec_type, record.content_stream().read()) for record in ArchiveIterator(io.BytesIO(data), check_digests="raise")]
+    records = [
+        (record.rec_type, record.content_stream().read())
+        for record in ArchiveIterator(io.BytesIO(data), check_digests="raise")
+    ]
     assert [kind for kind, _ in records] == ["warcinfo", "response", "response", "response"]
     assert [body for _, body in records[1:]] == [b"body 0", b"body 1", b"body 2"]
 
@@ -66,7 +88,9 @@ def test_a_segment_is_a_web_archive_that_others_read(place):
 def test_members_are_what_was_appended(place):
     rng = random.Random(1)
     with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
-        places = [writer.append(exchange(number, rng.randbytes(rng.choice((0, 10, 70_000, 300_000))))) for number in range(20)]
+        places = [
+            writer.append(exchange(number, rng.randbytes(rng.choice((0, 10, 70_000, 300_000))))) for number in range(20)
+        ]
     with shelf_of(place).open("w-00001.warc.gz") as file:
         assert [tuple(one) for one in list(members(file))[1:]] == [(one.start, one.length) for one in places]
 
@@ -124,7 +148,10 @@ def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(t
     shelf, rows = FailingShelf(folder, rng), {}
     with SegmentWriter(shelf, "w", NOTE) as writer:
         for number in range(40):
-            batch = {writer.append(exchange(number, b"%d-%d" % (number, one))): b"%d-%d" % (number, one) for one in range(rng.randrange(1, 4))}
+            batch = {
+                writer.append(exchange(number, b"%d-%d" % (number, one))): b"%d-%d" % (number, one)
+                for one in range(rng.randrange(1, 4))
+            }
             try:
                 writer.flush()
             except StoreError:
@@ -195,7 +222,10 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
     monkeypatch.setattr(shelf._system, "pipe_file", lambda path, data: (_ for _ in ()).throw(Away("could not connect")))
     writer = SegmentWriter(shelf, "w", NOTE)
     writer.append(exchange(1, b"a"))
-    with pytest.raises(StoreError, match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage away"):
+    with pytest.raises(
+        StoreError,
+        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage away",
+    ):
         writer.flush()
 
 
@@ -250,6 +280,12 @@ def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nob
         file.write(b"\x1f\x8btorn")
     claimed = [kept, RecordPlace("a-00001.warc.gz", 9_999_999, 5), RecordPlace("gone.warc.gz", 0, 5)]
     first, second, third = swept(shelf, claimed)
-    assert (first.records, first.orphans, first.orphan_bytes, first.torn_bytes, first.lost) == (2, 1, dropped.length, 6, 1)
+    assert (first.records, first.orphans, first.orphan_bytes, first.torn_bytes, first.lost) == (
+        2,
+        1,
+        dropped.length,
+        6,
+        1,
+    )
     assert second.is_unused and not first.is_unused and (second.records, second.orphans) == (1, 1)
     assert (third.name, third.size_bytes, third.lost, third.is_unused) == ("gone.warc.gz", 0, 1, False)

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.errors import UnknownSetting
-from periplus.settings import DELAY_FLOOR_S, Manners, SettingRow, Settings, as_values, read_settings, rows, settings_from
+from periplus.settings import (
+    DELAY_FLOOR_S,
+    Manners,
+    SettingRow,
+    Settings,
+    as_values,
+    read_settings,
+    rows,
+    settings_from,
+)
 
 TABLE = list(rows())
 

@@ -7,7 +7,19 @@ import pytest
 from periplus.acquire.fetch import bug, completion_of
 from periplus.document.understand import understand
 from periplus.model.frontier import Lease, Task
-from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Redirected, Request, Skipped, Unchanged, Visit
+from periplus.model.visit import (
+    Cause,
+    Cut,
+    Failed,
+    Fetched,
+    Headers,
+    Reason,
+    Redirected,
+    Request,
+    Skipped,
+    Unchanged,
+    Visit,
+)
 from periplus.settings import Manners
 from periplus.urls.canonical import url_id
 
@@ -45,7 +57,12 @@ def test_each_outcome_has_its_reason_and_what_decided_it(outcome, reason, rule):
 def test_a_redirect_to_another_spelling_of_a_url_is_followed_in_its_place():
     first, second = "http://a.test/%7Eu", "http://a.test./~u"
     followed = end(Redirected(301, HTML, second), url=first, candidates=("the target",))
-    assert (followed.reason, followed.task.request.url, followed.task.request.hops, followed.visit.request.url) == (None, second, 1, first)
+    assert (followed.reason, followed.task.request.url, followed.task.request.hops, followed.visit.request.url) == (
+        None,
+        second,
+        1,
+        first,
+    )
     assert followed.candidates == ()
     assert end(Redirected(301, HTML, second), url=first).reason is Reason.BAD_ANSWER, "hops are spent"
     assert end(Redirected(301, HTML, first), url=first).reason is Reason.BAD_ANSWER, "the same spelling"
@@ -82,7 +99,10 @@ def test_a_page_that_asks_not_to_be_indexed_is_not():
 
 
 WORD = Headers((("content-type", "application/msword"),))
-SHELL = b"<title>App</title><noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div><script src=app.js></script>"
+SHELL = (
+    b"<title>App</title><noscript>You need to enable JavaScript to run this app.</noscript><div "
+    b"id=root></div><script src=app.js></script>"
+)
 
 
 @pytest.mark.parametrize(
@@ -103,18 +123,28 @@ def test_a_page_that_could_not_be_read_is_not_ok(headers, body, reason, rule):
 
 def test_a_bound_that_a_page_met_stands_beside_its_reason():
     document = replace(understand(URL, Fetched(200, HTML, b"<p>x")), bounds=("more than 20,000 distinct links",))
-    assert (end(Fetched(200, HTML, b"x"), document=document).reason, end(Fetched(200, HTML, b"x"), document=document).rule) == (
+    assert (
+        end(Fetched(200, HTML, b"x"), document=document).reason,
+        end(Fetched(200, HTML, b"x"), document=document).rule,
+    ) == (
         Reason.PARTIAL,
         "more than 20,000 distinct links",
     )
     cut = end(Fetched(200, HTML, b"x", Cut.BODY_LIMIT), document=document)
     assert (cut.reason, cut.rule) == (Reason.TRUNCATED, "body-limit; more than 20,000 distinct links")
     hidden = end(Fetched(200, HTML, b"x"), document=replace(document, noindex=True))
-    assert (hidden.reason, hidden.rule) == (Reason.NOINDEX, "the page asks not to be indexed; more than 20,000 distinct links")
+    assert (hidden.reason, hidden.rule) == (
+        Reason.NOINDEX,
+        "the page asks not to be indexed; more than 20,000 distinct links",
+    )
 
 
 def test_a_bug_is_recorded_as_ours():
     task = Task(1, 0, 0, 7, Request(URL))
     done = bug(LEASE, task, Visit(task.request, 1.0, 0.1, Fetched(200, HTML, b"x"), 5, "192.0.2.1"), "KeyError: 'x'")
-    assert (done.reason, done.rule, done.visit.outcome) == (Reason.BUG, "KeyError: 'x'", Failed(Cause.BUG, "KeyError: 'x'"))
+    assert (done.reason, done.rule, done.visit.outcome) == (
+        Reason.BUG,
+        "KeyError: 'x'",
+        Failed(Cause.BUG, "KeyError: 'x'"),
+    )
     assert (done.visit.wire_bytes, done.visit.address) == (5, "192.0.2.1")

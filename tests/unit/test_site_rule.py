@@ -100,7 +100,9 @@ def test_with_many_sites_the_scores_lag_little_behind():
 def test_new_links_count_once_a_site_and_by_unit():
     def page(*links: str):
         body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
-        return understand(Url("http://s1.test/"), Fetched(200, Headers((("content-type", "text/html"),)), b"<html><body>" + body))
+        return understand(
+            Url("http://s1.test/"), Fetched(200, Headers((("content-type", "text/html"),)), b"<html><body>" + body)
+        )
 
     first = page("/inner", "http://a.org/1", "http://a.org/1", "http://a.org/2", "mailto:x@a.org")
     second = page("http://a.org/2", "http://b.a.org/", "http://c.org/")
@@ -112,7 +114,10 @@ def test_new_links_count_once_a_site_and_by_unit():
 
 def test_a_link_met_again_is_no_single_any_more():
     novelty = Novelty("page", site_of)
-    document = understand(Url("http://s1.test/"), Fetched(200, Headers((("content-type", "text/html"),)), b'<a href="http://a.org/">x</a>'))
+    document = understand(
+        Url("http://s1.test/"),
+        Fetched(200, Headers((("content-type", "text/html"),)), b'<a href="http://a.org/">x</a>'),
+    )
     found = [novelty.of(SiteKey("s1.test"), document) for _ in range(3)]
     assert [reward.new for reward in found] == [1, 0, 0]
     assert [reward.met_again for reward in found] == pytest.approx([0, 0.99, 0])

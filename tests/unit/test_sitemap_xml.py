@@ -31,7 +31,12 @@ def test_what_is_written_is_read_back(compressed):
     pages = pages_of(20)
     (file,) = sitemap_files(pages, compressed=compressed)
     assert entries([file]) == pages
-    assert (file.origin, file.name, file.entries, file.left_out) == ("https://e.org", "sitemap.xml" + (".gz" if compressed else ""), 20, 0)
+    assert (file.origin, file.name, file.entries, file.left_out) == (
+        "https://e.org",
+        "sitemap.xml" + (".gz" if compressed else ""),
+        20,
+        0,
+    )
     assert not read(file).bad
 
 
@@ -60,7 +65,11 @@ def test_exactly_full_is_one_file():
 
 
 def test_sitemaps_org_50000_urls_a_file():
-    assert [file.entries for file in sitemap_files((Url(f"https://e.org/{page}"), 0.0) for page in range(50_001))] == [50_000, 1, 2]
+    assert [file.entries for file in sitemap_files((Url(f"https://e.org/{page}"), 0.0) for page in range(50_001))] == [
+        50_000,
+        1,
+        2,
+    ]
 
 
 def test_sitemaps_org_no_file_is_longer_than_the_limit(monkeypatch):
@@ -87,7 +96,11 @@ def test_sitemaps_org_one_host_a_file():
 
 
 def test_addresses_too_long_for_the_protocol_are_counted():
-    pages = [(Url("https://e.org/"), 0.0), (Url("https://e.org/" + "a" * 2033), 0.0), (Url("https://e.org/" + "a" * 2034), 0.0)]
+    pages = [
+        (Url("https://e.org/"), 0.0),
+        (Url("https://e.org/" + "a" * 2033), 0.0),
+        (Url("https://e.org/" + "a" * 2034), 0.0),
+    ]
     (file,) = sitemap_files(pages)
     assert (file.entries, file.left_out) == (2, 1)
 

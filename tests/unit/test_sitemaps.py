@@ -42,7 +42,8 @@ def test_sitemaps_org_example():
 
 def test_sitemaps_org_index():
     found = read(
-        f"<sitemapindex {NAMESPACE}><sitemap><loc>https://example.org/1.xml.gz</loc><lastmod>2004-10-01T18:23:17+00:00</lastmod></sitemap></sitemapindex>"
+        f"<sitemapindex {NAMESPACE}><sitemap><loc>https://example.org/1.xml.gz</loc><lastmod>"
+        "2004-10-01T18:23:17+00:00</lastmod></sitemap></sitemapindex>"
     )
     assert found.kind is SitemapKind.INDEX
     assert found.entries == ()
@@ -50,7 +51,10 @@ def test_sitemaps_org_index():
 
 
 def test_sitemaps_org_text():
-    found = read(b"\xef\xbb\xbfhttps://example.org/a\r\nHTTPS://EXAMPLE.org/b?c=%20\n\n# no\nexample.org/d\nhttps://example.org/e f\n")
+    found = read(
+        b"\xef\xbb\xbfhttps://example.org/a\r\nHTTPS://EXAMPLE.org/b?c=%20\n\n# no\n"
+        b"example.org/d\nhttps://example.org/e f\n"
+    )
     assert found.kind is SitemapKind.TEXT
     assert [entry.url for entry in found.entries] == ["https://example.org/a", "https://example.org/b?c=%20"]
 
@@ -62,7 +66,10 @@ def test_rss_as_sitemap():
         <item><link><![CDATA[https://example.org/2?a=1&b=2]]></link><guid>q</guid></item></channel></rss>"""
     )
     assert found.kind is SitemapKind.RSS
-    assert found.entries == (SitemapEntry(canonical("https://example.org/1"), 784111777.0), SitemapEntry(canonical("https://example.org/2?a=1&b=2"), 0.0))
+    assert found.entries == (
+        SitemapEntry(canonical("https://example.org/1"), 784111777.0),
+        SitemapEntry(canonical("https://example.org/2?a=1&b=2"), 0.0),
+    )
 
 
 def test_rdf_as_sitemap():
@@ -75,10 +82,13 @@ def test_atom_as_sitemap():
     found = read(
         """<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://example.org/"/>
         <entry><link rel="self" href="/self"/><link rel='alternate' href='/1?a&amp;b'/><updated>1970-01-01T01:00:00Z</updated></entry>
-        <entry><link href="https://example.org/2"></link></entry><entry><id>x</id></entry></feed>"""
+        <entry><link href="https://example.org/2"></link></entry><entry><id>x</id></entry></feed>"""  # noqa: E501
     )
     assert found.kind is SitemapKind.ATOM
-    assert found.entries == (SitemapEntry(canonical("https://example.org/1?a&b"), 3600.0), SitemapEntry(canonical("https://example.org/2"), 0.0))
+    assert found.entries == (
+        SitemapEntry(canonical("https://example.org/1?a&b"), 3600.0),
+        SitemapEntry(canonical("https://example.org/2"), 0.0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,8 +103,14 @@ def test_atom_as_sitemap():
         "<URLSET><URL><LOC>https://example.org/a?b=1&amp;c=2</LOC></URL></URLSET>",
         "\n\n<?xml version='1.0'?><urlset><url id='1'><loc a='b'>\nhttps://example.org/a?b=1&amp;c=2\n</loc>",
         "<urlset><url><loc>https://example.org/a?b=1&amp;c=2</loc></url><url><lo",
-        "<urlset><!-- <url><loc>https://example.org/x</loc></url> --><url><loc>https://example.org/a?b=1&amp;c=2</loc></url></urlset>",
-        "<urlset><url><image:image><image:loc>/i.png</image:loc></image:image><loc>https://example.org/a?b=1&amp;c=2</loc></url></urlset>",
+        (
+            "<urlset><!-- <url><loc>https://example.org/x</loc></url> "
+            "--><url><loc>https://example.org/a?b=1&amp;c=2</loc></url></urlset>"
+        ),
+        (
+            "<urlset><url><image:image><image:loc>/i.png</image:loc></image:image><loc>"
+            "https://example.org/a?b=1&amp;c=2</loc></url></urlset>"
+        ),
         "<urlset><url><loc>https://example.org/a?b=1&amp;c=2</loc><image><loc>/i.png</loc></image></url></urlset>",
         "<urlset>" + "<url><loc>https://example.org/a?b=1&amp;c=2</loc></url>" * 2 + "</urlset>",
     ],
@@ -119,17 +135,29 @@ def test_ours_what_goes_wrong_in_the_wild_is_forgiven(text):
 def test_xml_character_data_in_any_mixture(loc, expected):
     last = "<url><loc>http://h.example/last</loc></url>"
     assert urls(f"<urlset><url><loc>{loc}</loc></url>{last}</urlset>") == [expected, "http://h.example/last"]
-    assert urls(f"<rss><item><link>{loc}</link></item><item><link>http://h.example/last</link></item></rss>") == [expected, "http://h.example/last"]
+    assert urls(f"<rss><item><link>{loc}</link></item><item><link>http://h.example/last</link></item></rss>") == [
+        expected,
+        "http://h.example/last",
+    ]
 
 
 def test_what_stands_in_character_data_is_no_element():
-    item = "<item><description><![CDATA[<link>http://no.example/</link><item>]]></description><link>http://h.example/</link></item>"
+    item = (
+        "<item><description><![CDATA[<link>http://no.example/</link><item>]]></description><link>"
+        "http://h.example/</link></item>"
+    )
     assert urls(f"<rss>{item}</rss>") == ["http://h.example/"]
 
 
 def test_no_entity_is_ever_resolved_and_one_that_is_not_makes_no_address():
     laughs = '<!DOCTYPE z [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY x SYSTEM "file:///etc/passwd">]>'
-    found = read(laughs + "<urlset><url><loc>&x;</loc></url><url><loc>https://example.org/&b;/a</loc></url><url><loc>/c?d&e=f;g</loc></url></urlset>")
+    found = read(
+        laughs
+        + (
+            "<urlset><url><loc>&x;</loc></url><url><loc>https://example.org/&b;/a</loc></url><url><loc>"
+            "/c?d&e=f;g</loc></url></urlset>"
+        )
+    )
     assert ([entry.url for entry in found.entries], found.bad) == (["https://example.org/c?d&e=f;g"], 2)
 
 
@@ -138,7 +166,10 @@ def test_several_addresses_of_one_entry_count_all():
         "https://example.org/a",
         "https://example.org/b",
     ]
-    assert read("<sitemapindex><sitemap><loc>/1</loc><loc>/2</loc></sitemap></sitemapindex>").nested == ("https://example.org/1", "https://example.org/2")
+    assert read("<sitemapindex><sitemap><loc>/1</loc><loc>/2</loc></sitemap></sitemapindex>").nested == (
+        "https://example.org/1",
+        "https://example.org/2",
+    )
 
 
 def test_rss_2_0_a_guid_is_a_permalink_unless_it_says_no():
@@ -152,19 +183,34 @@ def test_rss_2_0_a_guid_is_a_permalink_unless_it_says_no():
             "<guid>http://h.example/no</guid><link>http://h.example/3</link>",
         )
     )
-    assert urls(f"<rss><channel>{items}</channel></rss>") == ["http://h.example/1", "http://h.example/2", "http://h.example/3"]
+    assert urls(f"<rss><channel>{items}</channel></rss>") == [
+        "http://h.example/1",
+        "http://h.example/2",
+        "http://h.example/3",
+    ]
 
 
 @pytest.mark.parametrize(
     ("feed", "expected"),
     [
-        ("<rss><channel><link>http://h.example/n/</link><item><link>a</link></item></channel></rss>", "http://h.example/n/a"),
-        ("<rss xml:base='http://h.example/x/'><channel xml:base='y/'><link>http://no.example/</link><item><link>a</link></item></channel></rss>",
+        ("<rss><channel><link>http://h.example/n/</link><item><link>a</link></item></channel></rss>",
+            "http://h.example/n/a"),
+        ((
+"<rss xml:base='http://h.example/x/'><channel "
+"xml:base='y/'><link>http://no.example/</link><item><link>a</link></item></channel></rss>"
+),
          "http://h.example/x/y/a"),
-        ("<rss><channel><link>http://no.example/</link><item xml:base='http://h.example/i/'><link>a</link></item></channel></rss>", "http://h.example/i/a"),
+        ((
+"<rss><channel><link>http://no.example/</link><item "
+"xml:base='http://h.example/i/'><link>a</link></item></channel></rss>"
+), "http://h.example/i/a"),
         ("<rss><channel><title>t</title><item><link>a</link></item></channel></rss>", "https://example.org/a"),
-        ("<feed><link rel='self' href='http://no.example/'/><link href='http://h.example/n/'/><entry><link href='a'/></entry></feed>", "http://h.example/n/a"),
-        ("<feed xml:base='http://h.example/x/'><link href='/n/'/><entry xml:base='e/'><link href='a'/></entry></feed>", "http://h.example/x/e/a"),
+        ((
+"<feed><link rel='self' href='http://no.example/'/><link "
+"href='http://h.example/n/'/><entry><link href='a'/></entry></feed>"
+), "http://h.example/n/a"),
+        ("<feed xml:base='http://h.example/x/'><link href='/n/'/><entry xml:base='e/'><link href='a'/></entry></feed>",
+            "http://h.example/x/e/a"),
         ("<feed xml:base='http://['><link href='/n/'/><entry><link href='a'/></entry></feed>", "https://example.org/a"),
     ],
 )  # fmt: skip
@@ -173,11 +219,17 @@ def test_relative_addresses_of_a_feed_are_resolved_against_its_base_else_its_pag
 
 
 def test_bad_addresses_are_counted():
-    found = read("<urlset><url><loc>ftp://example.org/</loc></url><url><loc>http://</loc></url><url><loc></loc></url><url/></urlset>")
+    found = read(
+        "<urlset><url><loc>ftp://example.org/</loc></url><url><loc>http://</loc></url><url>"
+        "<loc></loc></url><url/></urlset>"
+    )
     assert (found.entries, found.bad) == ((), 2)
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00", b"<html><body>Not found http://example.org/</body></html>", b"\x1f\x8b", b"\x1f\x8brubbish", b"{}"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\x00", b"<html><body>Not found http://example.org/</body></html>", b"\x1f\x8b", b"\x1f\x8brubbish", b"{}"],
+)
 def test_what_is_no_sitemap_is_said_to_be_none(body):
     assert read(body).kind is SitemapKind.NONE
 

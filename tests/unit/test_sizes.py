@@ -25,7 +25,9 @@ LINKS = [
 def sizes():
     sources, targets, kinds = zip(*LINKS, strict=True)
     places = [KINDS.index(LinkKind(kind)) for kind in kinds]
-    return SizeInput(np.array(SIZES), media_places(TYPES), np.array(sources), np.array(targets), np.array(places, np.uint8))
+    return SizeInput(
+        np.array(SIZES), media_places(TYPES), np.array(sources), np.array(targets), np.array(places, np.uint8)
+    )
 
 
 def named(row):

@@ -5,8 +5,14 @@ import pytest
 from periplus.analyse.duplicates import shingles
 from periplus.analyse.verdicts import HostHabits, PageLook, looks_missing, probe_url, says_missing
 
-MENU = "Home News Products About us Contact Imprint Privacy Sitemap Help Jobs Press Partners Shop Cart Login Register Search Map Archive Blog Events Forum"
-ERROR = f"{MENU}\nWe are sorry but there is nothing here. Please use the search or go to our home page to find what you want. Thank you for your patience."
+MENU = (
+    "Home News Products About us Contact Imprint Privacy Sitemap Help Jobs Press Partners Shop Cart Login Register "
+    "Search Map Archive Blog Events Forum"
+)
+ERROR = (
+    f"{MENU}\nWe are sorry but there is nothing here. Please use the search or go to our home page to find what you "
+    "want. Thank you for your patience."
+)
 ARTICLE = f"{MENU}\n" + " ".join(f"sentence {number} about sailing and ports" for number in range(80))
 
 
@@ -15,7 +21,12 @@ def look(url, text, title="", h1="", final_url=""):
 
 
 HOME = look(
-    "http://h.example/", f"{MENU}\nWelcome to our company which sells ropes and sails to all who go to sea since the year 1846 in the old port", "Ropes"
+    "http://h.example/",
+    (
+        f"{MENU}\nWelcome to our company which sells ropes and sails to all who go to sea "
+        "since the year 1846 in the old port"
+    ),
+    "Ropes",
 )
 PROBE = look("http://h.example/periplus-no-such-page-x1", ERROR, "Ropes")
 
@@ -77,7 +88,12 @@ def test_ours_titles_that_only_speak_of_it_are_not(title):
 
 
 def test_ours_a_long_page_is_an_article_whatever_its_title():
-    assert looks_missing(look("http://h.example/wiki/HTTP_404", "words and more " * 300, "HTTP 404 - Encyclopedia"), HostHabits()) == ""
+    assert (
+        looks_missing(
+            look("http://h.example/wiki/HTTP_404", "words and more " * 300, "HTTP 404 - Encyclopedia"), HostHabits()
+        )
+        == ""
+    )
 
 
 def test_the_text_of_a_page_that_cannot_exist():
@@ -97,7 +113,10 @@ def test_a_short_error_page_that_repeats_the_url():
 
 def test_ours_a_host_that_sends_one_text_for_everything_proves_nothing():
     shell = "Loading the application please wait " * 8
-    home, probe = look("http://h.example/", shell, "App"), look("http://h.example/periplus-no-such-page-x1", shell, "App")
+    home, probe = (
+        look("http://h.example/", shell, "App"),
+        look("http://h.example/periplus-no-such-page-x1", shell, "App"),
+    )
     assert looks_missing(look("http://h.example/inbox", shell, "App"), HostHabits([probe], home)) == ""
 
 
@@ -106,12 +125,23 @@ def test_sent_home_counts_only_where_a_probe_was_sent_home_too():
     probe = look("http://h.example/periplus-no-such-page-x1", HOME.text, "Ropes", final_url="http://h.example/")
     assert looks_missing(gone, HostHabits((), HOME)) == ""
     assert "home page" in looks_missing(gone, HostHabits([probe], HOME))
-    assert looks_missing(look("http://h.example/index.html", HOME.text, "Ropes", final_url="http://h.example/"), HostHabits([probe], HOME)) == ""
+    assert (
+        looks_missing(
+            look("http://h.example/index.html", HOME.text, "Ropes", final_url="http://h.example/"),
+            HostHabits([probe], HOME),
+        )
+        == ""
+    )
     assert looks_missing(look("http://h.example/about", ARTICLE, "About"), HostHabits([probe], HOME)) == ""
 
 
 def test_ours_a_heading_on_a_page_about_what_was_asked_for_is_no_proof():
-    assert looks_missing(look("http://h.example/search-results", "No results.", "Search results", "Not found"), HostHabits()) == ""
+    assert (
+        looks_missing(
+            look("http://h.example/search-results", "No results.", "Search results", "Not found"), HostHabits()
+        )
+        == ""
+    )
     assert looks_missing(look("http://h.example/x/78", "No.", "Ropes", "Page not found"), HostHabits())
 
 

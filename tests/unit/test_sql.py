@@ -30,7 +30,9 @@ def test_a_question_is_answered(folder):
 
 
 def test_questions_may_join_recur_and_look_into_the_schema(folder):
-    assert answers(folder, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT sum(i) FROM n")[1] == [(15,)]
+    assert answers(
+        folder, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT sum(i) FROM n"
+    )[1] == [(15,)]
     assert ("url",) in answers(folder, "SELECT name FROM pragma_table_info('pages')")[1]
     assert answers(folder, "SELECT x'00ff' AS b")[1] == [("00ff",)]
 
@@ -91,7 +93,10 @@ def test_the_command_writes_tables_csv_and_json_lines(folder, tmp_path):
     shown = run(main, ["sql", question, "-c", str(folder)])
     assert shown.exit_code == 0 and "https://e.org/b" in shown.stdout
     assert run(main, ["sql", question, "-c", str(folder), "-f", "csv"]).stdout == "url,title\nhttps://e.org/b,'=1+1\n"
-    assert run(main, ["sql", question, "-c", str(folder), "-f", "jsonl"]).stdout == '{"url": "https://e.org/b", "title": "=1+1"}\n'
+    assert (
+        run(main, ["sql", question, "-c", str(folder), "-f", "jsonl"]).stdout
+        == '{"url": "https://e.org/b", "title": "=1+1"}\n'
+    )
     assert run(main, ["sql", "SELECT nothing FROM urls", "-c", str(folder)]).exit_code == 2
 
 

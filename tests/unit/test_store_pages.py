@@ -52,11 +52,17 @@ class Desk:
         self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)
         run = self.store._connection.execute  # a visit again, as a refresh will ask for it
         for path, _, _ in pages:
-            run("UPDATE url SET reason = 'waiting', layer = NULL WHERE id = ? AND reason <> 'waiting'", (url_id(HOME + path),))
+            run(
+                "UPDATE url SET reason = 'waiting', layer = NULL WHERE id = ? AND reason <> 'waiting'",
+                (url_id(HOME + path),),
+            )
         self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)
         (lease,) = self.store.lease(self.worker, [1], self.now)
         tasks = {task.request.url: task for task in self.store.take(lease, 1000, frozenset(), self.now)[0]}
-        done = [completion(lease, tasks[HOME + path], Reason.OK, outcome, document=document) for path, outcome, document in pages]
+        done = [
+            completion(lease, tasks[HOME + path], Reason.OK, outcome, document=document)
+            for path, outcome, document in pages
+        ]
         return batch(*done, hosts=[state(lease, 0.0)])
 
     def put(self, *pages):
@@ -84,7 +90,9 @@ def desk(tmp_path):
 def some_html(seed, size=3000):
     """Pages that share a template, as those of a site do."""
     words = random.Random(seed).choices(["harbour", "coast", "landmark", "shoal", "anchorage", "wind"], k=size // 8)
-    return ("<!doctype html><title>A periplus</title><nav>" + "<a href=/port>Port</a>" * 20 + "</nav><p>" + " ".join(words)).encode()
+    return (
+        "<!doctype html><title>A periplus</title><nav>" + "<a href=/port>Port</a>" * 20 + "</nav><p>" + " ".join(words)
+    ).encode()
 
 
 # what goes in comes out
@@ -101,7 +109,10 @@ def test_bytes_and_text_come_out_as_they_went_in(desk):
 def test_facts_come_out_as_they_went_in(desk):
     fetched = Fetched(200, HTML, b"<p>short", Cut.SHORT)
     desk.put(("", fetched, document(b"<p>short", "short")))
-    columns = "media_type, size, wire_bytes, charset, charset_source, language, title, h1, canonical, cut, etag, text_chars, body_md5, last_modified"
+    columns = (
+        "media_type, size, wire_bytes, charset, charset_source, language, title, h1, canonical, cut, etag, "
+        "text_chars, body_md5, last_modified"
+    )
     said = ("text/html", 8, 100, "utf-8", "meta", "en", "A title", "A heading", HOME, "shorter-than-declared", '"1"', 5)
     assert desk.rows(f"SELECT {columns} FROM page") == [(*said, hashlib.md5(b"<p>short").digest(), 1.5)]
 
@@ -173,7 +184,9 @@ def test_any_number_of_links_is_kept(desk, number):
 
 def test_a_redirect_is_a_link_of_its_own_kind(desk):
     desk.put(("old", Redirected(301, HTML, HOME + "new", "part"), None))
-    assert desk.rows("SELECT source, target, kind, fragments FROM link") == [(url_id(HOME + "old"), url_id(HOME + "new"), "redirect", "part")]
+    assert desk.rows("SELECT source, target, kind, fragments FROM link") == [
+        (url_id(HOME + "old"), url_id(HOME + "new"), "redirect", "part")
+    ]
 
 
 # dictionaries
@@ -187,10 +200,18 @@ def test_a_site_that_is_known_well_enough_gets_a_dictionary_that_others_can_read
     newest = some_html(999)
     desk.page("newest", newest)
     assert desk.rows("SELECT dictionary_id FROM body ORDER BY id DESC LIMIT 1") == [(1,)]
-    plain, packed = (desk.rows("SELECT avg(length(data)) FROM body WHERE dictionary_id " + what)[0][0] for what in ("IS NULL", "= 1"))
+    plain, packed = (
+        desk.rows("SELECT avg(length(data)) FROM body WHERE dictionary_id " + what)[0][0] for what in ("IS NULL", "= 1")
+    )
     assert packed < plain * 0.8
-    ask = "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.page_rows import Contents; from pathlib import Path\n"
-    ask += f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(desk.folder)!r}), read_only=True)).body({url_id(HOME + 'newest')}))"
+    ask = (
+        "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.page_rows import "
+        "Contents; from pathlib import Path\n"
+    )
+    ask += (
+        f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(desk.folder)!r}), "
+        f"read_only=True)).body({url_id(HOME + 'newest')}))"
+    )
     assert subprocess.run([sys.executable, "-c", ask], capture_output=True, check=True).stdout == newest
     assert desk.contents.body(url_id(HOME + "7")) == some_html(7), "of before the dictionary"
 
@@ -254,7 +275,12 @@ def test_a_kill_between_any_two_statements_leaves_a_whole_batch_or_none(tmp_path
     desk = Desk(folder)
     desk.page("old", b"<p>old", "old", links=[link("a")])
     bad = BadLink("tel:1", LinkKind.ANCHOR, Position.NAV, "", "tel")
-    work = desk.visits([(path, Fetched(200, HTML, path.encode()), document(path.encode(), path, [link("a"), link("b")], [bad])) for path in ("old", "new")])
+    work = desk.visits(
+        [
+            (path, Fetched(200, HTML, path.encode()), document(path.encode(), path, [link("a"), link("b")], [bad]))
+            for path in ("old", "new")
+        ]
+    )
     before_all = everything(folder)
     state["watching"] = True
     state["stop"] = 7
@@ -368,7 +394,14 @@ server:/export /mnt/far nfs4 rw 0 0
 
 
 @pytest.mark.parametrize(
-    ("folder", "kind"), [("/mnt/far", "nfs4"), ("/mnt/far/x", "nfs4"), ("/mnt/farther", "overlay"), ("/mnt/far/near/x", "ext4"), ("/mnt/with space/x", "cifs")]
+    ("folder", "kind"),
+    [
+        ("/mnt/far", "nfs4"),
+        ("/mnt/far/x", "nfs4"),
+        ("/mnt/farther", "overlay"),
+        ("/mnt/far/near/x", "ext4"),
+        ("/mnt/with space/x", "cifs"),
+    ],
 )
 def test_the_file_system_of_a_folder_is_that_of_its_nearest_mount(folder, kind, tmp_path):
     assert schema.file_system_of(type(tmp_path)(folder), MOUNTS) == kind
@@ -386,8 +419,14 @@ def test_the_write_lock_keeps_another_process_out(tmp_path):
     """The other process reports that it waits, then that it has the lock: only after ours was given back."""
     schema.create(tmp_path)
     other = "import sys; from pathlib import Path; from periplus.store.sqlite import schema\n"
-    other += f"folder = Path({str(tmp_path)!r}); c = schema.connect(folder); lock = schema.WriteLock(folder); print('waits', flush=True)\n"
-    other += "with lock.transaction(c): print(c.execute(\"SELECT value FROM meta WHERE name = 'mark'\").fetchone(), flush=True)"
+    other += (
+        f"folder = Path({str(tmp_path)!r}); c = schema.connect(folder); lock = schema.WriteLock(folder); "
+        "print('waits', flush=True)\n"
+    )
+    other += (
+        'with lock.transaction(c): print(c.execute("SELECT value FROM meta'
+        " WHERE name = 'mark'\").fetchone(), flush=True)"
+    )
     connection, lock = schema.connect(tmp_path), schema.WriteLock(tmp_path)
     with lock.transaction(connection):
         child = subprocess.Popen([sys.executable, "-c", other], stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,6 @@
-"""analyse.stories and its parts: what is a copy, what a citation joins, what a digest is, and in which order a story's pages stand."""
+"""analyse.stories and its parts: what is a copy, what a citation joins, what a digest is,
+and in which order a story's pages stand.
+"""
 
 import random
 
@@ -19,10 +21,29 @@ def telling(seed: int, words: int = 200) -> str:
     return " ".join(rng.choice(own) for _ in range(words))
 
 
-def article(site: str, text: str, when: float = NOON, *, source: DateSource = DateSource.META, title: str = "", path: str = "/a", day: bool = False) -> Article:
+def article(
+    site: str,
+    text: str,
+    when: float = NOON,
+    *,
+    source: DateSource = DateSource.META,
+    title: str = "",
+    path: str = "/a",
+    day: bool = False,
+) -> Article:
     words, counts = words_of(title, [text])
     date = PageDate(when // DAY * DAY if day else when, source, day)
-    return Article(Url(f"https://{site}{path}"), SiteKey(site), title or text[:20], "en", date, NOON + 90 * DAY, shingles_of([text]), words, counts)
+    return Article(
+        Url(f"https://{site}{path}"),
+        SiteKey(site),
+        title or text[:20],
+        "en",
+        date,
+        NOON + 90 * DAY,
+        shingles_of([text]),
+        words,
+        counts,
+    )
 
 
 def noise(count: int = 12) -> list[Article]:
@@ -39,7 +60,15 @@ def test_reprints_that_were_cut_and_edited_are_one_story() -> None:
     half = " ".join(text.split()[:100]) + " " + telling(2, 40)
     rng = random.Random(3)
     edited = " ".join(rng.choice(VOCABULARY) if rng.random() < 0.1 else word for word in text.split())
-    found = find_stories([*noise(), article("a.org", text), article("b.org", half, NOON + DAY), article("c.org", edited, NOON + 2 * DAY)], [])
+    found = find_stories(
+        [
+            *noise(),
+            article("a.org", text),
+            article("b.org", half, NOON + DAY),
+            article("c.org", edited, NOON + 2 * DAY),
+        ],
+        [],
+    )
     assert [urls(story) for story in found.stories] == [{"a.org", "b.org", "c.org"}]
     assert [page.site for page in found.stories[0].pages] == ["a.org", "b.org", "c.org"]
     assert {(later, earlier) for later, earlier, _ in found.stories[0].near} >= {(1, 0), (2, 0)}
@@ -47,7 +76,11 @@ def test_reprints_that_were_cut_and_edited_are_one_story() -> None:
 
 def test_the_same_words_a_year_later_are_another_story_unless_the_title_agrees() -> None:
     text = telling(1)
-    pages = [*noise(), article("a.org", text, title="Bridge opened in town"), article("b.org", text, NOON + 365 * DAY, title="Quite something else")]
+    pages = [
+        *noise(),
+        article("a.org", text, title="Bridge opened in town"),
+        article("b.org", text, NOON + 365 * DAY, title="Quite something else"),
+    ]
     assert find_stories(pages, []).stories == ()
     pages[-1] = article("b.org", text, NOON + 365 * DAY, title="Bridge opened in the town")
     assert len(find_stories(pages, []).stories) == 1
@@ -70,15 +103,29 @@ def test_a_page_that_cites_joins_the_story_it_cites() -> None:
 def test_a_link_to_what_is_dated_later_or_to_unrelated_pages_joins_nothing() -> None:
     text = telling(1)
     comment = " ".join(text.split()[::4]) + " " + telling(5, 40)
-    assert find_stories([*noise(12), article("a.org", text, NOON + 9 * DAY), article("b.org", comment)], [(13, 12)]).stories == ()
+    assert (
+        find_stories(
+            [*noise(12), article("a.org", text, NOON + 9 * DAY), article("b.org", comment)], [(13, 12)]
+        ).stories
+        == ()
+    )
     rng = random.Random(6)
     strange = " ".join("".join(rng.choice("xyzqw") for _ in range(5)) for _ in range(80))
-    assert find_stories([*noise(12), article("a.org", text), article("b.org", strange, NOON + DAY)], [(13, 12)]).stories == ()
+    assert (
+        find_stories([*noise(12), article("a.org", text), article("b.org", strange, NOON + DAY)], [(13, 12)]).stories
+        == ()
+    )
 
 
 def test_a_follow_up_that_links_to_the_story_before_stays_apart() -> None:
     first, second = telling(1), telling(2)
-    pages = [*noise(12), article("a.org", first), article("b.org", first), article("c.org", second, NOON + DAY), article("d.org", second, NOON + DAY)]
+    pages = [
+        *noise(12),
+        article("a.org", first),
+        article("b.org", first),
+        article("c.org", second, NOON + DAY),
+        article("d.org", second, NOON + DAY),
+    ]
     found = find_stories(pages, [(14, 12)])
     assert sorted(map(sorted, map(urls, found.stories))) == [["a.org", "b.org"], ["c.org", "d.org"]]
 
@@ -101,7 +148,14 @@ def test_one_site_alone_spreads_nothing() -> None:
 
 def test_the_outcome_does_not_depend_on_the_order_of_the_pages() -> None:
     texts = [telling(seed) for seed in range(1, 4)]
-    pages = [*noise(6), *(article(f"{name}{place}.org", text, NOON + shift) for place, text in enumerate(texts) for shift, name in enumerate("abc"))]
+    pages = [
+        *noise(6),
+        *(
+            article(f"{name}{place}.org", text, NOON + shift)
+            for place, text in enumerate(texts)
+            for shift, name in enumerate("abc")
+        ),
+    ]
     first = find_stories(pages, [])
     shuffled = list(pages)
     random.Random(2).shuffle(shuffled)
@@ -134,15 +188,25 @@ def test_links_in_a_circle_end() -> None:
 
 
 def test_titles_lose_the_name_of_their_site() -> None:
-    assert own_titles(["Bridge opened | Town News", "Mayor speaks | Town News", "Alone"]) == ["Bridge opened", "Mayor speaks", "Alone"]
+    assert own_titles(["Bridge opened | Town News", "Mayor speaks | Town News", "Alone"]) == [
+        "Bridge opened",
+        "Mayor speaks",
+        "Alone",
+    ]
     assert own_titles(["Daily: a - Bridge", "Daily - Mayor", "Daily - Bridge - new"])[1:] == ["Mayor", "Bridge - new"]
     assert own_titles(["A - B", "C - D"]) == ["A - B", "C - D"]
 
 
 def test_own_text_leaves_menus_and_what_the_site_repeats() -> None:
     menu = Block(BlockKind.ITEM, "Home", "nav", position=Position.NAV)
-    pages = [((menu, Block(BlockKind.PARAGRAPH, "About us", "p"), Block(BlockKind.PARAGRAPH, f"Text {place}", "p")), None) for place in range(10)]
+    pages = [
+        ((menu, Block(BlockKind.PARAGRAPH, "About us", "p"), Block(BlockKind.PARAGRAPH, f"Text {place}", "p")), None)
+        for place in range(10)
+    ]
     assert own_texts(pages)[3] == ("Text 3",)
     assert own_texts(pages[:3])[0] == ("About us", "Text 0")
-    marked = ((Block(BlockKind.PARAGRAPH, "x", "p"), Block(BlockKind.PARAGRAPH, "y", "p")), (Part.NAVIGATION, Part.CONTENT))
+    marked = (
+        (Block(BlockKind.PARAGRAPH, "x", "p"), Block(BlockKind.PARAGRAPH, "y", "p")),
+        (Part.NAVIGATION, Part.CONTENT),
+    )
     assert own_texts([marked]) == [("y",)]

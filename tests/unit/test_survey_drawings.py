@@ -22,7 +22,10 @@ from stored import page, stored
 
 HOSTILE = 'Ann & <Bob> "]]>\u202e\ud800'
 SITES = [f"https://s{place}.example/" for place in range(5)]
-WEB = {site: page(f"S{place}", SITES[(place + 1) % 5], "https://hub.org/", f"https://p{place}.net/") for place, site in enumerate(SITES)}
+WEB = {
+    site: page(f"S{place}", SITES[(place + 1) % 5], "https://hub.org/", f"https://p{place}.net/")
+    for place, site in enumerate(SITES)
+}
 WEB["https://s0.example/"] = page("S0", "/a", *SITES[1:], "https://hub.org/x?a=1&b=2")
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -40,7 +43,13 @@ def written(found, what, format):
 
 
 @pytest.mark.parametrize(
-    ("what", "format"), [(what, format) for what, formats in FORMATS.items() for format in formats if format in ("svg", "xml", "gexf", "html")]
+    ("what", "format"),
+    [
+        (what, format)
+        for what, formats in FORMATS.items()
+        for format in formats
+        if format in ("svg", "xml", "gexf", "html")
+    ],
 )
 def test_all_markup_is_well_formed_and_the_same_each_time(found, what, format):
     text = written(found, what, format)
@@ -50,7 +59,8 @@ def test_all_markup_is_well_formed_and_the_same_each_time(found, what, format):
     if format == "svg":
         assert root.tag == SVG + "svg"
         assert root.find(f"{SVG}title") is not None
-        assert not root.xpath("//@href | //@*[starts-with(., 'http://') and not(local-name() = 'xmlns')]")  # nothing is loaded
+        # nothing is loaded
+        assert not root.xpath("//@href | //@*[starts-with(., 'http://') and not(local-name() = 'xmlns')]")
     if format == "html":
         assert "http://" not in re.sub(r"http://www\.w3\.org/1999/xhtml", "", text).split("<section")[0]
 
@@ -68,7 +78,9 @@ def test_the_model_is_valid_as_xml_and_json(found):
     value = json.loads(written(found, "fragment", "json"))
     assert_fits(value, json.loads(json_schema()), json.loads(json_schema()))
     names = {"f": root.nsmap[None]}
-    assert [len(part["sites"]) for part in value["sets"]] == [len(part.findall("f:site", names)) for part in root.findall("f:set", names)]
+    assert [len(part["sites"]) for part in value["sets"]] == [
+        len(part.findall("f:site", names)) for part in root.findall("f:set", names)
+    ]
     assert len(value["links"]) == len(root.findall("f:relations/f:link", names))
 
 
@@ -125,7 +137,9 @@ def test_the_matrix_is_the_same_as_csv_and_for_pajek(found):
     assert head[1:] == [row[0] for row in rows]
     lines = written(found, "matrix", "pajek").splitlines()
     arcs = [tuple(map(int, line.split())) for line in lines[lines.index("*Arcs") + 1 :]]
-    assert {(a - 1, b - 1): n for a, b, n in arcs} == {(a, b): n for a, row in enumerate(matrix_of(found)) for b, n in enumerate(row) if n}
+    assert {(a - 1, b - 1): n for a, b, n in arcs} == {
+        (a, b): n for a, row in enumerate(matrix_of(found)) for b, n in enumerate(row) if n
+    }
 
 
 def test_tables_have_a_value_a_column(found):
@@ -176,7 +190,9 @@ def test_shades_rise_with_counts_and_are_all_used(most):
     assert most == 1 or (steps[0], steps[-1]) == (1, STEPS)
 
 
-@pytest.mark.parametrize(("value", "top"), [(0, 4), (3, 4), (9, 12), (13, 16), (100, 100), (1351, 1600), (10**6, 10**6)])
+@pytest.mark.parametrize(
+    ("value", "top"), [(0, 4), (3, 4), (9, 12), (13, 16), (100, 100), (1351, 1600), (10**6, 10**6)]
+)
 def test_axes_end_at_numbers_whose_quarters_are_whole(value, top):
     assert nice(value) == top
     assert nice(value) % 4 == 0

@@ -20,12 +20,19 @@ def written(columns, rows, form):
 
 def test_a_table_is_aligned_with_numbers_to_the_right():
     text = written(["url", "size"], [["https://a.example/", 5], ["/b", 1200]], "table")
-    assert text.splitlines() == ["url                 size", "------------------  ----", "https://a.example/     5", "/b                  1200"]
+    assert text.splitlines() == [
+        "url                 size",
+        "------------------  ----",
+        "https://a.example/     5",
+        "/b                  1200",
+    ]
 
 
 def test_a_table_counts_the_columns_of_wide_signs():
     text = written(["title", "n"], [["地図", 1], ["abcd", 2]], "table")
-    assert [line.index(digit) + extra for line, digit, extra in zip(text.splitlines()[2:], "12", (2, 0), strict=True)] == [7, 7]
+    assert [
+        line.index(digit) + extra for line, digit, extra in zip(text.splitlines()[2:], "12", (2, 0), strict=True)
+    ] == [7, 7]
 
 
 def test_a_table_cannot_be_broken_by_control_characters():
@@ -57,7 +64,9 @@ def test_csv_keeps_commas_quotes_and_lines():
 
 
 def test_jsonl_has_an_object_a_row_with_plain_values():
-    [line] = written(["url", "n", "none", "state", "many"], [["/é", np.int32(3), None, State.INDEXED, ("a", 1)]], "jsonl").splitlines()
+    [line] = written(
+        ["url", "n", "none", "state", "many"], [["/é", np.int32(3), None, State.INDEXED, ("a", 1)]], "jsonl"
+    ).splitlines()
     assert json.loads(line) == {"url": "/é", "n": 3, "none": None, "state": "indexed", "many": ["a", 1]}
 
 

@@ -21,7 +21,10 @@ HOME = "https://e.org/"
 def made(number):
     menu = "".join(f"<li><a href='/s{at}'>Section {at}</a></li>" for at in range(6))
     own = "".join(f"<p>page{number} says {at}</p>" for at in range(8))
-    return f"<!DOCTYPE html><html><head><title>Page {number}</title></head><body><ul>{menu}</ul>{own}<p><a href='/f'>Foot</a><i>end</i></p></body></html>"
+    return (
+        f"<!DOCTYPE html><html><head><title>Page {number}</title></head><body><ul>{menu}</ul>{own}<p><a "
+        "href='/f'>Foot</a><i>end</i></p></body></html>"
+    )
 
 
 @pytest.fixture
@@ -103,7 +106,11 @@ def mark(folder):
     with connection:
         rows = source_rows(connection, SiteKey("e.org"))
         marked = [
-            (page.url_id, page.body_id, [Part.CONTENT if "says" in block.text else Part.NAVIGATION for block in page.blocks])
+            (
+                page.url_id,
+                page.body_id,
+                [Part.CONTENT if "says" in block.text else Part.NAVIGATION for block in page.blocks],
+            )
             for page in pages_of(connection, [row.url_id for row in rows])
         ]
         write_parts(connection, marked)

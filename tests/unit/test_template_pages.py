@@ -31,8 +31,15 @@ def site(template=None, others=()):
 
 def test_text_of_pages_is_text_wherever_it_stands():
     kinds = [block(kind, (EVIL, Part.NAVIGATION), (EVIL, Part.CONTENT), level=2) for kind in BlockKind]
-    made = [marked_page(MarkedPage(PAGE, template, (*kinds, block(BlockKind.ITEM, (EVIL, Part.NAVIGATION)))), "", "") for template in (0, -1)]
-    made.append(template_index(site(Template((PAGE,), 7, 0.4), (PAGE,)), [Shown(PAGE, 0, "0001-a.html"), Shown(PAGE, -1, "0002-a.html")]))
+    made = [
+        marked_page(MarkedPage(PAGE, template, (*kinds, block(BlockKind.ITEM, (EVIL, Part.NAVIGATION)))), "", "")
+        for template in (0, -1)
+    ]
+    made.append(
+        template_index(
+            site(Template((PAGE,), 7, 0.4), (PAGE,)), [Shown(PAGE, 0, "0001-a.html"), Shown(PAGE, -1, "0002-a.html")]
+        )
+    )
     for source in made:
         tags = Tags(source).found
         assert not {tag for tag, _ in tags} & {"script", "img", "iframe", "object", "form", "base", "link"}
@@ -44,7 +51,11 @@ def test_text_of_pages_is_text_wherever_it_stands():
 def test_links_lead_only_to_the_page_itself_and_to_neighbours():
     odd = TemplatePage(Url("javascript:alert(1)"), "t", 10, 1)
     found = Tags(marked_page(MarkedPage(odd, 0, ()), "0001-a.html", "0003-c.html")).found
-    assert [attributes["href"] for tag, attributes in found if tag == "a"] == ["index.html", "0001-a.html", "0003-c.html"]
+    assert [attributes["href"] for tag, attributes in found if tag == "a"] == [
+        "index.html",
+        "0001-a.html",
+        "0003-c.html",
+    ]
 
 
 def test_navigation_in_a_row_is_one_box_and_within_a_block_it_is_marked():

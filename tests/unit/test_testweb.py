@@ -59,7 +59,10 @@ def test_every_page_is_reachable_and_has_the_links_asked_for(shape):
 
 
 def test_shapes_differ_in_depth():
-    depths = [max(graph_site(GraphRecipe(pages=400, links_per_page=12, shape=shape, page_bytes=3000)).truth.layers.values()) for shape in ("flat", "deep")]
+    depths = [
+        max(graph_site(GraphRecipe(pages=400, links_per_page=12, shape=shape, page_bytes=3000)).truth.layers.values())
+        for shape in ("flat", "deep")
+    ]
     assert depths[0] <= 5
     assert depths[1] >= 20
 
@@ -92,7 +95,8 @@ def test_bench_pages_are_25_kb_with_exactly_40_links():
     assert all(24_000 < len(body) < 27_000 and len(hrefs(body)) == 40 for body in bodies)
 
 
-# --- the server --------------------------------------------------------------------------------------------------------
+# --- the server
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_it_listens_on_loopback_only_and_keeps_connections():
@@ -103,7 +107,9 @@ def test_it_listens_on_loopback_only_and_keeps_connections():
             assert connection.getresponse().read()
         connection.close()
         assert server.resolve == (f"*:{server.port}:127.0.0.1",)
-        assert {(entry.connection, entry.host, entry.user_agent, entry.at_once) for entry in server.log} == {(1, "a.test", "sounder", 1)}
+        assert {(entry.connection, entry.host, entry.user_agent, entry.at_once) for entry in server.log} == {
+            (1, "a.test", "sounder", 1)
+        }
         assert server.log.count("/") == 3
         assert len(server.log.gaps("a.test")) == 2
 
@@ -173,7 +179,16 @@ def test_unchanged_pages_answer_304_until_they_are_bumped():
 
 def test_a_child_process_serves_a_recipe_and_leaves_its_log(tmp_path):
     port_file, log_file = tmp_path / "port", tmp_path / "log"
-    command = [sys.executable, "-m", "testweb", "linked sites=2 pages=4", "--port-file", str(port_file), "--log-file", str(log_file)]
+    command = [
+        sys.executable,
+        "-m",
+        "testweb",
+        "linked sites=2 pages=4",
+        "--port-file",
+        str(port_file),
+        "--log-file",
+        str(log_file),
+    ]
     with subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE) as child:
         try:
             told = json.loads(child.stdout.readline())
@@ -192,7 +207,8 @@ def test_a_child_process_serves_a_recipe_and_leaves_its_log(tmp_path):
     assert [(entry.host, entry.target) for entry in read_log(log_file)] == [("b.test", "/")] * 3
 
 
-# --- faults ------------------------------------------------------------------------------------------------------------
+# --- faults
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [404, 410, 500, 502, 403, 451, 999])
@@ -270,7 +286,8 @@ def test_faults_have_reasons():
     assert expected["http://faults.test:@PORT@/good.html"] is Reason.OK
 
 
-# --- robots ------------------------------------------------------------------------------------------------------------
+# --- robots
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", robots.CASES)

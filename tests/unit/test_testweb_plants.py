@@ -31,7 +31,8 @@ def hrefs(body: bytes) -> list[str]:
     return re.findall(r'<a href="([^"]*)"', body.decode())
 
 
-# --- traps ---------------------------------------------------------------------------------------------------------------
+# --- traps
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,8 @@ def test_facets_are_400_urls_of_the_same_20_products(trapped):
     assert sum("/shop/" in url for url in trapped.truth.pages) == 20
 
 
-# --- identity and kinds ----------------------------------------------------------------------------------------------------
+# --- identity and kinds
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_the_sixteen_hrefs_lead_where_their_table_says():
@@ -77,7 +79,9 @@ def test_the_sixteen_hrefs_lead_where_their_table_says():
     with serve(site) as server:
         bodies = {}
         for pair in identity.PAIRS:
-            one, other = (get(server, site.host, href.partition("#")[0].replace("/z/../", "/")) for href in (pair.one, pair.other))
+            one, other = (
+                get(server, site.host, href.partition("#")[0].replace("/z/../", "/")) for href in (pair.one, pair.other)
+            )
             assert one[0] == other[0] == 200
             assert (one[2] == other[2]) == (pair.relation != identity.APART)
             bodies |= {pair.one: one[2], pair.other: other[2]}
@@ -95,7 +99,8 @@ def test_there_are_29_link_kinds_and_all_targets_exist():
         assert all(get(server, site.host, path)[0] == 404 for path in identity.FALSE_LINKS)
 
 
-# --- content -------------------------------------------------------------------------------------------------------------
+# --- content
+# -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,25 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.topic.judging import Judge, content_text, grams, learned_on, topic_of_text, topic_text, word_counts
-from periplus.analyse.topic.training import assessed, average_precision, best_threshold, examples_of, learned, rows_of, scores_of, space_of
+from periplus.analyse.topic.judging import (
+    Judge,
+    content_text,
+    grams,
+    learned_on,
+    topic_of_text,
+    topic_text,
+    word_counts,
+)
+from periplus.analyse.topic.training import (
+    assessed,
+    average_precision,
+    best_threshold,
+    examples_of,
+    learned,
+    rows_of,
+    scores_of,
+    space_of,
+)
 from periplus.api.topics import judge_of, known_examples, topic_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
@@ -20,9 +37,62 @@ from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import Example, Method
 from stored import stored
 
-SEA = ["ship", "harbour", "sailor", "captain", "voyage", "deck", "anchor", "sail", "storm", "crew", "cargo", "lighthouse", "tide", "fleet", "mast"]
-FOOD = ["recipe", "oven", "butter", "flour", "salt", "sugar", "onion", "garlic", "sauce", "dough", "soup", "bread", "cheese", "tomato", "spoon"]
-COMMON = ["the", "of", "and", "to", "in", "that", "it", "was", "with", "for", "on", "as", "by", "at", "from", "this", "which", "had", "not", "be"]
+SEA = [
+    "ship",
+    "harbour",
+    "sailor",
+    "captain",
+    "voyage",
+    "deck",
+    "anchor",
+    "sail",
+    "storm",
+    "crew",
+    "cargo",
+    "lighthouse",
+    "tide",
+    "fleet",
+    "mast",
+]
+FOOD = [
+    "recipe",
+    "oven",
+    "butter",
+    "flour",
+    "salt",
+    "sugar",
+    "onion",
+    "garlic",
+    "sauce",
+    "dough",
+    "soup",
+    "bread",
+    "cheese",
+    "tomato",
+    "spoon",
+]
+COMMON = [
+    "the",
+    "of",
+    "and",
+    "to",
+    "in",
+    "that",
+    "it",
+    "was",
+    "with",
+    "for",
+    "on",
+    "as",
+    "by",
+    "at",
+    "from",
+    "this",
+    "which",
+    "had",
+    "not",
+    "be",
+]
 
 
 def text(rng: random.Random, words: list[str]) -> str:
@@ -31,7 +101,9 @@ def text(rng: random.Random, words: list[str]) -> str:
 
 def some_examples(number: int = 20, seed: int = 1) -> list[Example]:
     rng = random.Random(seed)
-    return [Example(text(rng, words), words is SEA, "", f"{at}{words[0]}") for words in (SEA, FOOD) for at in range(number)]
+    return [
+        Example(text(rng, words), words is SEA, "", f"{at}{words[0]}") for words in (SEA, FOOD) for at in range(number)
+    ]
 
 
 @pytest.fixture(scope="module", params=list(Method))
@@ -60,7 +132,9 @@ def test_a_topic_that_was_written_and_read_is_the_same(topic):
 def test_the_same_examples_give_the_same_topic_in_whatever_order(method):
     one = some_examples()
     other = [*one[::-1], one[0]]
-    assert topic_text(learned("a", examples_of(one), (), method).topic) == topic_text(learned("a", examples_of(other), (), method).topic)
+    assert topic_text(learned("a", examples_of(one), (), method).topic) == topic_text(
+        learned("a", examples_of(other), (), method).topic
+    )
 
 
 @settings(max_examples=30)
@@ -141,10 +215,19 @@ def test_rows_are_tf_idf():
 
 
 def test_content_is_judged_and_navigation_is_not():
-    blocks = (Block(BlockKind.TITLE, "Title", ""), Block(BlockKind.LINK, "menu", ""), Block(BlockKind.PARAGRAPH, "said", ""), Block(BlockKind.ALT, "image", ""))
+    blocks = (
+        Block(BlockKind.TITLE, "Title", ""),
+        Block(BlockKind.LINK, "menu", ""),
+        Block(BlockKind.PARAGRAPH, "said", ""),
+        Block(BlockKind.ALT, "image", ""),
+    )
     marks = (Part.CONTENT, Part.NAVIGATION, Part.CONTENT, Part.CONTENT)
     assert content_text("Title", blocks, marks) == "Title\nsaid"
-    assert content_text("Title", blocks, None) == content_text("Title", blocks, (Part.NAVIGATION,) * 4) == "Title\nmenu\nsaid"
+    assert (
+        content_text("Title", blocks, None)
+        == content_text("Title", blocks, (Part.NAVIGATION,) * 4)
+        == "Title\nmenu\nsaid"
+    )
 
 
 def test_average_precision_agrees_with_its_definition():
@@ -195,7 +278,9 @@ def test_negatives_of_another_source_are_noticed():
 
     apart = [Example(styled(words, style[words is FOOD]), words is SEA) for words in (SEA, FOOD) for _ in range(20)]
     alike = [Example(styled(words, style[0]), words is SEA) for words in (SEA, FOOD) for _ in range(20)]
-    warned, calm = (assessed(learned("x", examples), examples).report.warnings for examples in map(examples_of, (apart, alike)))
+    warned, calm = (
+        assessed(learned("x", examples), examples).report.warnings for examples in map(examples_of, (apart, alike))
+    )
     assert any("posted" in warning and "chapter" in warning for warning in warned)
     assert not any("hardly any of the other" in warning for warning in calm)
 
@@ -230,7 +315,11 @@ def collected(tmp_path_factory):
     """A collection of 16 pages on the sea, 16 on food; and folders with examples."""
     where = tmp_path_factory.mktemp("topics")
     rng = random.Random(7)
-    pages = {f"https://e.org/{name}/{at}": html(f"{name} {at}", text(rng, words)) for name, words in (("sea", SEA), ("food", FOOD)) for at in range(16)}
+    pages = {
+        f"https://e.org/{name}/{at}": html(f"{name} {at}", text(rng, words))
+        for name, words in (("sea", SEA), ("food", FOOD))
+        for at in range(16)
+    }
     home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
     stored(where / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
     for name, words in (("sea", SEA), ("food", FOOD)):
@@ -266,7 +355,18 @@ def test_a_topic_of_folders_finds_the_pages_of_the_collection(collected):
 
 
 def test_pages_patterns_and_words_are_examples(collected):
-    one = run(collected, "train", "by_pages", "-p", "https://e.org/sea/*", "-n", "https://e.org/food/1", "-n", "e.org/food/2", "--json")
+    one = run(
+        collected,
+        "train",
+        "by_pages",
+        "-p",
+        "https://e.org/sea/*",
+        "-n",
+        "https://e.org/food/1",
+        "-n",
+        "e.org/food/2",
+        "--json",
+    )
     assert json.loads(one.stdout)["positive_examples"] == 16
     few = run(collected, "train", "by_words", "-p", "words:harbour sailor", "-n", "search:oven OR dough", "--json")
     assert few.exit_code == 0, few.output
@@ -276,7 +376,9 @@ def test_pages_patterns_and_words_are_examples(collected):
 
 def test_a_file_and_a_page_are_judged(collected):
     trained(collected, "both")
-    found = run(collected, "judge", "both", "https://e.org/sea/3", str(collected / "food" / "1.txt"), "--json").stdout.splitlines()
+    found = run(
+        collected, "judge", "both", "https://e.org/sea/3", str(collected / "food" / "1.txt"), "--json"
+    ).stdout.splitlines()
     assert [json.loads(line)["probability"] >= 0.5 for line in found] == [True, False]
 
 
@@ -314,7 +416,11 @@ def twins(tmp_path_factory):
     """The same collection, each page by http and by https."""
     where = tmp_path_factory.mktemp("twins")
     rng = random.Random(8)
-    both = {f"e.org/{name}/{at}": html(f"{name} {at}", text(rng, words)) for name, words in (("sea", SEA), ("food", FOOD)) for at in range(8)}
+    both = {
+        f"e.org/{name}/{at}": html(f"{name} {at}", text(rng, words))
+        for name, words in (("sea", SEA), ("food", FOOD))
+        for at in range(8)
+    }
     pages = {f"{scheme}://{place}": page for place, page in both.items() for scheme in ("http", "https")}
     home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
     stored(where / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
@@ -343,9 +449,14 @@ def test_folders_of_examples_need_no_collection(collected, tmp_path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["sea.periplus"]
     judged = CliRunner().invoke(main, ["topic", "judge", "sea", str(collected / "sea" / "0.txt"), "--json"])
     assert judged.exit_code == 0, judged.output
-    assert CliRunner().invoke(main, [*words, "-c", "other.periplus"]).exit_code == 0 and (tmp_path / "other.periplus" / "topics" / "sea.json").exists()
+    assert (
+        CliRunner().invoke(main, [*words, "-c", "other.periplus"]).exit_code == 0
+        and (tmp_path / "other.periplus" / "topics" / "sea.json").exists()
+    )
     alone = CliRunner().invoke(main, [*words[:5], "-c", "third.periplus"])
-    assert alone.exit_code == 2 and not (tmp_path / "third.periplus").exists(), "what it is not would be pages of a collection"
+    assert alone.exit_code == 2 and not (tmp_path / "third.periplus").exists(), (
+        "what it is not would be pages of a collection"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Queues of a topical crawl: the best page is next, whatever was read before; one suite over every order, and a slow twin."""
+"""Queues of a topical crawl: the best page is next, whatever was read before; one suite over every order,
+and a slow twin.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.names import NAMES, queue_named
-from periplus.schedule.topical.policy import MOST_PARENTS, ORDERS, WEIGHTS, BestPages, Pointer, TopicalPages, evidence, weighed
+from periplus.schedule.topical.policy import (
+    MOST_PARENTS,
+    ORDERS,
+    WEIGHTS,
+    BestPages,
+    Pointer,
+    TopicalPages,
+    evidence,
+    weighed,
+)
 from periplus.schedule.topical.policy import NAMES as EVIDENCE
 from periplus.schedule.topical.queue import WINDOW, PageQueue, SiteWaits
 
@@ -44,7 +55,11 @@ def random_history(queue, seed, steps=60, hosts=6, pages=15):
             break
         read.append(best)
         targets = [url(f"h{rng.randrange(hosts)}", rng.randrange(pages)) for _ in range(rng.randrange(6))]
-        queue.read(best, rng.random() ** 3, [Pointer(target, rng.choice(("ship", "harbour", "")), rng.random()) for target in targets])
+        queue.read(
+            best,
+            rng.random() ** 3,
+            [Pointer(target, rng.choice(("ship", "harbour", "")), rng.random()) for target in targets],
+        )
     return read
 
 
@@ -63,7 +78,10 @@ def test_no_page_is_given_twice_and_none_is_forgotten(name, seed):
 @pytest.mark.parametrize("name", ["best-first", "parents", "shark", "breadth"])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_of_all_that_wait_is_next(name, seed):
-    """As the slow twin says, which scores everything before each choice. The published peers had a queue that gave the worst first."""
+    """As the slow twin says, which scores everything before each choice.
+
+    The published peers had a queue that gave the worst first.
+    """
     queue = PageQueue(ORDERS[name])
     rng = random.Random(seed)
     queue.start([url("h0", 0)])
@@ -93,7 +111,9 @@ def test_links_are_scored_before_any_is_cut_off():
     """The best of 5,000 links may be the last."""
     queue = PageQueue(weighed)
     queue.start([url("a", 0)])
-    queue.read(queue.take(), 0.9, [*links(*(url("a", page) for page in range(1, 5000))), *links(url("a", 5000), promise=0.99)])
+    queue.read(
+        queue.take(), 0.9, [*links(*(url("a", page) for page in range(1, 5000))), *links(url("a", 5000), promise=0.99)]
+    )
     assert queue.take() == url("a", 5000)
 
 
@@ -109,11 +129,17 @@ def test_hosts_that_rest_are_passed_over():
 
 
 def test_a_good_directory_of_a_bad_portal_is_not_lost():
-    """Pages of one directory were worth much, all others of the host nothing: its next page comes before those of the others."""
+    """Pages of one directory were worth much, all others of the host nothing:
+    its next page comes before those of the others.
+    """
     queue = PageQueue(weighed)
     home = Url("https://portal.test/")
     queue.start([home])
-    queue.read(queue.take(), 0.0, links(*(Url(f"https://portal.test/{part}/{page}") for part in ("sport", "ships") for page in range(9))))
+    queue.read(
+        queue.take(),
+        0.0,
+        links(*(Url(f"https://portal.test/{part}/{page}") for part in ("sport", "ships") for page in range(9))),
+    )
     for page in range(4):
         queue.read(Url(f"https://portal.test/sport/{page}"), 0.0, ())
         queue.read(Url(f"https://portal.test/ships/{page}"), 0.95, ())
@@ -167,7 +193,9 @@ def test_evidence_agrees_with_its_plain_twin():
     prior = (sum(read.values()) + 0.2) / (len(read) + 2)
     for row, number in zip(table, wait, strict=True):
         at = seen.urls[number]
-        parents = list(dict.fromkeys(source for source, _, targets in history if at in [target for target, _ in targets]))
+        parents = list(
+            dict.fromkeys(source for source, _, targets in history if at in [target for target, _ in targets])
+        )
         assert len(parents) <= MOST_PARENTS
         shares = [(sum(read[one] for one in parents) + 0.5 * prior) / (len(parents) + 0.5), prior]
         odds = [np.log(share / (1 - share)) for share in np.clip(shares, 0.003, 0.997)]

@@ -1,4 +1,6 @@
-"""TrapDetector on webs made of a few lines each: endless ones are left, legitimate ones are read whole, killed or not."""
+"""TrapDetector on webs made of a few lines each: endless ones are left, legitimate ones are read whole,
+killed or not.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,25 @@ HOST = "https://w.example"
 WORDS = [
     a + b + c
     for a, b, c in itertools.product(
-        ["ba", "ke", "li", "mo", "nu", "pra", "ste", "tri", "vo", "za"], ["la", "mi", "no", "ru", "se", "ti"], ["dor", "gan", "lem", "nik", "pol", "ras"]
+        ["ba", "ke", "li", "mo", "nu", "pra", "ste", "tri", "vo", "za"],
+        ["la", "mi", "no", "ru", "se", "ti"],
+        ["dor", "gan", "lem", "nik", "pol", "ras"],
     )
 ]
-MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 MENU = "Home\nProducts\nCalendar\nContact\nImprint"
 TOKEN = re.compile(r"[?&;](?:sid|jsessionid)=[0-9a-f]+")
@@ -39,7 +56,9 @@ Part = Callable[[str], Page | None]
 
 
 class Web:
-    """Parts of a site, asked in turn; token: with which a session's token follows each link, another one on each visit."""
+    """Parts of a site, asked in turn; token: with which a session's token follows each link,
+    another one on each visit.
+    """
 
     def __init__(self, *parts: Part, token: str = "", shows_token: bool = False) -> None:
         self.parts, self.token, self.shows_token, self.visits = parts, token, shows_token, 0
@@ -61,19 +80,42 @@ class Web:
         return f"{link}{mark}{self.token}={random.Random(self.visits).getrandbits(96):024x}"
 
 
-def document(url: str, text: str, links: Collection[str] = (), kind: LinkKind = LinkKind.ANCHOR, media_type: str = "text/html") -> Document:
+def document(
+    url: str, text: str, links: Collection[str] = (), kind: LinkKind = LinkKind.ANCHOR, media_type: str = "text/html"
+) -> Document:
     """A page as `understand` gives it, as far as the detector looks."""
     words = text
     for value in {value for link in (url, *links) for value in session_values(Url(link))}:
         words = words.replace(value, "")
     digest = md5(words.encode(), usedforsecurity=False).digest()
-    rows = tuple(Link(Url(link), LinkKind.IMAGE if link.endswith(".jpg") else kind, Position.BODY) for link in dict.fromkeys(links))
-    return Document(media_type, Charset("utf-8", "header"), "", "", "", text, rows, (), Digests(digest, digest, digest), False, False, "", 0.0, 0.0, "")
+    rows = tuple(
+        Link(Url(link), LinkKind.IMAGE if link.endswith(".jpg") else kind, Position.BODY)
+        for link in dict.fromkeys(links)
+    )
+    return Document(
+        media_type,
+        Charset("utf-8", "header"),
+        "",
+        "",
+        "",
+        text,
+        rows,
+        (),
+        Digests(digest, digest, digest),
+        False,
+        False,
+        "",
+        0.0,
+        0.0,
+        "",
+    )
 
 
 @dataclass
 class Host:
-    """One host as a store keeps it, and what a worker does with it: breadth first, those refused are asked about again at the end."""
+    """One host as a store keeps it, and what a worker does with it: breadth first,
+    those refused are asked about again at the end.
+    """
 
     window: int = 40
     queue: deque[str] = field(default_factory=deque)
@@ -126,7 +168,10 @@ def candidate(url: str) -> Candidate:
 
 
 def crawl(web: Web, window: int = 40, limit: int = 5000, kills: Collection[int] = ()) -> list[str]:
-    """The URLs read, tokens and host taken off. kills: after so many pages another detector goes on, with what is stored alone."""
+    """The URLs read, tokens and host taken off.
+
+    kills: after so many pages another detector goes on, with what is stored alone.
+    """
     host = Host(window)
     host.offer(candidate(HOST + "/"))
     detector = TrapDetector(window, host.memory, Past(host))
@@ -177,7 +222,11 @@ def site(articles: int, *entrances: str) -> Part:
         kind, _, number = path.strip("/").partition("/")
         if kind == "s":
             mine = range(int(number), articles, 10)
-            return f"{MENU}\nSection {number}\n" + "\n".join(article(i).split("\n")[6] for i in mine), ["/", *entrances, *(f"/a/{i}" for i in mine)]
+            return f"{MENU}\nSection {number}\n" + "\n".join(article(i).split("\n")[6] for i in mine), [
+                "/",
+                *entrances,
+                *(f"/a/{i}" for i in mine),
+            ]
         if kind == "a":
             return article(int(number)), ["/", *entrances, f"/a/{(int(number) + 7) % articles}"]
         return None
@@ -228,14 +277,18 @@ def path_calendar(path: str) -> Page | None:
     ]
 
 
-def tree(root: str, children: Callable[[random.Random], list[str]], text: str = "You are at {path}\n{children}") -> Part:
+def tree(
+    root: str, children: Callable[[random.Random], list[str]], text: str = "You are at {path}\n{children}"
+) -> Part:
     """Any path under the root answers with links to paths below it."""
 
     def part(path: str) -> Page | None:
         if not path.startswith(root):
             return None
         below = children(random.Random(path))
-        said = text.format(path=path.strip("/").replace("/", " > "), children="\n".join(f"More about {child}" for child in below))
+        said = text.format(
+            path=path.strip("/").replace("/", " > "), children="\n".join(f"More about {child}" for child in below)
+        )
         return f"{MENU}\n{said}", [f"{path.rstrip('/')}/{child}/" for child in below]
 
     return part
@@ -245,7 +298,13 @@ def invented(rng: random.Random) -> list[str]:
     return ["".join(rng.choice("abcdefghijklmnop") for _ in range(9)) for _ in range(4)]
 
 
-FACETS = {"color": "red blue green black", "size": "small medium large", "brand": "acme umbrella initech globex", "price": "10 20 50", "stock": "yes no"}
+FACETS = {
+    "color": "red blue green black",
+    "size": "small medium large",
+    "brand": "acme umbrella initech globex",
+    "price": "10 20 50",
+    "stock": "yes no",
+}
 
 
 def shop(path: str) -> Page | None:
@@ -256,7 +315,15 @@ def shop(path: str) -> Page | None:
     if where != "/shop":
         return None
     number = int(asked.pop("page", "1"))
-    fits = [i for i in range(60) if all(random.Random(f"{i}{name}").choice(FACETS[name].split()) == value for name, value in asked.items() if name in FACETS)]
+    fits = [
+        i
+        for i in range(60)
+        if all(
+            random.Random(f"{i}{name}").choice(FACETS[name].split()) == value
+            for name, value in asked.items()
+            if name in FACETS
+        )
+    ]
     shown = fits[(number - 1) * 20 : number * 20]
 
     def but(name: str, value: object) -> str:
@@ -330,7 +397,11 @@ def archive(path: str) -> Page | None:
     return f"{MENU}\n{MONTHS[int(parts[2]) - 1]} {parts[1]}", [f"/stories/{int(parts[1]) * 12 + int(parts[2])}"]
 
 
-ARCHIVE_PAGES = {"/archive", *(f"/archive/{y}" for y in range(2010, 2022)), *(f"/archive/{y}/{m}" for y in range(2010, 2022) for m in range(1, 13))}
+ARCHIVE_PAGES = {
+    "/archive",
+    *(f"/archive/{y}" for y in range(2010, 2022)),
+    *(f"/archive/{y}/{m}" for y in range(2010, 2022) for m in range(1, 13)),
+}
 
 
 def news(path: str) -> Page | None:
@@ -340,7 +411,9 @@ def news(path: str) -> Page | None:
     if not path.startswith("/news"):
         return None
     number = int(query(path).get("page", 1))
-    return f"{MENU}\nPage {number}", [f"/item?id={2 * number}", f"/item?id={2 * number + 1}"] + ([f"/news?page={number + 1}"] if number < 60 else [])
+    return f"{MENU}\nPage {number}", [f"/item?id={2 * number}", f"/item?id={2 * number + 1}"] + (
+        [f"/news?page={number + 1}"] if number < 60 else []
+    )
 
 
 def gallery(path: str) -> Page | None:
@@ -348,7 +421,11 @@ def gallery(path: str) -> Page | None:
     if not path.startswith("/photo/"):
         return None
     number = int(path.removeprefix("/photo/"))
-    return f"Photo {number} of 150", [f"/photo/{max(1, number - 1)}", f"/photo/{min(150, number + 1)}", f"/img/{number}.jpg"]
+    return f"Photo {number} of 150", [
+        f"/photo/{max(1, number - 1)}",
+        f"/photo/{min(150, number + 1)}",
+        f"/img/{number}.jpg",
+    ]
 
 
 def stubs(path: str) -> Page | None:
@@ -367,19 +444,35 @@ def dispatch(path: str) -> Page | None:
     if "article" in asked:
         return article(40_000 + int(asked["article"])), ["/index.php"]
     if "chapter" in asked:
-        return f"{MENU}\nChapter {asked['chapter']}", [f"/index.php?article={10 * int(asked['chapter']) + i}" for i in range(10)]
+        return f"{MENU}\nChapter {asked['chapter']}", [
+            f"/index.php?article={10 * int(asked['chapter']) + i}" for i in range(10)
+        ]
     if "month" in asked:
         year, month = int(asked["year"]), int(asked["month"])
-        return f"{MENU}\n{MONTHS[month - 1]} {year}", [f"/index.php?month={month % 12 + 1}&year={year + (month == 12)}"]
+        return f"{MENU}\n{MONTHS[month - 1]} {year}", [
+            (f"/index.php?month={month % 12 + 1}&year={year + (month == 12)}")
+        ]
     return MENU, ["/index.php?month=1&year=2026", *(f"/index.php?chapter={i}" for i in range(10))]
 
 
 LEGITIMATE = {
-    "archive of bare lists": (archive, "/archive", ARCHIVE_PAGES | {f"/stories/{y * 12 + m}" for y in range(2010, 2022) for m in range(1, 13)}),
-    "numbered pages": (news, "/news", {"/news", *(f"/news?page={i}" for i in range(2, 61)), *(f"/item?id={i}" for i in range(2, 122))}),
+    "archive of bare lists": (
+        archive,
+        "/archive",
+        ARCHIVE_PAGES | {f"/stories/{y * 12 + m}" for y in range(2010, 2022) for m in range(1, 13)},
+    ),
+    "numbered pages": (
+        news,
+        "/news",
+        {"/news", *(f"/news?page={i}" for i in range(2, 61)), *(f"/item?id={i}" for i in range(2, 122))},
+    ),
     "photographs": (gallery, "/photo/1", {f"/photo/{i}" for i in range(1, 151)}),
     "stubs": (stubs, "/api/", {"/api/", *(f"/api/{a}_{b}.html" for a, b in itertools.pairwise(WORDS[:151]))}),
-    "one path for all": (dispatch, "/index.php", {*(f"/index.php?chapter={i}" for i in range(10)), *(f"/index.php?article={i}" for i in range(100))}),
+    "one path for all": (
+        dispatch,
+        "/index.php",
+        {*(f"/index.php?chapter={i}" for i in range(10)), *(f"/index.php?article={i}" for i in range(100))},
+    ),
 }
 
 
@@ -446,7 +539,10 @@ def test_a_fresh_page_vouches_for_what_it_links_to_and_clears_its_family():
         watch.learn(month(number)[0], 3, *month(number)[1:])
     assert watch.admit(Url(HOST + "/cal?month=9"), 3) is not None
     lesson = watch.learn(
-        Url(HOST + "/cal?month=8"), 3, document(HOST + "/cal?month=8", article(1), [HOST + "/cal?month=9"]), (candidate(HOST + "/cal?month=9"),)
+        Url(HOST + "/cal?month=8"),
+        3,
+        document(HOST + "/cal?month=8", article(1), [HOST + "/cal?month=9"]),
+        (candidate(HOST + "/cal?month=9"),),
     )
     assert lesson.fresh
     assert lesson.candidates[0].vouched
@@ -474,14 +570,20 @@ def test_pages_of_its_own_folder_do_not_vouch():
 def test_a_feed_vouches_for_its_items():
     watch, item = detector(), HOST + "/cal?month=5"
     url = HOST + "/feed.xml"
-    lesson = watch.learn(Url(url), 0, document(url, "", [item], LinkKind.RELATED, "application/rss+xml"), (candidate(item),))
+    lesson = watch.learn(
+        Url(url), 0, document(url, "", [item], LinkKind.RELATED, "application/rss+xml"), (candidate(item),)
+    )
     assert [one.vouched for one in lesson.candidates] == [True]
 
 
 def test_numbers_ids_and_words_of_addresses_are_no_news():
     watch = detector()
     url = HOST + "/shelf"
-    texts = ["Visitor 1234 at 12:30:05", "Visitor 1235 at 12:30:06 a81f0c9e77d2", "cherry banana apricot quince medlar plum pear " * 3]
+    texts = [
+        "Visitor 1234 at 12:30:05",
+        "Visitor 1235 at 12:30:06 a81f0c9e77d2",
+        "cherry banana apricot quince medlar plum pear " * 3,
+    ]
     links = [f"{HOST}/shelf/{name}" for name in ["cherry", "banana", "apricot", "quince", "medlar", "plum", "pear"]]
     watch.learn(Url(url), 0, document(url, MENU + "\n" + texts[0]), ())
     assert not watch.learn(Url(url + "?a"), 0, document(url, MENU + "\n" + texts[1]), ()).fresh

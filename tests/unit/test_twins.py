@@ -24,14 +24,29 @@ HOME = "https://e.org/"
 
 
 @pytest.mark.parametrize(
-    "twin", ["http://e.org/", "https://www.e.org/", "http://www.e.org/index.html", "https://e.org/index.php", "https://e.org/Default.aspx"]
+    "twin",
+    [
+        "http://e.org/",
+        "https://www.e.org/",
+        "http://www.e.org/index.html",
+        "https://e.org/index.php",
+        "https://e.org/Default.aspx",
+    ],
 )
 def test_equal_bytes_at_addresses_that_differ_in_scheme_www_or_index_file_are_one_page(twin):
     assert found(page(HOME), page(twin)) == {(twin, HOME)}
 
 
 @pytest.mark.parametrize(
-    "other", ["https://e.org/a", "https://e.org/?a=1", "https://e.org/a/index.html", "https://f.org/", "https://e.org:8443/", "https://a.e.org/"]
+    "other",
+    [
+        "https://e.org/a",
+        "https://e.org/?a=1",
+        "https://e.org/a/index.html",
+        "https://f.org/",
+        "https://e.org:8443/",
+        "https://a.e.org/",
+    ],
 )
 def test_equal_bytes_at_other_addresses_are_duplicates_and_stay_pages(other):
     assert found(page(HOME), page(other)) == set()
@@ -44,7 +59,9 @@ def test_other_bytes_at_such_an_address_are_another_page():
 def test_a_canonical_link_counts_where_its_target_says_the_same():
     copy = page("https://e.org/print?id=1", "x1", "same", names="https://e.org/a")
     assert found(copy, page("https://e.org/a", "x2", "same")) == {(copy.url, "https://e.org/a")}
-    assert found(copy, page("https://e.org/a", "x2", "same", names="https://e.org/a")) == {(copy.url, "https://e.org/a")}
+    assert found(copy, page("https://e.org/a", "x2", "same", names="https://e.org/a")) == {
+        (copy.url, "https://e.org/a")
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,9 +85,17 @@ def test_a_canonical_link_to_another_site_is_no_evidence():
     [
         ((page("http://e.org/"), page("https://e.org/")), (), "https://e.org/"),
         ((page("http://e.org/"), page("https://e.org/")), ("http://e.org/x",), "http://e.org/"),
-        ((page("https://e.org/index.html"), page("https://e.org/")), ("https://e.org/index.html",), "https://e.org/index.html"),
+        (
+            (page("https://e.org/index.html"), page("https://e.org/")),
+            ("https://e.org/index.html",),
+            "https://e.org/index.html",
+        ),
         ((page("https://e.org/index.html"), page("https://e.org/", layer=None)), (), "https://e.org/"),
-        ((page("https://e.org/", names="https://www.e.org/"), page("https://www.e.org/")), ("https://e.org/",), "https://www.e.org/"),
+        (
+            (page("https://e.org/", names="https://www.e.org/"), page("https://www.e.org/")),
+            ("https://e.org/",),
+            "https://www.e.org/",
+        ),
     ],
 )
 def test_the_page_is_what_is_named_canonical_else_a_start_else_plainest(pages, starts, first):
@@ -78,7 +103,8 @@ def test_the_page_is_what_is_named_canonical_else_a_start_else_plainest(pages, s
 
 
 def test_the_order_of_pages_does_not_matter():
-    pages = [page(f"{scheme}://{www}e.org/{path}{index}", path or "home") for scheme in ("http", "https") for www in ("", "www.") for path in ("", "a/")
+    pages = [page(f"{scheme}://{www}e.org/{path}{index}", path or "home") for scheme in ("http",
+        "https") for www in ("", "www.") for path in ("", "a/")
              for index in ("", "index.html")]  # fmt: skip
     expected = merged(pages, frozenset())
     assert {merger.page.url for merger in expected} == {"https://e.org/", "https://e.org/a/"}

@@ -1,4 +1,6 @@
-"""Every screen can be read aloud and walked by keyboard: landmarks, headings, labels, names. All routes are tried, whoever adds one.
+"""Every screen can be read aloud and walked by keyboard: landmarks, headings, labels, names.
+
+All routes are tried, whoever adds one.
 
 A route that is not shown by this collection (a portal that it lacks) is judged by the page that says so.
 """
@@ -29,17 +31,23 @@ SITE = {
     "https://e.org/b/c": page("Gamma", "/"),
     "https://e.org/gone": 404,
 }
-VALUES = {"name": "e", "table": "pages", "view": "figures", "what": "yield", "ending": "csv", "file": "ui.css"}  # of parameters in paths; any other: "x"
+# of parameters in paths; any other: "x"
+VALUES = {"name": "e", "table": "pages", "view": "figures", "what": "yield", "ending": "csv", "file": "ui.css"}
 NO_PAGES = re.compile(r"/events$|\.\{ending\}$|\.svg$|^/static")  # streams and files
 FURTHER = (
-    "/?url=example.org&preset=check&every=week", "/?url=no%20site://", "/search?q=alpha", "/c/e/search?q=alpha", "/c/e/t/pages?q=a&status=200&sort=-size",
+    "/?url=example.org&preset=check&every=week", "/?url=no%20site://", "/search?q=alpha", "/c/e/search?q=alpha",
+    "/c/e/t/pages?q=a&status=200&sort=-size",
     "/c/e/t/pages?q=nothing", "/c/e/t/links?per=50", "/c/e/t/external", "/c/e/t/dead", "/c/e/t/bad", "/c/e/t/faults",
-    "/c/e/t/issues", "/c/e/t/hosts", "/c/e/t/runs",    "/c/e/page?url=https://e.org/", "/c/e/page?url=https://e.org/&view=place", "/c/e/page?url=https://e.org/&view=blocks",
-    "/c/e/page?url=https://e.org/&view=source", "/c/e/page?url=https://e.org/&view=xml", "/c/e/page?url=https://e.org/&view=visits",
+    "/c/e/t/issues", "/c/e/t/hosts", "/c/e/t/runs",    "/c/e/page?url=https://e.org/",
+    "/c/e/page?url=https://e.org/&view=place", "/c/e/page?url=https://e.org/&view=blocks",
+    "/c/e/page?url=https://e.org/&view=source", "/c/e/page?url=https://e.org/&view=xml",
+    "/c/e/page?url=https://e.org/&view=visits",
     "/c/e/map?find=a&show=size", "/c/e/graph?steps=2&by=directory", "/c/e/compare?before=1&after=1", "/nowhere",
 )  # fmt: skip
 VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
-NAMED_BY_TEXT = frozenset({"a", "button", "summary", "th", "h1", "h2", "h3", "h4", "caption", "option", "legend", "title"})
+NAMED_BY_TEXT = frozenset(
+    {"a", "button", "summary", "th", "h1", "h2", "h3", "h4", "caption", "option", "legend", "title"}
+)
 
 
 @dataclass
@@ -54,7 +62,11 @@ class Element:
     def text(self) -> str:
         """What is read of it: its words, and the names of its pictures."""
         own = self.attributes.get("aria-label", "") or self.attributes.get("alt", "")
-        return (own + self.words + "".join(child.text for child in self.children if child.attributes.get("aria-hidden") != "true")).strip()
+        return (
+            own
+            + self.words
+            + "".join(child.text for child in self.children if child.attributes.get("aria-hidden") != "true")
+        ).strip()
 
     def above(self) -> Iterator[Element]:
         one = self.parent
@@ -136,17 +148,28 @@ def _headings(tree: Tree) -> Iterator[str]:
 def _names(tree: Tree, ids: Counter[str]) -> Iterator[str]:
     for element in tree.elements:
         said = element.attributes
-        if element.tag in NAMED_BY_TEXT and not element.text and "aria-labelledby" not in said and element.tag != "option":
+        if (
+            element.tag in NAMED_BY_TEXT
+            and not element.text
+            and "aria-labelledby" not in said
+            and element.tag != "option"
+        ):
             yield f"<{element.tag}> without words: {said}"
         if element.tag == "img" and "alt" not in said:
             yield f"a picture without words: {said}"
         if element.tag == "svg" and said.get("aria-hidden") != "true" and not said.get("aria-label"):
             yield "a drawing without words"
         for name in ("aria-labelledby", "for", "aria-describedby"):
-            yield from (f"{name} names {one}, which is not there" for one in said.get(name, "").split() if one not in ids)
+            yield from (
+                f"{name} names {one}, which is not there" for one in said.get(name, "").split() if one not in ids
+            )
         if said.get("tabindex", "0") not in ("0", "-1"):
             yield f"an order of its own: {said}"
-        if said.get("tabindex") == "0" and said.get("role") == "region" and not (said.get("aria-label") or said.get("aria-labelledby")):
+        if (
+            said.get("tabindex") == "0"
+            and said.get("role") == "region"
+            and not (said.get("aria-label") or said.get("aria-labelledby"))
+        ):
             yield "a region without a name"
         if any(name.startswith("on") or name == "style" for name in said):
             yield f"what the policy forbids: {said}"
@@ -157,7 +180,9 @@ def _fields(tree: Tree) -> Iterator[str]:
     for one in tree.of("input", "select", "textarea"):
         kind = one.attributes.get("type", "")
         label = next((above for above in one.above() if above.tag == "label"), None)
-        if kind not in ("hidden", "submit") and not (one.attributes.get("aria-label") or one.attributes.get("id") in labelled or (label and label.text)):
+        if kind not in ("hidden", "submit") and not (
+            one.attributes.get("aria-label") or one.attributes.get("id") in labelled or (label and label.text)
+        ):
             yield f"a field without a label: {one.attributes}"
         if kind == "radio" and not any(above.tag == "fieldset" for above in one.above()):
             yield f"a choice without a question: {one.attributes}"

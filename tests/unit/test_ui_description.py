@@ -1,4 +1,6 @@
-"""The interface's answers to programs: they are as their description says, whatever is asked, and nothing makes the server fail."""
+"""The interface's answers to programs: they are as their description says, whatever is asked,
+and nothing makes the server fail.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def test_every_route_that_answers_programs_is_described(asking: TestClient) -> N
 
 def test_the_description_is_made_of_the_handlers(asking: TestClient) -> None:
     paths = described(asking)["paths"]
-    assert paths["/c/{name}/page"]["get"]["summary"] == "One page, seen in one of VIEWS; `raw` gives its source or XML as a file."
+    assert (
+        paths["/c/{name}/page"]["get"]["summary"]
+        == "One page, seen in one of VIEWS; `raw` gives its source or XML as a file."
+    )
     assert "PageSummary" in described(asking)["components"]["schemas"]
     assert all(operation["get"]["summary"] for operation in paths.values())
 
@@ -85,7 +90,9 @@ def test_a_plain_question_is_answered_as_described(asking: TestClient, path: str
 
 @pytest.mark.parametrize("part", range(4))
 def test_answers_are_as_described(asking: TestClient, part: int) -> None:
-    """What is allowed by the description and what is not: 200 with the answer's form, or a fault with a sentence; never a failure."""
+    """What is allowed by the description and what is not: 200 with the answer's form, or a fault with a sentence;
+    never a failure.
+    """
     schema = schemathesis.openapi.from_dict(described(asking))
     operations = [found.ok() for found in schema.get_all_operations()]
     for operation in operations[part::4]:
@@ -101,12 +108,15 @@ def check(asking: TestClient, operation, mode) -> None:
         query = {**(case.query or {}), **({} if mode is GenerationMode.NEGATIVE else {"format": "json"})}
         if operation.path.endswith("/page") and len(str(query.get("url", ""))) % 2:
             query["url"] = START  # else hardly any page would be known
-        answered = asking.get(target["url"].partition(":8321")[2] or "/", params=query, headers={"accept": "application/json"})
+        answered = asking.get(
+            target["url"].partition(":8321")[2] or "/", params=query, headers={"accept": "application/json"}
+        )
         assert answered.status_code < 500, (answered.url, answered.text[:500])
         assert answered.status_code in (200, 400, 404), answered.url
         body = answered.json()
         case.validate_response(Answer(
-            status_code=answered.status_code, headers={name: [text] for name, text in answered.headers.items()}, content=answered.content,
+            status_code=answered.status_code, headers={name: [text] for name, text in answered.headers.items()},
+            content=answered.content,
             request=_prepared(answered), elapsed=0.0, verify=False, http_version="1.1",
         ), checks=[schemathesis.checks.not_a_server_error, _conforms()])  # fmt: skip
         assert body["title"]
@@ -140,9 +150,32 @@ FILES = (
     "t/x.csv",
     "t/pages.x",
 )
-WORDS = st.one_of(st.text(max_size=20), st.sampled_from(["", "0", "-1", "1" * 30, "site", "size", "last", "e.org", START, "~", "!-", "..", "1..", "\x00", "é"]))
+WORDS = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(
+        ["", "0", "-1", "1" * 30, "site", "size", "last", "e.org", START, "~", "!-", "..", "1..", "\x00", "é"]
+    ),
+)
 NAMES = st.sampled_from(
-    ["q", "sort", "columns", "at", "per", "by", "site", "nodes", "node", "steps", "menus", "most", "title", "status", "size", "visited", "find"]
+    [
+        "q",
+        "sort",
+        "columns",
+        "at",
+        "per",
+        "by",
+        "site",
+        "nodes",
+        "node",
+        "steps",
+        "menus",
+        "most",
+        "title",
+        "status",
+        "size",
+        "visited",
+        "find",
+    ]
 )
 
 

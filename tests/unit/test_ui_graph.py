@@ -1,4 +1,6 @@
-"""The screen of the link graph: who is near, in the drawing as in the table, in JSON and in files; its address holds all of it."""
+"""The screen of the link graph: who is near, in the drawing as in the table, in JSON and in files;
+its address holds all of it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_it_begins_at_the_start_and_tells_fetched_from_cited(folder: Path) -> No
     text = client(folder).get("/c/e/graph").text
     assert "Links around Home" in text
     assert "Alpha &lt;b&gt;" in text
-    assert text.count('class="near grey cited"') + text.count(" cited") >= 2, "the page that was not fetched, and the legend"
+    assert text.count('class="near grey cited"') + text.count(" cited") >= 2, (
+        "the page that was not fetched, and the legend"
+    )
     assert near(folder, "") == {HOME: 0, "https://e.org/a": 1, "https://e.org/d/b": 1, "https://other.org/x": 1}
 
 
@@ -48,8 +52,16 @@ def test_two_steps_reach_further_and_menus_can_be_hidden(folder: Path) -> None:
     assert near(folder, f"{node}&steps=2")[HOME] == 2
     beta = near(folder, "node=https://e.org/d/b")
     assert beta == {"https://e.org/d/b": 0, HOME: 1, "https://e.org/a": 1, "https://e.org/d/c": 1}
-    (a,) = [n for n in client(folder).get("/c/e/graph?format=json&node=https://e.org/d/b").json()["found"]["nodes"] if n["url"].endswith("/a")]
-    (b,) = [n for n in client(folder).get("/c/e/graph?format=json&menus=hide&node=https://e.org/d/b").json()["found"]["nodes"] if n["url"].endswith("/a")]
+    (a,) = [
+        n
+        for n in client(folder).get("/c/e/graph?format=json&node=https://e.org/d/b").json()["found"]["nodes"]
+        if n["url"].endswith("/a")
+    ]
+    (b,) = [
+        n
+        for n in client(folder).get("/c/e/graph?format=json&menus=hide&node=https://e.org/d/b").json()["found"]["nodes"]
+        if n["url"].endswith("/a")
+    ]
     assert (a["links_here"], a["linked"]) == (1, 1)
     assert (b["links_here"], b["linked"]) == (1, 0)
 
@@ -86,10 +98,15 @@ def test_the_files_stand_alone(folder: Path) -> None:
     gexf = ElementTree.fromstring(client(folder).get("/c/e/graph.gexf?steps=2").text)
     assert len(gexf.findall(".//{*}node")) == 5
     assert gexf.findall(".//{*}edge")
-    assert client(folder).get("/c/e/graph.gexf?steps=2").text[:200] == client(folder).get("/c/e/graph.gexf?steps=2").text[:200]
+    assert (
+        client(folder).get("/c/e/graph.gexf?steps=2").text[:200]
+        == client(folder).get("/c/e/graph.gexf?steps=2").text[:200]
+    )
 
 
-@pytest.mark.parametrize("query", ["by=galaxy", "steps=3", "menus=yes", "most=0", "most=9999", "node=https://nowhere.org/", "node=%00"])
+@pytest.mark.parametrize(
+    "query", ["by=galaxy", "steps=3", "menus=yes", "most=0", "most=9999", "node=https://nowhere.org/", "node=%00"]
+)
 def test_what_cannot_be_meant_is_said(folder: Path, query: str) -> None:
     answer = client(folder).get(f"/c/e/graph?{query}")
     assert answer.status_code == 400

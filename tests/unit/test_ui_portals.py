@@ -114,7 +114,12 @@ def test_all_that_are_picked_are_decided_at_once(folder):
     keys = seen(asking, "waiting")
     sent(asking, DECIDE, what="approve", **{f"pick-{key}": "yes" for key in keys[:4]})
     assert set(seen(asking, "published")) == set(keys[:4])
-    for form in ({"what": "approve"}, {"what": "burn", f"pick-{keys[4]}": "yes"}, {"what": "hide", "pick-nothing": "yes"}, {"ban": keys[4]}):
+    for form in (
+        {"what": "approve"},
+        {"what": "burn", f"pick-{keys[4]}": "yes"},
+        {"what": "hide", "pick-nothing": "yes"},
+        {"ban": keys[4]},
+    ):
         assert sent(asking, DECIDE, **form).status_code == 400, form
     assert set(seen(asking, "published")) == set(keys[:4])
 
@@ -157,7 +162,15 @@ def test_the_preview_shows_what_was_published_and_nothing_else(folder):
     assert asking.get(f"{PORTAL}/site/portal.css").headers["content-type"].startswith("text/css")
     assert asking.get(f"{PORTAL}/site/").headers["location"].endswith("/site/index.html")
     (folder / "n.periplus" / "portals" / "coast" / "secret.html").write_text("mine")
-    for path in ("secret.html", ".periplus-files.json", "../coast.desk.json", "%2e%2e/coast.desk.json", "..%2f..%2fcollection.db", "/etc/passwd", "none.html"):
+    for path in (
+        "secret.html",
+        ".periplus-files.json",
+        "../coast.desk.json",
+        "%2e%2e/coast.desk.json",
+        "..%2f..%2fcollection.db",
+        "/etc/passwd",
+        "none.html",
+    ):
         answer = asking.get(f"{PORTAL}/site/{path}")
         assert answer.status_code in (303, 400, 404), path
         assert "mine" not in answer.text
@@ -168,19 +181,33 @@ def test_the_portal_leaves_as_one_file(folder):
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         names = archive.namelist()
         assert "coast/index.html" in names
-        assert archive.read("coast/index.html") == (folder / "n.periplus" / "portals" / "coast" / "index.html").read_bytes()
+        assert (
+            archive.read("coast/index.html")
+            == (folder / "n.periplus" / "portals" / "coast" / "index.html").read_bytes()
+        )
     assert all(name.startswith("coast/") and "periplus-files" not in name for name in names)
 
 
 def test_a_portal_is_begun_by_a_form_as_by_the_command(folder):
     asking = client(folder)
-    form = {"name": "hills", "title": "The hills", "lead": "Up there", "approve": "yes", "stories": "5", "sites": "3", "every": "week", "address": "e.org/p/"}
+    form = {
+        "name": "hills",
+        "title": "The hills",
+        "lead": "Up there",
+        "approve": "yes",
+        "stories": "5",
+        "sites": "3",
+        "every": "week",
+        "address": "e.org/p/",
+    }
     shown = asking.get("/c/n/portals", params=form).text
     assert "periplus portal create hills -c n.periplus" in shown
     assert sent(asking, "/c/n/portals", "/c/n/portals", **form).headers["location"] == "/c/n/portal/hills"
     made = portals.portal_named(folder / "n.periplus", "hills")
     words = portal_command(made, str(folder / "n.periplus"))
-    CliRunner().invoke(main, ["portal", "remove", "hills", "--yes", "-c", str(folder / "n.periplus")], catch_exceptions=False)
+    CliRunner().invoke(
+        main, ["portal", "remove", "hills", "--yes", "-c", str(folder / "n.periplus")], catch_exceptions=False
+    )
     assert CliRunner().invoke(main, list(words), catch_exceptions=False).exit_code == 0
     again = portals.portal_named(folder / "n.periplus", "hills")
     assert (again.title, again.lead, again.approve, again.stories, again.sites, again.period_s, again.address) == (
@@ -190,12 +217,24 @@ def test_a_portal_is_begun_by_a_form_as_by_the_command(folder):
     queue = queue_of(folder)
     (schedule,), (job,) = queue.schedules(), queue.jobs()
     queue.close()
-    assert (schedule.order.command, schedule.order.then) == (("refresh", "-c", "n.periplus"), (("portal", "build", "hills", "-c", "n.periplus"),))
+    assert (schedule.order.command, schedule.order.then) == (
+        ("refresh", "-c", "n.periplus"),
+        (("portal", "build", "hills", "-c", "n.periplus"),),
+    )
     assert job.order.command == ("portal", "build", "hills", "-c", "n.periplus")
 
 
 @pytest.mark.parametrize(
-    "bad", [{"name": "../x"}, {"name": ""}, {"name": "coast"}, {"stories": "0"}, {"topic": "none"}, {"every": "second"}, {"address": "javascript:x"}]
+    "bad",
+    [
+        {"name": "../x"},
+        {"name": ""},
+        {"name": "coast"},
+        {"stories": "0"},
+        {"topic": "none"},
+        {"every": "second"},
+        {"address": "javascript:x"},
+    ],
 )
 def test_a_portal_that_cannot_be_is_refused_beside_the_form(folder, bad):
     answer = sent(client(folder), "/c/n/portals", "/c/n/portals", **({"name": "hills"} | bad))
@@ -244,7 +283,9 @@ def test_kept_stories_are_those_that_were_found(folder):
     collection = folder / "n.periplus"
     found, kept = stories_of(collection), kept_stories(collection)
     assert [story.pages for story in kept.stories] == [story.pages for story in found.stories]
-    assert [(story.links, story.disordered) for story in kept.stories] == [(story.links, story.disordered) for story in found.stories]
+    assert [(story.links, story.disordered) for story in kept.stories] == [
+        (story.links, story.disordered) for story in found.stories
+    ]
     assert (kept.pages, set(kept.posts), set(kept.dated)) == (found.pages, set(found.posts), set(found.dated))
     keep_stories(collection, kept)
     assert kept_stories(collection).stories == kept.stories
@@ -258,7 +299,9 @@ def test_stories_and_the_sites_worth_reading_are_those_of_the_commands(folder):
     shown = asking.get("/c/n/stories?k=3&format=json").json()
     found = stories_of(folder / "n.periplus")
     assert [one["title"] for one in shown["stories"]] == [story.title for story in found.stories]
-    chosen = CliRunner().invoke(main, ["influence", "-k", "3", "--json", "-c", str(folder / "n.periplus")], catch_exceptions=False)
+    chosen = CliRunner().invoke(
+        main, ["influence", "-k", "3", "--json", "-c", str(folder / "n.periplus")], catch_exceptions=False
+    )
     assert asking.get("/c/n/influence.json?k=3").text == chosen.stdout
     assert len(asking.get("/c/n/influence.csv?k=3").text.splitlines()) == len(shown["chosen"]) + 1
     for path in ("/c/n/influence.svg?k=3", "/c/n/story.svg?n=1"):
@@ -278,7 +321,12 @@ def test_stories_are_looked_for_by_a_job(folder):
     (job,) = queue.jobs()
     queue.close()
     assert job.order.command == ("stories", "-c", "n.periplus", "--keep")
-    assert CliRunner().invoke(main, ["stories", "--keep", "-c", str(folder / "n.periplus")], catch_exceptions=False).exit_code == 0
+    assert (
+        CliRunner()
+        .invoke(main, ["stories", "--keep", "-c", str(folder / "n.periplus")], catch_exceptions=False)
+        .exit_code
+        == 0
+    )
     assert len(asking.get("/c/n/t/stories?format=json").json()["rows"]) == 6
 
 

@@ -20,7 +20,8 @@ from stored import copied, page, stored
 
 OURS = "127.0.0.1:8321"
 POLICY = (  # of our screens, word by word: whatever is added to it lets something in
-    "default-src 'none'; script-src 'nonce-N'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
+    "default-src 'none'; script-src 'nonce-N'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self';"
     " frame-ancestors 'none'; base-uri 'none'"
 )
 DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -29,7 +30,9 @@ DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("safety")
-    stored(where / "e.periplus", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"])
+    stored(
+        where / "e.periplus", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"]
+    )
     return where
 
 
@@ -39,25 +42,57 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("host", "needed"), [("127.0.0.1", False), ("::1", False), ("localhost", False), ("127.9.9.9", False), ("0.0.0.0", True), ("::", True), ("10.0.0.1", True)]
+    ("host", "needed"),
+    [
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("localhost", False),
+        ("127.9.9.9", False),
+        ("0.0.0.0", True),
+        ("::", True),
+        ("10.0.0.1", True),
+    ],
 )
 def test_only_this_machines_own_addresses_need_no_token(host, needed):
     assert needs_token(host) is needed
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8321", "localhost:8321", "[::1]:8321", "192.168.1.7", "crawls.example.org"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8321", "localhost:8321", "[::1]:8321", "192.168.1.7", "crawls.example.org"]
+)
 def test_an_address_or_a_name_of_ours_is_answered(host):
     assert is_ours(host, ("crawls.example.org",))
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[", "127.0.0.1@evil.example", "xcrawls.example.org"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "[",
+        "127.0.0.1@evil.example",
+        "xcrawls.example.org",
+    ],
+)
 def test_a_foreign_name_is_refused_whatever_it_resolves_to(host, folder):
     assert not is_ours(host, ("crawls.example.org",))
     assert client(folder).get("/", headers={"host": host}).status_code == 421
 
 
 def test_every_answer_says_what_it_may_not_do(folder):
-    for path in ("/", "/jobs", "/c/e/live", "/c/e/t/pages", "/nothing", "/c/none/live", "/static/ui.js", "/c/e/t/pages.csv", "/c/e/picture.svg"):
+    for path in (
+        "/",
+        "/jobs",
+        "/c/e/live",
+        "/c/e/t/pages",
+        "/nothing",
+        "/c/none/live",
+        "/static/ui.js",
+        "/c/e/t/pages.csv",
+        "/c/e/picture.svg",
+    ):
         answer = client(folder).get(path)
         policy = re.sub("'nonce-[^']+'", "'nonce-N'", answer.headers["content-security-policy"])
         assert policy == (DRAWING_POLICY if path.endswith(".svg") else POLICY), path
@@ -95,7 +130,12 @@ def test_a_form_that_comes_from_another_place_is_refused(folder):
     assert asking.post("/new", data=form, headers={"origin": "https://evil.example"}).status_code == 403
     assert asking.post("/new", data=form, headers={"origin": "null"}).status_code == 403
     assert asking.post("/new", data=form, headers={"sec-fetch-site": "cross-site"}).status_code == 403
-    assert asking.post("/new", data=form, headers={"origin": f"http://{OURS}", "sec-fetch-site": "same-origin"}).status_code == 303
+    assert (
+        asking.post(
+            "/new", data=form, headers={"origin": f"http://{OURS}", "sec-fetch-site": "same-origin"}
+        ).status_code
+        == 303
+    )
 
 
 def test_another_process_seal_is_refused(folder):
@@ -140,7 +180,12 @@ def test_the_token_opens_and_its_cookie_is_for_us_alone(folder):
     assert "samesite=strict" in cookie
     assert "lantern" not in cookie
     assert asking.get("/").status_code == 200
-    assert client(folder, token="another-token").get("/", headers={"cookie": answer.headers["set-cookie"].split(";")[0]}).status_code == 303
+    assert (
+        client(folder, token="another-token")
+        .get("/", headers={"cookie": answer.headers["set-cookie"].split(";")[0]})
+        .status_code
+        == 303
+    )
 
 
 def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClient]:
@@ -149,9 +194,14 @@ def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClie
     async def noted(seconds: float) -> None:
         waits.append(seconds)
 
-    house = House(places([folder]), Locks("lantern-at-sea", sleep=noted, clock=lambda: 1000.0 + sum(waits)), COMMANDS, works=False)
+    house = House(
+        places([folder]), Locks("lantern-at-sea", sleep=noted, clock=lambda: 1000.0 + sum(waits)), COMMANDS, works=False
+    )
     app = application(house)
-    return [TestClient(app, base_url=f"http://{OURS}", follow_redirects=False, client=(address, 4000)) for address in addresses]
+    return [
+        TestClient(app, base_url=f"http://{OURS}", follow_redirects=False, client=(address, 4000))
+        for address in addresses
+    ]
 
 
 def test_the_right_token_always_opens_however_many_wrong_ones_came(folder):
@@ -173,7 +223,11 @@ def test_a_wrong_token_slows_only_the_address_it_came_from():
     assert [locks.wait_s("203.0.113.9", right=False) for _ in range(3)] == [0.0, 0.5, 1.0]
     assert [locks.wait_s("203.0.113.9", right=True) for _ in range(2)] == [2.0, 2.0]
     assert locks.wait_s("203.0.113.10", right=False) == 0.0
-    assert [locks.wait_s(address, right=False) for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1")] == [0.0, 0.5, 0.0]
+    assert [locks.wait_s(address, right=False) for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1")] == [
+        0.0,
+        0.5,
+        0.0,
+    ]
 
 
 def test_wrong_tokens_are_forgotten_and_never_too_many_remembered():
@@ -195,7 +249,17 @@ def test_any_other_text_is_a_wrong_token(token):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "file:///etc/passwd", "javascript:alert(1)", "mailto:a@b.c", "--allow-private", "http://user:pass@e.org/", "user@e.org", "e.org -o/tmp/x", "http://"],
+    [
+        "",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "mailto:a@b.c",
+        "--allow-private",
+        "http://user:pass@e.org/",
+        "user@e.org",
+        "e.org -o/tmp/x",
+        "http://",
+    ],
 )
 def test_only_addresses_of_sites_become_starts(text):
     with pytest.raises(UsageError):
@@ -209,14 +273,44 @@ def test_a_collection_stays_in_its_folder(name):
 
 
 def test_a_wish_becomes_the_command_that_one_would_type():
-    form = {"url": "example.org", "max_pages": "50", "delay": "2.5", "exclude": "/cal/", "include": "", "name": "my site"}
-    assert wished(form).line == "periplus crawl https://example.org/ -o 'my site.periplus' --max-pages 50 --delay 2.5 --exclude=/cal/"
-    assert wished({"url": "example.org", "preset": "check"}).order.command == ("check", "https://example.org/", "-c", "example.org.periplus")
-    assert wished({"url": "a.org\nb.org", "preset": "set", "name": "two"}).order.command == ("crawl", "https://a.org/", "https://b.org/", "-o", "two.periplus")
+    form = {
+        "url": "example.org",
+        "max_pages": "50",
+        "delay": "2.5",
+        "exclude": "/cal/",
+        "include": "",
+        "name": "my site",
+    }
+    assert (
+        wished(form).line
+        == "periplus crawl https://example.org/ -o 'my site.periplus' --max-pages 50 --delay 2.5 --exclude=/cal/"
+    )
+    assert wished({"url": "example.org", "preset": "check"}).order.command == (
+        "check",
+        "https://example.org/",
+        "-c",
+        "example.org.periplus",
+    )
+    assert wished({"url": "a.org\nb.org", "preset": "set", "name": "two"}).order.command == (
+        "crawl",
+        "https://a.org/",
+        "https://b.org/",
+        "-o",
+        "two.periplus",
+    )
 
 
 @pytest.mark.parametrize(
-    "form", [{"delay": "0.01"}, {"max_pages": "-1"}, {"max_pages": "x"}, {"exclude": "("}, {"every": "second"}, {"preset": "none"}, {"url": "a.org b.org"}]
+    "form",
+    [
+        {"delay": "0.01"},
+        {"max_pages": "-1"},
+        {"max_pages": "x"},
+        {"exclude": "("},
+        {"every": "second"},
+        {"preset": "none"},
+        {"url": "a.org b.org"},
+    ],
 )
 def test_a_wish_that_cannot_be_is_refused_with_a_sentence(form):
     with pytest.raises(UsageError):
@@ -225,12 +319,26 @@ def test_a_wish_that_cannot_be_is_refused_with_a_sentence(form):
 
 def test_no_field_lifts_a_rule():
     form = dict.fromkeys(("allow_private", "ignore_robots", "mine", "insecure", "resolve", "per_host", "fresh"), "1")
-    assert wished({"url": "example.org"} | form).order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
+    assert wished({"url": "example.org"} | form).order.command == (
+        "crawl",
+        "https://example.org/",
+        "-o",
+        "example.org.periplus",
+    )
 
 
 def test_a_survey_is_made_at_once_and_read_by_a_job():
     wish = wished({"url": "a.org b.org", "preset": "survey", "name": "two", "max_pages": "50"})
-    assert wish.before == ("survey", "create", "-c", "two.periplus", "--pages", "50", "https://a.org/", "https://b.org/")
+    assert wish.before == (
+        "survey",
+        "create",
+        "-c",
+        "two.periplus",
+        "--pages",
+        "50",
+        "https://a.org/",
+        "https://b.org/",
+    )
     assert wish.order.command == ("survey", "run", "-c", "two.periplus")
 
 
@@ -238,7 +346,15 @@ def test_a_topic_is_followed_by_jobs_in_turn():
     wish = wished({"url": "a.org", "preset": "follow", "words": "harbour, 'ship' --allow-private", "max_pages": "50"})
     assert wish.order.command == ("crawl", "https://a.org/", "-o", "a.org.periplus", "--max-pages", "300")
     learn, crawl, judge = wish.order.then
-    assert learn == ("topic", "train", "harbour-ship", "-c", "a.org.periplus", "-p", "words:harbour 'ship' --allow-private")
+    assert learn == (
+        "topic",
+        "train",
+        "harbour-ship",
+        "-c",
+        "a.org.periplus",
+        "-p",
+        "words:harbour 'ship' --allow-private",
+    )
     assert crawl == ("topic", "crawl", "harbour-ship", "https://a.org/", "-c", "a.org.periplus", "--max-pages", "50")
     assert judge == ("topic", "judge", "harbour-ship", "-c", "a.org.periplus", "--keep")
     assert len(wish.line.splitlines()) == 4

@@ -1,4 +1,6 @@
-"""The interface's screens, asked for without a browser: what they show, in HTML and as JSON, and what their forms do."""
+"""The interface's screens, asked for without a browser: what they show, in HTML and as JSON,
+and what their forms do.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def test_every_field_has_its_label_and_every_id_is_one(folder, path):
     labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', text))
     outside = re.sub(r"<label\b.*?</label>", "", text, flags=re.DOTALL)
     for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", outside):
-        assert 'type="hidden"' in field or "aria-label=" in field or any(f'id="{name}"' in field for name in labelled), field
+        assert (
+            'type="hidden"' in field or "aria-label=" in field or any(f'id="{name}"' in field for name in labelled)
+        ), field
 
 
 def test_collections_are_listed_with_their_state(folder):
@@ -106,7 +110,9 @@ def test_two_collections_of_one_name_are_told_apart(tmp_path):
     named = places([tmp_path / "one", tmp_path / "two"]).collections()
     assert list(named) == ["e", "e 2"]
     assert named["e"].parent.name == "one"
-    assert places([tmp_path / "one" / "e.periplus", tmp_path / "one"]).collections() == {"e": tmp_path / "one" / "e.periplus"}
+    assert places([tmp_path / "one" / "e.periplus", tmp_path / "one"]).collections() == {
+        "e": tmp_path / "one" / "e.periplus"
+    }
 
 
 def test_one_field_begins_a_crawl(folder, queue):
@@ -164,14 +170,20 @@ def test_jobs_are_cancelled_repeated_and_scheduled(folder, queue):
     assert queue.job(job.id).state is JobState.CANCELLED
     asking.post("/jobs/change", data={"what": "again", "job": job.id, "seal": seal})
     assert queue.open_jobs() == 1
-    asking.post("/jobs/change", data={"what": "schedule", "collection": "e", "kind": "refresh", "every": "day", "seal": seal})
+    asking.post(
+        "/jobs/change", data={"what": "schedule", "collection": "e", "kind": "refresh", "every": "day", "seal": seal}
+    )
     (schedule,) = queue.schedules()
     assert schedule.order.command == ("refresh", "-c", "e.periplus")
     asking.post("/jobs/change", data={"what": "pause", "schedule": schedule.id, "seal": seal})
     assert queue.schedules()[0].paused
     asking.post("/jobs/change", data={"what": "forget", "schedule": schedule.id, "seal": seal})
     assert queue.schedules() == []
-    for form in ({"what": "burn"}, {"what": "cancel", "job": "x"}, {"what": "schedule", "collection": "e", "kind": "crawl", "every": "day"}):
+    for form in (
+        {"what": "burn"},
+        {"what": "cancel", "job": "x"},
+        {"what": "schedule", "collection": "e", "kind": "crawl", "every": "day"},
+    ):
         assert asking.post("/jobs/change", data=form | {"seal": seal}).status_code == 400
 
 
@@ -195,7 +207,9 @@ def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, que
 
     def buttons():
         found = client(folder).get("/c/e/live").text
-        return re.findall(r'<button form="steer" formaction="(\w+)"[^>]*>([^<]+)<', found), re.search(r'class="chip state-(\w+)', found)[1]
+        return re.findall(r'<button form="steer" formaction="(\w+)"[^>]*>([^<]+)<', found), re.search(
+            r'class="chip state-(\w+)', found
+        )[1]
 
     assert "nothing to pause" in asking.post("/c/e/pause", data={"seal": seal}).text
     assert buttons() == ([("resume", "Go on")], "done")
@@ -264,7 +278,12 @@ def test_a_look_at_a_long_run_counts_a_part_and_names_the_newest_of_all(folder, 
     monkeypatch.setattr(watching, "LOOK_S", -1.0)
     while part.behind:
         part = watchers.look(folder / "e.periplus")
-    assert (part.asked, part.newest, part.errors, part.by_type) == (whole.asked, whole.newest, whole.errors, whole.by_type)
+    assert (part.asked, part.newest, part.errors, part.by_type) == (
+        whole.asked,
+        whole.newest,
+        whole.errors,
+        whole.by_type,
+    )
 
 
 def test_events_are_numbered_and_whole(folder):
@@ -338,7 +357,13 @@ def test_a_search_marks_what_it_found(folder):
 
 
 def test_marks_cut_a_text_into_pieces():
-    assert list(pieces("a lamp at sea", ((2, 6), (10, 13)))) == [("a ", False), ("lamp", True), (" at ", False), ("sea", True), ("", False)]
+    assert list(pieces("a lamp at sea", ((2, 6), (10, 13)))) == [
+        ("a ", False),
+        ("lamp", True),
+        (" at ", False),
+        ("sea", True),
+        ("", False),
+    ]
 
 
 def test_runs_are_compared(folder):
@@ -350,9 +375,9 @@ def test_runs_are_compared(folder):
 
 def test_a_crawled_text_is_only_text():
     assert web_link("javascript:alert(1)") == "javascript:alert(1)"
-    assert (
-        str(web_link('https://e.org/"><b>'))
-        == '<a href="https://e.org/&#34;&gt;&lt;b&gt;" rel="noopener noreferrer nofollow">https://e.org/&#34;&gt;&lt;b&gt;</a>'
+    assert str(web_link('https://e.org/"><b>')) == (
+        '<a href="https://e.org/&#34;&gt;&lt;b&gt;" rel="noopener noreferrer '
+        'nofollow">https://e.org/&#34;&gt;&lt;b&gt;</a>'
     )
     assert seen("a\u202eb\x00c\nd") == "abc\nd"
 

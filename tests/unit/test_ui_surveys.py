@@ -1,4 +1,6 @@
-"""The screens of surveys, asked for without a browser: what they show, what their forms do, and that counting again costs no second reading."""
+"""The screens of surveys, asked for without a browser: what they show, what their forms do,
+and that counting again costs no second reading.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,26 @@ WEB = {
     OUT[1]: 404,
     OUT[2]: 404,
 }
-LOOKS = ("/surveys", "/c/e/survey", *(f"/c/e/survey/{view}" for view in VIEWS), "/c/e/survey/links?kind=bad", "/c/plain/survey")
-TABLES = ("standing", "companions", "sites", "colinks", "suffixes", "connectivity", "interlinking", "records", "internal", "external", "bad")
+LOOKS = (
+    "/surveys",
+    "/c/e/survey",
+    *(f"/c/e/survey/{view}" for view in VIEWS),
+    "/c/e/survey/links?kind=bad",
+    "/c/plain/survey",
+)
+TABLES = (
+    "standing",
+    "companions",
+    "sites",
+    "colinks",
+    "suffixes",
+    "connectivity",
+    "interlinking",
+    "records",
+    "internal",
+    "external",
+    "bad",
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +105,9 @@ def test_every_look_has_landmarks_labels_and_its_json(folder, path):
     labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', text))
     outside = re.sub(r"<label\b.*?</label>", "", text, flags=re.DOTALL)
     for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", outside):
-        assert 'type="hidden"' in field or "aria-label=" in field or any(f'id="{name}"' in field for name in labelled), field
+        assert (
+            'type="hidden"' in field or "aria-label=" in field or any(f'id="{name}"' in field for name in labelled)
+        ), field
     assert isinstance(json(folder, path), dict)
 
 
@@ -99,7 +121,9 @@ def test_the_standing_is_that_of_the_command(folder):
     found, truth = json(folder, "/c/e/survey"), standing_of(folder / "e.periplus")
     assert found["pages"] == truth.pages == 4
     assert found["harvest"]["found"] == truth.harvest.total.found[-1]
-    assert {row["name"]: (row["pages"], row["links"]) for row in found["sites"]} == {row.name: (row.pages, row.links) for row in truth.sites}
+    assert {row["name"]: (row["pages"], row["links"]) for row in found["sites"]} == {
+        row.name: (row.pages, row.links) for row in truth.sites
+    }
 
 
 def test_whoever_watches_reads_only_what_is_new(folder):
@@ -108,7 +132,9 @@ def test_whoever_watches_reads_only_what_is_new(folder):
     assert watchers.look(folder / "e.periplus") is first
     survey.add_sites(folder / "e.periplus", [unit_of("https://hub.net/")])
     second = watchers.look(folder / "e.periplus")
-    assert (second.seq, second.standing.pages) == (first.seq + 1, 5), "the pages of a site that comes count from the beginning"
+    assert (second.seq, second.standing.pages) == (first.seq + 1, 5), (
+        "the pages of a site that comes count from the beginning"
+    )
     assert second.standing.harvest == standing_of(folder / "e.periplus").harvest
 
 
@@ -146,13 +172,18 @@ def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
     assert {site.kind for site in strict.found.companions} != {site.kind for site in usual.found.companions}
     assert len(read) == 1
     decide(folder / "e.periplus", ["shop.net"], SiteStatus.OUT, now=NOW)
-    assert len(surveys.of(folder / "e.periplus", SurveyOrder()).found.companions) == len(usual.found.companions) - 1, "a decision counts at once"
+    assert len(surveys.of(folder / "e.periplus", SurveyOrder()).found.companions) == len(usual.found.companions) - 1, (
+        "a decision counts at once"
+    )
 
 
 def test_the_matrix_has_all_links_between_the_sites(folder):
     found = json(folder, "/c/e/survey/matrix")
     assert (found["names"], found["matrix"]) == (["a.org", "b.org", "c.org"], [[2, 1, 1], [1, 0, 0], [1, 0, 0]])
-    assert [(row["source"], row["target"], row["links"]) for row in rows(folder, "/c/e/survey/matrix?source=a.org&sort=target")] == [
+    assert [
+        (row["source"], row["target"], row["links"])
+        for row in rows(folder, "/c/e/survey/matrix?source=a.org&sort=target")
+    ] == [
         ("a.org", "a.org", 2),
         ("a.org", "b.org", 1),
         ("a.org", "c.org", 1),
@@ -176,8 +207,10 @@ def test_a_file_holds_just_what_the_screen_shows(folder):
 
 def test_drawings_and_documents_leave_as_files_that_run_nothing(folder):
     asking = client(folder)
-    for name, sign in (("report.html", b"<!DOCTYPE html>"), ("network.svg", b"<svg"), ("network.gexf", b"<?xml"), ("matrix.csv", b"page links"),
-                       ("matrix.pajek", b"*Vertices 3"), ("yield.svg", b"<svg"), ("fragment.xml", b"<?xml"), ("fragment.json", b"{")):  # fmt: skip
+    for name, sign in (("report.html", b"<!DOCTYPE html>"), ("network.svg", b"<svg"), ("network.gexf", b"<?xml"),
+        ("matrix.csv", b"page links"),
+                       ("matrix.pajek", b"*Vertices 3"), ("yield.svg", b"<svg"), ("fragment.xml", b"<?xml"),
+                       ("fragment.json", b"{")):  # fmt: skip
         answer = asking.get(f"/c/e/survey/file/{name}")
         assert sign in answer.content[:200], name
         assert answer.headers["content-disposition"].startswith("attachment")
@@ -190,22 +223,44 @@ def test_drawings_and_documents_leave_as_files_that_run_nothing(folder):
 
 def test_a_form_makes_a_survey_and_asks_for_its_run(folder, queue):
     asking = client(folder)
-    form = {"sites": "a.org\nb.org", "name": "two", "title": "Two", "pages": "7", "rule": "r2", "rule_number": "5", "delay": "2"}
+    form = {
+        "sites": "a.org\nb.org",
+        "name": "two",
+        "title": "Two",
+        "pages": "7",
+        "rule": "r2",
+        "rule_number": "5",
+        "delay": "2",
+    }
     answer = asking.post("/surveys/new", data={**form, "seal": sealed(asking, "/surveys")})
     assert (answer.status_code, answer.headers["location"]) == (303, "/c/two/survey")
     made = campaign_of(folder / "two.periplus")
     assert (made.title, made.pages, made.rule, [unit.start for unit in made.units]) == ("Two", 7, "r2:5", [A, B])
     assert [job.order.command for job in queue.jobs()] == [("survey", "run", "-c", "two.periplus", "--delay", "2")]
     line = client(folder).get("/surveys", params=form).text
-    assert "periplus survey create -c two.periplus --title Two --rule r2:5 --pages 7 https://a.org/ https://b.org/" in line
+    assert (
+        "periplus survey create -c two.periplus --title Two --rule r2:5 --pages 7 https://a.org/ https://b.org/" in line
+    )
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"sites": ""}, {"sites": "javascript:x"}, {"rule": "best"}, {"pages": "many"}, {"item": "word"}, {"name": "../up"}, {"delay": "0"}]
+    "wrong",
+    [
+        {"sites": ""},
+        {"sites": "javascript:x"},
+        {"rule": "best"},
+        {"pages": "many"},
+        {"item": "word"},
+        {"name": "../up"},
+        {"delay": "0"},
+    ],
 )
 def test_a_form_that_cannot_be_is_refused_with_what_was_typed(folder, queue, wrong):
     asking = client(folder)
-    answer = asking.post("/surveys/new", data={"sites": "a.org", "name": "two", "title": "Typed", **wrong, "seal": sealed(asking, "/surveys")})
+    answer = asking.post(
+        "/surveys/new",
+        data={"sites": "a.org", "name": "two", "title": "Typed", **wrong, "seal": sealed(asking, "/surveys")},
+    )
     assert answer.status_code == 400
     assert 'value="Typed"' in answer.text
     assert 'role="alert"' in answer.text
@@ -237,21 +292,39 @@ def test_a_survey_is_run_and_stopped_as_a_job(folder, queue):
 def test_sites_come_in_and_go_out_by_ticks(folder):
     asking, where = client(folder), folder / "e.periplus"
     seal = sealed(asking, "/c/e/survey")
-    form = {"what": "decide", "seal": seal, "back": "companions?class=strong", "site:hub.net": "on", "status": "in", "tags": "hub of all"}
+    form = {
+        "what": "decide",
+        "seal": seal,
+        "back": "companions?class=strong",
+        "site:hub.net": "on",
+        "status": "in",
+        "tags": "hub of all",
+    }
     answer = asking.post("/c/e/survey/change", data=form)
     assert answer.headers["location"] == "/c/e/survey/companions?class=strong"
     assert [unit.name for unit in campaign_of(where).units] == ["a.org", "b.org", "c.org", "hub.net"]
     assert marks_in(where)["hub.net"].tags == ("hub", "of", "all")
-    asking.post("/c/e/survey/change", data={"what": "decide", "seal": seal, "site:b.org": "on", "others": "shop.net", "status": "out"})
+    asking.post(
+        "/c/e/survey/change",
+        data={"what": "decide", "seal": seal, "site:b.org": "on", "others": "shop.net", "status": "out"},
+    )
     assert [unit.name for unit in campaign_of(where).units] == ["a.org", "c.org", "hub.net"]
-    assert {row["site"] for row in rows(folder, "/c/e/survey/companions")} == {"w3.org"}, "what is out stands in no list"
-    assert {mark["prefix"] for mark in json(folder, "/c/e/survey/companions")["decided"]} == {"hub.net", "b.org", "shop.net"}
+    assert {row["site"] for row in rows(folder, "/c/e/survey/companions")} == {"w3.org"}, (
+        "what is out stands in no list"
+    )
+    assert {mark["prefix"] for mark in json(folder, "/c/e/survey/companions")["decided"]} == {
+        "hub.net",
+        "b.org",
+        "shop.net",
+    }
     assert asking.post("/c/e/survey/change", data={"what": "decide", "seal": seal, "status": "out"}).status_code == 400
     asking.post("/c/e/survey/change", data={"what": "add", "seal": seal, "sites": "start,name\nhttps://d.org/,Dee"})
     assert campaign_of(where).units[-1].name == "Dee"
 
 
-@pytest.mark.parametrize("site", ["b.org", "https://b.org/1", "hub.net", "*.hub.net", "hub.net/~ann", "elsewhere.example"])
+@pytest.mark.parametrize(
+    "site", ["b.org", "https://b.org/1", "hub.net", "*.hub.net", "hub.net/~ann", "elsewhere.example"]
+)
 def test_what_is_in_the_survey_met_in_links_or_marked_before_can_be_marked(folder, site):
     where = folder / "e.periplus"
     if site == "elsewhere.example":
@@ -267,7 +340,13 @@ def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
 
 
 @pytest.mark.parametrize(
-    ("site", "said"), [("hubb.net", "near it are hub.net"), ("org", "in the survey"), ("b.com", "near it are b.org"), ("zzzzzzzzz", "no site zzzzzzzzz")]
+    ("site", "said"),
+    [
+        ("hubb.net", "near it are hub.net"),
+        ("org", "in the survey"),
+        ("b.com", "near it are b.org"),
+        ("zzzzzzzzz", "no site zzzzzzzzz"),
+    ],
 )
 def test_a_site_that_nobody_met_is_not_marked_and_near_names_are_told(folder, site, said):
     where = folder / "e.periplus"
@@ -294,6 +373,11 @@ def test_lists_are_pasted_as_people_have_them():
 
 def test_the_command_names_a_file_for_what_a_line_cannot_say():
     lines = survey_wished({"sites": "start,name\na.org,Ay"}, "x.periplus").lines
-    assert lines == "periplus survey create -c x.periplus --pages 2000 -i sites.csv\nperiplus survey run -c x.periplus"
-    assert "-i sites.txt" in survey_wished({"sites": "\n".join(f"s{place}.org" for place in range(40))}, "x.periplus").lines
+    assert lines == (
+        "periplus survey create -c x.periplus --pages 2000 -i sites.csv\nperiplus survey run -c x.periplus"
+    )
+    assert (
+        "-i sites.txt"
+        in survey_wished({"sites": "\n".join(f"s{place}.org" for place in range(40))}, "x.periplus").lines
+    )
     assert run_wished({"rule": "r3", "rule_number": "4"}, "x.periplus").command[-2:] == ("--rule", "r3:4")

@@ -79,7 +79,10 @@ def test_pages_are_filtered_sorted_and_leafed_by_the_address(folder, wish, expec
 
 def test_links_know_where_they_lead(folder):
     assert {row["target"] for row in rows(folder, "external")} == {"https://other.org/x"}
-    assert {(row["source"], row["target"]) for row in rows(folder, "dead")} == {(HOME, "https://e.org/gone"), ("https://e.org/a", "https://e.org/gone")}
+    assert {(row["source"], row["target"]) for row in rows(folder, "dead")} == {
+        (HOME, "https://e.org/gone"),
+        ("https://e.org/a", "https://e.org/gone"),
+    }
     assert {row["source"] for row in rows(folder, "links?target=https://e.org/b&kind=a")} == {HOME, "https://e.org/a"}
 
 
@@ -116,7 +119,19 @@ def test_a_file_that_is_sent_is_not_kept(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "wish", ["colour=red", "sort=colour", "columns=colour", "status=abc", "status=1..x", "at=0", "at=x", "per=100000", "in_sitemap=maybe", "at=99999999"]
+    "wish",
+    [
+        "colour=red",
+        "sort=colour",
+        "columns=colour",
+        "status=abc",
+        "status=1..x",
+        "at=0",
+        "at=x",
+        "per=100000",
+        "in_sitemap=maybe",
+        "at=99999999",
+    ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_sentence(folder, wish):
     answer = client(folder).get(f"/c/e/t/pages?{wish}")
@@ -130,7 +145,9 @@ def test_an_unknown_table_or_collection_is_missing(folder):
     assert client(folder).get("/c/e/t/pages.exe").status_code == 400
 
 
-@pytest.mark.parametrize("text", ["'", "\\", "%", "_", "' OR 1=1 --", "~'", "!'", '"', ";", "\0", "0x10", "١", "nan", "inf"])
+@pytest.mark.parametrize(
+    "text", ["'", "\\", "%", "_", "' OR 1=1 --", "~'", "!'", '"', ";", "\0", "0x10", "١", "nan", "inf"]
+)
 def test_no_text_in_a_filter_is_more_than_text(folder, text):
     for column in ("url", "title", "status", "visited", "in_sitemap", "q", "size"):
         answer = client(folder).get("/c/e/t/pages", params={column: text})
@@ -146,7 +163,10 @@ def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder
     browser = Browser()
     for table in SOURCES:
         whole = browser.page(folder / "e.periplus", table, TableQuery(most=-1)).rows
-        parts = [browser.page(folder / "e.periplus", table, TableQuery(first=first, most=2)).rows for first in range(0, len(whole), 2)]
+        parts = [
+            browser.page(folder / "e.periplus", table, TableQuery(first=first, most=2)).rows
+            for first in range(0, len(whole), 2)
+        ]
         assert [row for part in parts for row in part] == list(whole)
     assert {"pages", "issues"} <= set(TABLES)
 
@@ -165,7 +185,9 @@ def test_issues_are_made_once_for_one_state_of_a_collection(folder):
     assert {row[0] for row in one.rows} <= {HOME, "https://e.org/a", "https://e.org/b"}
 
 
-@pytest.mark.parametrize("wish", ["", "internal=no", "target_state=invalid", "target_state=!invalid", "sort=target", "q=b"])
+@pytest.mark.parametrize(
+    "wish", ["", "internal=no", "target_state=invalid", "target_state=!invalid", "sort=target", "q=b"]
+)
 def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wish, monkeypatch):
     """Limits so small that this collection passes them."""
     whole = rows(folder, f"links?{wish}&per=500")
@@ -201,7 +223,9 @@ def test_forms_lead_to_the_address_that_one_would_write(folder: Path) -> None:
 
 def test_the_gravest_issues_stand_first(folder: Path) -> None:
     for table in ("faults", "issues"):
-        order = [["error", "warning", "notice"].index(row["severity"]) for row in rows(folder, f"{table}?columns=severity")]
+        order = [
+            ["error", "warning", "notice"].index(row["severity"]) for row in rows(folder, f"{table}?columns=severity")
+        ]
         assert order == sorted(order)
         assert len(set(order)) > 1
 

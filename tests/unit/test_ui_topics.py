@@ -31,16 +31,24 @@ LABEL = f"{TOPIC}/label"
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """A collection of 16 pages on the sea and 16 on food, that has learned the sea from four of each, and was judged."""
+    """A collection of 16 pages on the sea and 16 on food, that has learned the sea from four of each,
+    and was judged.
+    """
     where = tmp_path_factory.mktemp("topics")
     rng = random.Random(7)
-    pages = {f"https://e.org/{name}/{at}": _html(f"{name} {at}", rng, words) for name, words in (("sea", SEA), ("food", FOOD)) for at in range(16)}
+    pages = {
+        f"https://e.org/{name}/{at}": _html(f"{name} {at}", rng, words)
+        for name, words in (("sea", SEA), ("food", FOOD))
+        for at in range(16)
+    }
     home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
     stored(where / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
     examples = [[f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("sea", "food")]
     with open_collection(where / "c.periplus") as kept:
         train_topic(kept, TopicOrder("sea", *examples))
-    done = CliRunner().invoke(main, ["topic", "judge", "sea", "--keep", "-c", str(where / "c.periplus")], catch_exceptions=False)
+    done = CliRunner().invoke(
+        main, ["topic", "judge", "sea", "--keep", "-c", str(where / "c.periplus")], catch_exceptions=False
+    )
     assert done.exit_code == 0
     return where
 
@@ -67,7 +75,18 @@ def sent(asking, path: str, at: str = LABEL, /, **form: str):
     return asking.post(path, data={"seal": sealed(asking, at), **form})
 
 
-@pytest.mark.parametrize("path", ["/c/c/topics", "/c/c/topics?name=x&words=ship", TOPIC, f"{TOPIC}?show=crawl", LABEL, "/c/c/t/judged:sea", "/c/c/t/words:sea"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/c/c/topics",
+        "/c/c/topics?name=x&words=ship",
+        TOPIC,
+        f"{TOPIC}?show=crawl",
+        LABEL,
+        "/c/c/t/judged:sea",
+        "/c/c/t/words:sea",
+    ],
+)
 def test_each_screen_has_landmarks_labels_and_its_json(folder, path):
     asking = client(folder)
     answer = asking.get(path)
@@ -103,7 +122,9 @@ def test_an_answer_is_kept_at_once_and_another_page_is_asked_for(folder):
     first = asking.get(f"{LABEL}?format=json").json()
     assert first["answers"] == 0
     assert sent(asking, LABEL, page=first["page"]["url"], what="no").status_code == 303
-    assert [(label.name, label.positive) for label in known_labels(folder / "c.periplus", "sea")] == [(first["page"]["url"], False)]
+    assert [(label.name, label.positive) for label in known_labels(folder / "c.periplus", "sea")] == [
+        (first["page"]["url"], False)
+    ]
     second = asking.get(f"{LABEL}?format=json").json()
     assert (second["answers"], second["labels"], second["left"]) == (1, 1, first["left"] - 1)
     assert second["page"]["url"] != first["page"]["url"]
@@ -153,7 +174,9 @@ def test_learning_anew_counts_the_labels_and_begins_a_new_session(folder):
     url = asking.get(f"{LABEL}?format=json").json()["page"]["url"]
     sent(asking, LABEL, page=url, what="yes")
     sent(asking, f"{TOPIC}/do", what="learn")
-    assert asked_jobs(folder) == [(("topic", "learn", "sea", "-c", "c.periplus"), (("topic", "judge", "sea", "-c", "c.periplus", "--keep"),))]
+    assert asked_jobs(folder) == [
+        (("topic", "learn", "sea", "-c", "c.periplus"), (("topic", "judge", "sea", "-c", "c.periplus", "--keep"),))
+    ]
     done = CliRunner().invoke(main, ["topic", "learn", "sea", "-c", str(folder / "c.periplus")], catch_exceptions=False)
     assert "5 examples for it" in done.output
     again = asking.get(f"{LABEL}?format=json").json()
@@ -164,22 +187,36 @@ def test_learning_anew_counts_the_labels_and_begins_a_new_session(folder):
 
 def test_a_topic_is_asked_for_by_words_and_pages_never_by_files(folder):
     asking = client(folder)
-    form = {"name": "ships", "words": "ship, harbour", "positives": "https://e.org/sea/*\nsearch:deck OR sail", "negatives": "e.org/food/1"}
+    form = {
+        "name": "ships",
+        "words": "ship, harbour",
+        "positives": "https://e.org/sea/*\nsearch:deck OR sail",
+        "negatives": "e.org/food/1",
+    }
     line = asking.get("/c/c/topics", params=form).text
     assert "periplus topic train ships -c c.periplus" in line
     assert asked_jobs(folder) == []
     assert sent(asking, "/c/c/topics", "/c/c/topics", **form).status_code == 303
     ((command, then),) = asked_jobs(folder)
     assert command == (
-        "topic", "train", "ships", "-c", "c.periplus", "-p", "words:ship harbour", "-p", "https://e.org/sea/*", "-p", "search:deck OR sail",
+        "topic", "train", "ships", "-c", "c.periplus", "-p", "words:ship harbour", "-p", "https://e.org/sea/*", "-p",
+        "search:deck OR sail",
         "-n", "https://e.org/food/1",
     )  # fmt: skip
     assert then == (("topic", "judge", "ships", "-c", "c.periplus", "--keep"),)
-    for bad in ({"name": "../x"}, {"name": "-c"}, {"words": "", "positives": ""}, {"method": "magic"}, {"positives": "file:///etc/*"}):
+    for bad in (
+        {"name": "../x"},
+        {"name": "-c"},
+        {"words": "", "positives": ""},
+        {"method": "magic"},
+        {"positives": "file:///etc/*"},
+    ):
         assert sent(asking, "/c/c/topics", "/c/c/topics", **(form | bad)).status_code == 400, bad
 
 
-@pytest.mark.parametrize("line", ["/etc/passwd", "file:///etc/passwd", "-p", "javascript:alert(1)", "user@host.org", "ftp://e.org/*"])
+@pytest.mark.parametrize(
+    "line", ["/etc/passwd", "file:///etc/passwd", "-p", "javascript:alert(1)", "user@host.org", "ftp://e.org/*"]
+)
 def test_no_line_of_examples_names_a_file(line):
     """What is no address is refused, or becomes one: never a path."""
     try:
@@ -193,7 +230,20 @@ def test_more_is_fetched_from_where_the_collection_began(folder):
     asking = client(folder)
     sent(asking, f"{TOPIC}/do", what="crawl", max_pages="50", least_harvest="10 %", delay="2")
     ((command, then),) = asked_jobs(folder)
-    assert command == ("topic", "crawl", "sea", "https://e.org/", "-c", "c.periplus", "--max-pages", "50", "--delay", "2", "--least-harvest", "0.1")
+    assert command == (
+        "topic",
+        "crawl",
+        "sea",
+        "https://e.org/",
+        "-c",
+        "c.periplus",
+        "--max-pages",
+        "50",
+        "--delay",
+        "2",
+        "--least-harvest",
+        "0.1",
+    )
     assert then[0][:2] == ("topic", "judge")
     assert "topic crawl sea" in asking.get(f"{TOPIC}?show=crawl").text
     assert "seal=" not in asking.get(f"{TOPIC}?show=crawl").url.query.decode()
@@ -235,7 +285,9 @@ def test_the_harvest_is_noted_now_and_then_and_drawn(folder):
 
 def test_judging_keeps_all_pages_whatever_is_listed(folder):
     collection = folder / "c.periplus"
-    done = CliRunner().invoke(main, ["topic", "judge", "sea", "--keep", "-n", "2", "--json", "-c", str(collection)], catch_exceptions=False)
+    done = CliRunner().invoke(
+        main, ["topic", "judge", "sea", "--keep", "-n", "2", "--json", "-c", str(collection)], catch_exceptions=False
+    )
     assert len(done.stdout.splitlines()) == 2
     kept = [one.page.probability for one in kept_judged(collection, "sea")]
     assert len(kept) == 33
@@ -252,7 +304,9 @@ def test_an_order_of_a_topic_says_what_is_wrong():
 
 def test_two_people_label_different_topics_at_once_and_one_topic_in_turn(folder):
     with open_collection(folder / "c.periplus") as kept:
-        train_topic(kept, TopicOrder("food", *([f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("food", "sea"))))
+        train_topic(
+            kept, TopicOrder("food", *([f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("food", "sea")))
+        )
     sessions, place = Sessions(), folder / "c.periplus"
     with ThreadPoolExecutor(2) as people, sessions.of(place, "sea") as sea:
 

@@ -24,7 +24,7 @@ def document(body: bytes, media_type: str = "text/html", *fields: tuple[str, str
 def test_a_whole_page():
     body = """<!doctype html><html lang="cs"><head><meta charset="utf-8"><title>Titul</title><meta name="description" content="Popis">
     <link rel="canonical" href="/one"><meta name="robots" content="noindex"></head><body><h1>Nadpis</h1><p>Text  a
-    <a href="x">odkaz</a>.</p><a href="mailto:a@a.example">pošta</a></body></html>""".encode()
+    <a href="x">odkaz</a>.</p><a href="mailto:a@a.example">pošta</a></body></html>""".encode()  # noqa: E501
     page = document(body, "text/html; charset=utf-8", ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
     assert (page.media_type, page.charset, page.language) == ("text/html", Charset("utf-8", "header"), "cs")
     assert (page.title, page.description, page.h1) == ("Titul", "Popis", "Nadpis")
@@ -37,7 +37,11 @@ def test_a_whole_page():
 
 
 def test_a_type_that_we_do_not_read_gives_digests_and_what_the_header_says():
-    fields = (("link", "<http://a.example/doc.html>; rel=canonical"), ("x-robots-tag", "noindex"), ("content-language", "cs"))
+    fields = (
+        ("link", "<http://a.example/doc.html>; rel=canonical"),
+        ("x-robots-tag", "noindex"),
+        ("content-language", "cs"),
+    )
     page = document(b"GIF89a <a href=x>", "image/gif", *fields)
     assert (page.text, page.title, page.charset) == ("", "", Charset("", "default"))
     assert (page.canonical, page.noindex, page.language) == ("http://a.example/doc.html", True, "cs")
@@ -60,10 +64,17 @@ def test_a_type_that_we_do_not_read_gives_digests_and_what_the_header_says():
 )
 def test_what_is_surely_no_text_is_not_read_as_one(body, found, media_type):
     page = document(body, media_type)
-    assert (page.text, page.links, page.fault, page.media_type) == ("", (), f"{found}, sent as {media_type}", media_type)
+    assert (page.text, page.links, page.fault, page.media_type) == (
+        "",
+        (),
+        f"{found}, sent as {media_type}",
+        media_type,
+    )
 
 
-@pytest.mark.parametrize("body", [b"\xff\xfe<\0p\0>\0x\0", b"GIF is a format", b"RIFFRAFF, a band", b"PKP timetable", b"\0<p>x"])
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe<\0p\0>\0x\0", b"GIF is a format", b"RIFFRAFF, a band", b"PKP timetable", b"\0<p>x"]
+)
 def test_what_may_be_text_is_read(body):
     assert document(body, "text/html").fault == ""
     assert document(body, "text/html").text
@@ -71,7 +82,10 @@ def test_what_may_be_text_is_read(body):
 
 SCRIPT = "<script src=/app.js></script>"
 SHELLS = {
-    "React": f"<title>App</title><noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div>{SCRIPT}",
+    "React": (
+        "<title>App</title><noscript>You need to enable JavaScript to run this "
+        f"app.</noscript><div id=root></div>{SCRIPT}"
+    ),
     "Vue": f"<title>App</title><div id=app>Loading...</div>{SCRIPT}",
     "Angular": f"<title>App</title><app-root></app-root>{SCRIPT}",
     "inline": "<div id=root></div><script>start()</script>",
@@ -86,7 +100,9 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize(("markup", "expected"), [*((page, True) for page in SHELLS.values()), *((page, False) for page in PAGES.values())])
+@pytest.mark.parametrize(
+    ("markup", "expected"), [*((page, True) for page in SHELLS.values()), *((page, False) for page in PAGES.values())]
+)
 def test_ours_an_empty_shell_needs_a_script(markup, expected):
     assert document(markup.encode(), "text/html").needs_script is expected
 
@@ -99,7 +115,7 @@ def test_plain_text_is_split_into_paragraphs():
 
 def test_xhtml_by_the_rules_of_xml():
     body = b"""<?xml version="1.0" encoding="iso-8859-2"?><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="cs"><head><title/>
-    <script src="s.js"/></head><body><div/><p>K\xf9\xf2 <a href="x">odkaz</a></p><![CDATA[<a href="no">]]></body></html>"""
+    <script src="s.js"/></head><body><div/><p>K\xf9\xf2 <a href="x">odkaz</a></p><![CDATA[<a href="no">]]></body></html>"""  # noqa: E501
     page = document(body, "application/xhtml+xml")
     assert (page.charset, page.language, page.title) == (Charset("iso-8859-2", "xml"), "cs", "")
     assert page.text == 'Kůň odkaz\n<a href="no">'
@@ -111,37 +127,74 @@ def test_xhtml_with_errors_is_read_as_html():
 
 
 def test_feeds_and_other_xml():
-    rss = b"<rss><channel><title>T</title><link>http://a.example/</link><item><title>I</title><link>/i</link><enclosure url='m.mp3'/></item></channel></rss>"
+    rss = (
+        b"<rss><channel><title>T</title><link>http://a.example/</link><item><title>"
+        b"I</title><link>/i</link><enclosure "
+        b"url='m.mp3'/></item></channel></rss>"
+    )
     page = document(rss, "application/rss+xml")
     assert (page.title, page.text) == ("T", "T\nI")
     assert [link.target for link in page.links] == ["http://a.example/", "http://a.example/i", "http://a.example/m.mp3"]
-    atom = b'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="CS"><title>T</title><link href="/x"/><link rel="alternate" href="/y"/></feed>'
+    atom = (
+        b'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="CS"><title>T</title><link href="/x"/><link '
+        b'rel="alternate" href="/y"/></feed>'
+    )
     page = document(atom, "application/atom+xml")
-    assert (page.language, [(link.target[-1], link.kind) for link in page.links]) == ("cs", [("x", LinkKind.RELATED), ("y", LinkKind.ALTERNATE)])
-    book = b'<?xml-stylesheet href="b.xsl"?><book xmlns:xlink="http://www.w3.org/1999/xlink"><p xlink:href="z">w</p></book>'
+    assert (page.language, [(link.target[-1], link.kind) for link in page.links]) == (
+        "cs",
+        [("x", LinkKind.RELATED), ("y", LinkKind.ALTERNATE)],
+    )
+    book = (
+        b'<?xml-stylesheet href="b.xsl"?><book xmlns:xlink="http://www.w3.org/1999/xlink"><p '
+        b'xlink:href="z">w</p></book>'
+    )
     assert [link.target[-5:] for link in document(book, "text/xml").links] == ["b.xsl", "dir/z"]
 
 
 @pytest.mark.parametrize(
     ("feed", "expected"),  # {atom}: Atom's namespace
     [
-        ("<rss><channel><link>http://h.example/n/</link><item><link>i/1</link><description>{text}</description></item></channel></rss>", "http://h.example/n/i/"),
-        ("<rss><channel><link>http://h.example/n/</link><item><description>{text}</description></item></channel></rss>", "http://h.example/n/"),
-        ("<rss><channel><title>t</title><item><description>{text}</description></item></channel></rss>", "http://a.example/dir/"),
-        ("<rss xml:base='/x/'><channel><link>/n/</link><item><link>/i/</link><description>{text}</description></item></channel></rss>", "http://a.example/x/"),
-        ("<rss><channel><item><guid>http://h.example/g/1</guid><description>{text}</description></item></channel></rss>", "http://h.example/g/"),
-        ("<feed {atom}><entry xml:base='http://h.example/e/'><link href='1'/><content type='html' xml:base='c/'>{text}</content>"
+        ((
+"<rss><channel><link>http://h.example/n/</link><item><link>i/1</link><description>"
+"{text}</description></item></channel></rss>"
+), "http://h.example/n/i/"),
+        ((
+"<rss><channel><link>http://h.example/n/</link><item><description>"
+"{text}</description></item></channel></rss>"
+),
+            "http://h.example/n/"),
+        ("<rss><channel><title>t</title><item><description>{text}</description></item></channel></rss>",
+            "http://a.example/dir/"),
+        ((
+"<rss xml:base='/x/'><channel><link>/n/</link><item><link>/i/</link><description>"
+"{text}</description></item></channel></rss>"
+), "http://a.example/x/"),
+        ((
+"<rss><channel><item><guid>http://h.example/g/1</guid><description>"
+"{text}</description></item></channel></rss>"
+), "http://h.example/g/"),
+        ("<feed {atom}><entry xml:base='http://h.example/e/'><link href='1'/><content type='html' "
+"xml:base='c/'>{text}</content>"
          "</entry></feed>", "http://h.example/e/c/"),
-        ("<feed {atom}><link href='http://h.example/n/'/><entry><link href='i/1'/><summary type='html'>{text}</summary></entry></feed>",
+        ((
+"<feed {atom}><link href='http://h.example/n/'/><entry><link href='i/1'/><summary "
+"type='html'>{text}</summary></entry></feed>"
+),
          "http://h.example/n/i/"),
-        ("<feed {atom} xml:base='http://['><entry><link href='i/1'/><summary type='html'>{text}</summary></entry></feed>",
+        ((
+"<feed {atom} xml:base='http://['><entry><link href='i/1'/><summary "
+"type='html'>{text}</summary></entry></feed>"
+),
          "http://a.example/dir/i/"),
     ],
 )  # fmt: skip
 def test_a_link_in_a_feed_is_resolved_against_xml_base_else_its_entrys_page_else_the_feeds(feed, expected):
     text = "&lt;a href='sub'&gt;x&lt;/a&gt;&lt;img src='i.png'&gt;"
     found = {
-        link.target: link.kind for link in document(feed.format(text=text, atom="xmlns='http://www.w3.org/2005/Atom'").encode(), "application/rss+xml").links
+        link.target: link.kind
+        for link in document(
+            feed.format(text=text, atom="xmlns='http://www.w3.org/2005/Atom'").encode(), "application/rss+xml"
+        ).links
     }
     assert (found.get(expected + "sub"), found.get(expected + "i.png")) == (LinkKind.ANCHOR, LinkKind.IMAGE)
 
@@ -176,6 +229,8 @@ def test_sniffing_where_the_server_is_silent(body, media_type):
     assert understand(PAGE, Fetched(200, Headers(), body)).media_type == media_type
 
 
-@pytest.mark.parametrize("value", ["<" * 60_000, "<x>;a" + " " * 60_000, "<x>" + ";a=" * 20_000, '<x>;a="' + "\\" * 60_000])
+@pytest.mark.parametrize(
+    "value", ["<" * 60_000, "<x>;a" + " " * 60_000, "<x>" + ";a=" * 20_000, '<x>;a="' + "\\" * 60_000]
+)
 def test_hostile_link_headers_are_harmless(value):
     document(b"", "text/html", ("link", value), ("refresh", "1" * 60_000), ("x-robots-tag", "," * 60_000))

@@ -1,4 +1,6 @@
-"""Which unit a URL belongs to: the longest prefix wins, folder by folder, `www.` left out; platforms hold other people's sites."""
+"""Which unit a URL belongs to: the longest prefix wins, folder by folder, `www.` left out;
+platforms hold other people's sites.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -36,27 +38,51 @@ def test_the_longest_prefix_wins():
         unit_of("https://uni.example/physics/", "physics", prefixes=["uni.example/physics"]),
         unit_of("https://uni.example/~ann", "ann", prefixes=["uni.example/~ann", "ann.example"]),
     ]
-    urls = ["http://www.uni.example/", "https://uni.example/physics", "https://uni.example/physics?x", "https://uni.example/physicsal/"]
+    urls = [
+        "http://www.uni.example/",
+        "https://uni.example/physics",
+        "https://uni.example/physics?x",
+        "https://uni.example/physicsal/",
+    ]
     assert names(urls, units) == ["university", "physics", "physics", "university"]
-    assert names(["https://uni.example/~ann/cv", "https://www.ann.example/", "https://uni.example/~anna"], units) == ["ann", "ann", "university"]
+    assert names(["https://uni.example/~ann/cv", "https://www.ann.example/", "https://uni.example/~anna"], units) == [
+        "ann",
+        "ann",
+        "university",
+    ]
 
 
 def test_a_starred_prefix_takes_all_hosts_below_but_gives_way_to_a_nearer_one():
-    units = [unit_of("https://uni.example/", "university", prefixes=["*.uni.example"]), unit_of("https://lab.uni.example/", "lab")]
+    units = [
+        unit_of("https://uni.example/", "university", prefixes=["*.uni.example"]),
+        unit_of("https://lab.uni.example/", "lab"),
+    ]
     urls = ["https://uni.example/", "https://a.b.uni.example/", "https://lab.uni.example/x", "https://notuni.example/"]
     assert names(urls, units) == ["university", "university", "lab", "notuni.example"]
 
 
 def test_hosts_that_no_unit_claims_are_units_of_their_own():
-    assert names(["https://www.x.example/a", "http://x.example/b", "https://y.x.example/"], []) == ["x.example", "x.example", "y.x.example"]
+    assert names(["https://www.x.example/a", "http://x.example/b", "https://y.x.example/"], []) == [
+        "x.example",
+        "x.example",
+        "y.x.example",
+    ]
     by_domain = names(["https://a.x.co.uk/", "https://x.co.uk/", "https://ann.github.io/"], [], UnitChoice("domain"))
     assert by_domain == ["x.co.uk", "x.co.uk", "ann.github.io"]
 
 
 def test_platforms_hold_sites_in_folders():
-    urls = ["https://github.com/ann/code/issues", "https://github.com/", "https://github.com/features/actions", "https://uni.example/%7Ebob/x"]
+    urls = [
+        "https://github.com/ann/code/issues",
+        "https://github.com/",
+        "https://github.com/features/actions",
+        "https://uni.example/%7Ebob/x",
+    ]
     assert names(urls, []) == ["github.com/ann", "github.com", "github.com", "uni.example/~bob"]
-    assert names(["https://sites.google.com/view/lab/home", "https://medium.com/@ann/post"], []) == ["sites.google.com/view/lab", "medium.com/@ann"]
+    assert names(["https://sites.google.com/view/lab/home", "https://medium.com/@ann/post"], []) == [
+        "sites.google.com/view/lab",
+        "medium.com/@ann",
+    ]
     assert unit_of("https://github.com/ann/").prefixes == ("github.com/ann",)
 
 
@@ -73,11 +99,16 @@ _PATHS = st.lists(st.sampled_from(["x", "xy", "y"]), max_size=3).map(lambda part
 @given(st.lists(st.tuples(_HOSTS, _PATHS), max_size=6, unique=True), st.lists(st.tuples(_HOSTS, _PATHS), max_size=8))
 def test_matching_agrees_with_trying_every_prefix(prefixes, places):
     """The slow twin: of all prefixes that hold a URL folder by folder, the longest."""
-    units = [unit_of(f"https://{host}/", f"unit {number}", prefixes=[host + path]) for number, (host, path) in enumerate(prefixes)]
+    units = [
+        unit_of(f"https://{host}/", f"unit {number}", prefixes=[host + path])
+        for number, (host, path) in enumerate(prefixes)
+    ]
     urls = [canonical(f"https://{host}{path}") for host, path in places]
     found = units_of(urls, units)
     for (host, path), number in zip(places, found.numbers.tolist(), strict=True):
-        holding = [(len(p), place) for place, (h, p) in enumerate(prefixes) if h == host and (path + "/").startswith(p + "/")]
+        holding = [
+            (len(p), place) for place, (h, p) in enumerate(prefixes) if h == host and (path + "/").startswith(p + "/")
+        ]
         if holding:
             assert number == max(holding)[1]
         else:
@@ -88,7 +119,12 @@ def test_a_list_of_sites_is_csv_or_an_address_a_line():
     plain = unit_list("# ours\nhttps://a.example/\n\nb.example/x\n")
     assert [unit.prefixes for unit in plain] == [("a.example",), ("b.example",)]
     table = unit_list("name;start;prefixes;bundle;official\nAnn;https://a.example/;a.example *.a.example;uni;no\n")
-    assert (table[0].name, table[0].prefixes, table[0].bundle, table[0].official) == ("Ann", ("a.example", "*.a.example"), "uni", False)
+    assert (table[0].name, table[0].prefixes, table[0].bundle, table[0].official) == (
+        "Ann",
+        ("a.example", "*.a.example"),
+        "uni",
+        False,
+    )
     with pytest.raises(UsageError, match="line 3"):
         unit_list("start\nhttps://a.example/\nhttp://[::zz/\n")
     with pytest.raises(UsageError, match="colour"):

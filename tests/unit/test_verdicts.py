@@ -1,4 +1,6 @@
-"""What is thought of a link's target: the 33 links of a published comparison of checkers, and the order of the rules."""
+"""What is thought of a link's target: the 33 links of a published comparison of checkers,
+and the order of the rules.
+"""
 
 import pytest
 
@@ -24,7 +26,9 @@ def then(*statuses):
 
 
 def redirected(*statuses):
-    return Evidence(attempts=(Attempt(0, 200),), hops=[Hop(status, f"http://h/{place}") for place, status in enumerate(statuses)])
+    return Evidence(
+        attempts=(Attempt(0, 200),), hops=[Hop(status, f"http://h/{place}") for place, status in enumerate(statuses)]
+    )
 
 
 def mail(text):
@@ -78,7 +82,9 @@ TRUTH = [  # link, what is seen of it, verdict
 ]
 
 
-@pytest.mark.parametrize(("evidence", "expected"), [pytest.param(evidence, expected, id=name) for name, evidence, expected in TRUTH])
+@pytest.mark.parametrize(
+    ("evidence", "expected"), [pytest.param(evidence, expected, id=name) for name, evidence, expected in TRUTH]
+)
 def test_truth_table(evidence, expected):
     found = judged(evidence, spacing_s=SPACING_S)
     assert found.verdict == expected
@@ -123,7 +129,15 @@ def test_ours_every_answer_has_one_verdict(evidence, expected):
     assert judged(evidence, spacing_s=SPACING_S).verdict == expected
 
 
-@pytest.mark.parametrize("evidence", [then(404), then(500), then(404, 200, 404), Evidence(attempts=(Attempt(0, 0, Cause.NAME), Attempt(1, 0, Cause.NAME)))])
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        then(404),
+        then(500),
+        then(404, 200, 404),
+        Evidence(attempts=(Attempt(0, 0, Cause.NAME), Attempt(1, 0, Cause.NAME))),
+    ],
+)
 def test_ours_nothing_is_broken_before_a_second_get_some_time_later(evidence):
     found = judged(evidence, spacing_s=SPACING_S)
     assert found.verdict is Verdict.SUSPECT
@@ -146,6 +160,8 @@ def test_a_long_chain_is_alive_and_said_to_be_long():
     assert "12 redirects" in judged(redirected(*[302] * 12), spacing_s=1).why
 
 
-@pytest.mark.parametrize(("hosts", "silent", "ours"), [(0, 0, False), (2, 2, False), (3, 3, True), (58, 57, True), (10, 8, False)])
+@pytest.mark.parametrize(
+    ("hosts", "silent", "ours"), [(0, 0, False), (2, 2, False), (3, 3, True), (58, 57, True), (10, 8, False)]
+)
 def test_silent_hosts_speak_against_our_own_net_when_nearly_all_are(hosts, silent, ours):
     assert net_seems_down(hosts, silent) == ours

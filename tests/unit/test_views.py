@@ -41,7 +41,10 @@ def test_a_view_has_the_columns_that_its_description_names(database, view):
 
 
 def test_pages_are_what_was_asked_for(database):
-    found = {row[0]: row[1:] for row in database.execute("SELECT url, state, status, error_kind, redirect_to, title FROM pages")}
+    found = {
+        row[0]: row[1:]
+        for row in database.execute("SELECT url, state, status, error_kind, redirect_to, title FROM pages")
+    }
     assert found == {
         "https://e.org/": ("indexed", 200, None, None, "Home"),
         "https://e.org/a": ("invalid", 404, "not-found", None, None),
@@ -75,6 +78,11 @@ def test_header_fields_come_out_as_they_went_in(fields, line):
 
 
 def test_usual_header_fields_are_kept_small():
-    fields = (("server", "nginx"), ("date", "Sat, 21 Nov 2026 02:40:11 GMT"), ("content-type", "text/html; charset=utf-8"), ("content-encoding", "gzip"))
+    fields = (
+        ("server", "nginx"),
+        ("date", "Sat, 21 Nov 2026 02:40:11 GMT"),
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-encoding", "gzip"),
+    )
     headers = Headers((*fields, ("vary", "Accept-Encoding"), ("connection", "keep-alive")), "HTTP/1.1 200 OK")
     assert len(pack_head(headers)) < 50

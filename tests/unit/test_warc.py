@@ -22,7 +22,15 @@ from periplus.store.warc import WarcReader, http_answer, original, records_of, u
 from stored import page, stored
 
 RUN = RunNote(1, 1_000_000.0, "periplus/0", ("https://e.org/",), "{}", True)
-GZIPPED = Headers((("content-type", "text/html"), ("content-encoding", "gzip"), ("content-length", "77"), ("transfer-encoding", "chunked")), "HTTP/1.1 200 OK")
+GZIPPED = Headers(
+    (
+        ("content-type", "text/html"),
+        ("content-encoding", "gzip"),
+        ("content-length", "77"),
+        ("transfer-encoding", "chunked"),
+    ),
+    "HTTP/1.1 200 OK",
+)
 SITE = {
     "https://e.org/": page("Home", "/a", "/x", "/c", "/d"),
     "https://e.org/a": 404,
@@ -33,14 +41,25 @@ SITE = {
 
 
 def exchange(body=b"<p>Hello", headers=GZIPPED, **other):
-    values = {"visit_id": 1, "run_id": 1, "url": "https://e.org/", "purpose": "page", "started": 1_000_000.25, "took_s": 0.5, "outcome": "fetched"}
+    values = {
+        "visit_id": 1,
+        "run_id": 1,
+        "url": "https://e.org/",
+        "purpose": "page",
+        "started": 1_000_000.25,
+        "took_s": 0.5,
+        "outcome": "fetched",
+    }
     values |= {"status": 200, "detail": "", "address": "192.0.2.1", "cut": "", "body_id": 0}
     return Exchange(**(values | other), headers=headers, body=body)
 
 
 def read(data):
     """warcio's records of some bytes: (type, named fields, HTTP fields, payload)."""
-    return [(r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read()) for r in ArchiveIterator(io.BytesIO(data), check_digests="raise")]
+    return [
+        (r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read())
+        for r in ArchiveIterator(io.BytesIO(data), check_digests="raise")
+    ]
 
 
 def written(exchange, known=None):
@@ -73,9 +92,16 @@ def test_iso28500_a_response_is_true_of_the_bytes_that_stand_in_it():
     kind, fields, http, payload = answer
     assert (kind, payload) == ("response", b"<p>Hello")
     assert http.get_header("content-length") == "8" and http.get_header("content-encoding") is None
-    assert http.get_header("X-Crawler-Content-Encoding") == "gzip" and http.get_header("X-Crawler-Content-Length") == "77"
-    assert fields.get_header("WARC-Date") == "1970-01-12T13:46:40.250000Z" and fields.get_header("WARC-IP-Address") == "192.0.2.1"
-    assert request[0] == "request" and request[1].get_header("WARC-Concurrent-To") == fields.get_header("WARC-Record-ID")
+    assert (
+        http.get_header("X-Crawler-Content-Encoding") == "gzip" and http.get_header("X-Crawler-Content-Length") == "77"
+    )
+    assert (
+        fields.get_header("WARC-Date") == "1970-01-12T13:46:40.250000Z"
+        and fields.get_header("WARC-IP-Address") == "192.0.2.1"
+    )
+    assert request[0] == "request" and request[1].get_header("WARC-Concurrent-To") == fields.get_header(
+        "WARC-Record-ID"
+    )
 
 
 def test_iso28500_equal_bytes_are_written_once():
@@ -89,7 +115,13 @@ def test_iso28500_equal_bytes_are_written_once():
 
 
 @pytest.mark.parametrize(
-    ("cut", "said"), [("shorter-than-declared", "disconnect"), ("time-limit", "time"), ("body-limit", "length"), ("ratio-limit", "length")]
+    ("cut", "said"),
+    [
+        ("shorter-than-declared", "disconnect"),
+        ("time-limit", "time"),
+        ("body-limit", "length"),
+        ("ratio-limit", "length"),
+    ],
 )
 def test_iso28500_what_is_cut_says_why(cut, said):
     assert read(written(exchange(cut=cut))[0])[0][1].get_header("WARC-Truncated") == said
@@ -101,7 +133,9 @@ def test_a_body_that_was_not_kept_is_not_made_up():
 
 
 def test_a_failure_is_metadata_and_no_answer():
-    ((kind, _, _, payload),) = read(written(exchange(None, Headers(), outcome="failed", status=0, detail="timeout: slow"))[0])
+    ((kind, _, _, payload),) = read(
+        written(exchange(None, Headers(), outcome="failed", status=0, detail="timeout: slow"))[0]
+    )
     assert kind == "metadata" and b"detail: timeout: slow\r\n" in payload
 
 
@@ -127,7 +161,12 @@ def test_an_exported_collection_passes_the_check_of_warcio(folder, tmp_path):
     assert (done.responses, done.revisits, done.failures) == (3, 1, 1) and done.size_bytes == path.stat().st_size
     assert checked(path) == 0
     lines = index.read_text().splitlines()
-    assert lines == sorted(lines) and [line.split()[0] for line in lines] == ["org,e)/", "org,e)/a", "org,e)/c", "org,e)/d"]
+    assert lines == sorted(lines) and [line.split()[0] for line in lines] == [
+        "org,e)/",
+        "org,e)/a",
+        "org,e)/c",
+        "org,e)/d",
+    ]
     assert not list(tmp_path.glob("*.part"))
 
 
@@ -140,7 +179,10 @@ def test_each_record_is_found_by_its_place_in_the_index(folder, tmp_path):
         values = json.loads(line.split(" ", 2)[2])
         member = path.read_bytes()[int(values["offset"]) : int(values["offset"]) + int(values["length"])]
         ((_, fields, _, _),) = read(member)
-        assert fields.get_header("WARC-Target-URI") == values["url"] and fields.get_header("WARC-Payload-Digest") == values["digest"]
+        assert (
+            fields.get_header("WARC-Target-URI") == values["url"]
+            and fields.get_header("WARC-Payload-Digest") == values["digest"]
+        )
 
 
 def test_the_same_collection_makes_the_same_archive(folder, tmp_path):
@@ -188,7 +230,9 @@ def foreign(entries, *, compressed=True, version="1.0"):
 
     for url, line, fields, body in entries:
         http = StatusAndHeaders(line, fields, protocol="HTTP/1.1")
-        writer.write_record(writer.create_warc_record(url, "response", payload=io.BytesIO(body), length=len(body), http_headers=http))
+        writer.write_record(
+            writer.create_warc_record(url, "response", payload=io.BytesIO(body), length=len(body), http_headers=http)
+        )
     return out.getvalue()
 
 
@@ -196,7 +240,12 @@ HTML = [("Content-Type", "text/html")]
 ENTRIES = [
     ("http://e.org/robots.txt", "200 OK", [("Content-Type", "text/plain")], b"User-agent: *\nDisallow: /"),
     ("http://e.org/b", "200 OK", HTML, b"<title>B</title><a href=/c>c</a>"),
-    ("http://e.org/", "200 OK", [*HTML, ("Transfer-Encoding", "chunked")], b"14\r\n<title>Home</title><\r\n1a\r\na href=/a>a</a><a href=/b>\r\n0\r\n\r\n"),
+    (
+        "http://e.org/",
+        "200 OK",
+        [*HTML, ("Transfer-Encoding", "chunked")],
+        b"14\r\n<title>Home</title><\r\n1a\r\na href=/a>a</a><a href=/b>\r\n0\r\n\r\n",
+    ),
     ("http://e.org/a", "301 Moved", [("Location", "/b")], b""),
     ("http://e.org/z", "200 OK", [*HTML, ("Content-Encoding", "gzip")], gzip.compress(b"<title>Z</title>")),
     ("http://e.org/gone", "410 Gone", HTML, b""),
@@ -238,8 +287,15 @@ def test_settings_in_an_archive_cannot_harm_its_reader():
     from periplus.api.archives import _settings
     from periplus.settings import Settings
 
-    found = _settings('{"scope": "domain", "max_depth": 3, "body_bytes": 4294967296, "include": ["(a+)+$"], "mine": ["e.org"], "unheard": 1}')
-    assert (found.scope.scope, found.scope.max_depth, found.scope.include) == ("domain", 3, ()) and found.limits == Settings().limits
+    found = _settings(
+        '{"scope": "domain", "max_depth": 3, "body_bytes": 4294967296, "include": ["(a+)+$"], '
+        '"mine": ["e.org"], "unheard": 1}'
+    )
+    assert (found.scope.scope, found.scope.max_depth, found.scope.include) == (
+        "domain",
+        3,
+        (),
+    ) and found.limits == Settings().limits
     for text in ("", "[]", "{", '"x"', '{"scope": 7}', '{"max_depth": "x"}', "null"):
         assert _settings(text) is None
 
@@ -268,7 +324,9 @@ def test_a_file_cut_at_any_place_gives_the_records_before(tmp_path):
         try:
             with WarcReader(path, 1 << 20) as reader:
                 counts.append(len(list(reader)))
-                assert reader.damage or data[length:].startswith(b"\x1f\x8b"), "only between two members nothing is missing"
+                assert reader.damage or data[length:].startswith(b"\x1f\x8b"), (
+                    "only between two members nothing is missing"
+                )
         except UsageError:
             assert not counts
     assert counts == sorted(counts) and counts[-1] >= len(ENTRIES) - 1
@@ -292,8 +350,16 @@ def test_damage_in_the_middle_stops_there(tmp_path):
 
 HUGE = b"\x28\xb5\x2f\xfd\xe0" + (1 << 40).to_bytes(8, "little") + b"\x01\x00\x00"  # a frame that claims a terabyte
 NO_ARCHIVES = [
-    *(b"", b"no archive", gzip.compress(b"no archive", mtime=0), b"\x1f\x8bxx", b"\x28\xb5\x2f\xfdxx", b"filedesc://x.arc 0.0.0.0\n"),
-    *(b"]*M\x18", b"]*M\x18\x01", b"]*M\x18\xff\xff\xff\xffx", b"]*M\x18" + len(HUGE).to_bytes(4, "little") + HUGE),  # found by fuzzing: dictionaries
+    *(
+        b"",
+        b"no archive",
+        gzip.compress(b"no archive", mtime=0),
+        b"\x1f\x8bxx",
+        b"\x28\xb5\x2f\xfdxx",
+        b"filedesc://x.arc 0.0.0.0\n",
+    ),
+    # found by fuzzing: dictionaries
+    *(b"]*M\x18", b"]*M\x18\x01", b"]*M\x18\xff\xff\xff\xffx", b"]*M\x18" + len(HUGE).to_bytes(4, "little") + HUGE),
 ]
 
 
@@ -317,7 +383,10 @@ def test_a_long_block_is_cut_and_the_next_record_found(tmp_path):
 
 
 def test_the_latest_answer_counts_whatever_the_order(tmp_path):
-    entries = [("http://e.org/", "200 OK", HTML, b"<title>New</title>"), ("http://e.org/", "200 OK", HTML, b"<title>Old</title>")]
+    entries = [
+        ("http://e.org/", "200 OK", HTML, b"<title>New</title>"),
+        ("http://e.org/", "200 OK", HTML, b"<title>Old</title>"),
+    ]
     new, old = (foreign([entry], compressed=False) for entry in entries)
     import re
 
@@ -336,7 +405,11 @@ def test_the_commands(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke
     ended = run(main, ["export", "warc", "-c", str(folder), "-o", "e.warc.gz", "--cdxj"])
-    assert ended.exit_code == 0 and "3 responses, 1 repeated, 1 without an answer" in ended.output and (tmp_path / "e.cdxj").exists()
+    assert (
+        ended.exit_code == 0
+        and "3 responses, 1 repeated, 1 without an answer" in ended.output
+        and (tmp_path / "e.cdxj").exists()
+    )
     ended = run(main, ["import", "warc", "e.warc.gz"])
     assert ended.exit_code == 0 and "e.org.periplus: 4 answers" in ended.output
     assert run(main, ["map", "-c", "e.org.periplus"]).exit_code == 0
@@ -348,7 +421,9 @@ def test_reading_an_answer_is_total(block):
     http_answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + block)
 
 
-@pytest.mark.parametrize("line", ["HTTP/1.1 \xb200 OK", "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1", "ICY 200 OK", "HTTP/1.1\n200 OK"])
+@pytest.mark.parametrize(
+    "line", ["HTTP/1.1 \xb200 OK", "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1", "ICY 200 OK", "HTTP/1.1\n200 OK"]
+)
 def test_a_status_line_without_three_digits_is_no_http_answer(line):
     """What only looks like digits (a superscript, say) is none: found by fuzzing."""
     assert http_answer(line.encode("latin-1") + b"\r\n\r\nbody") is None

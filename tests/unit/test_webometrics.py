@@ -56,7 +56,8 @@ def found(folder):
 
 def test_figures_by_hand(found):
     a, b, c = found.figures
-    # a.cz: 3 documents. In: B->A, BP->A1 (copy is BP; old is A1), C->A. Out: A->B, A1->BP (b.cz/p is www.b.cz/p), A1->B.
+    # a.cz: 3 documents. In: B->A, BP->A1 (copy is BP; old is A1), C->A. Out: A->B, A1->BP
+    # (b.cz/p is www.b.cz/p), A1->B.
     assert (a.fetched, a.in_links, a.in_units, a.out_links, a.out_units) == (3, 3, 2, 3, 1)
     assert a.self_links == 4  # A->A1, A->A2, A1->A, A2->A1 by the redirect
     assert (a.out_companion, a.out_sites) == (4, 2)  # A->hub, A1->hub, A1->google, A2->hub/z
@@ -74,7 +75,12 @@ def test_impact_factors_show_both_figures(found):
 
 def test_document_models_by_hand(found):
     # directories: a.cz -> b.cz twice as pages, and a.cz/x -> b.cz; b.cz -> a.cz, b.cz -> a.cz/x, c -> a.cz
-    assert dict(found.totals) == {DocumentModel.PAGE: 6, DocumentModel.DIRECTORY: 5, DocumentModel.HOST: 3, DocumentModel.SITE: 3}
+    assert dict(found.totals) == {
+        DocumentModel.PAGE: 6,
+        DocumentModel.DIRECTORY: 5,
+        DocumentModel.HOST: 3,
+        DocumentModel.SITE: 3,
+    }
     assert found.method.merged == 1
 
 
@@ -97,7 +103,8 @@ def test_connectivity_by_hand(found):
 
 
 def test_co_links_and_suffixes_by_hand(found):
-    assert [tuple(pair) for pair in found.couplings] == [(1, 2, 2), (0, 1, 1), (0, 2, 1)]  # all three link to hub.org; b and c also to a
+    # all three link to hub.org; b and c also to a
+    assert [tuple(pair) for pair in found.couplings] == [(1, 2, 2), (0, 1, 1), (0, 2, 1)]
     assert found.co_inlinks == ()
     assert [(tally.suffix, tally.domain, tally.country, tally.sites) for tally in found.suffixes_out] == [
         ("org", "org", False, 1),
@@ -114,7 +121,12 @@ def test_bundles_and_official_sites_are_vertex_sets(folder):
 
 
 def test_the_global_list_takes_whole_domains_and_no_look_alikes(tmp_path):
-    links = ["https://maps.google.com/x", "https://notgoogle.com/", "https://ann.github.io/", "https://google.com.evil.example/"]
+    links = [
+        "https://maps.google.com/x",
+        "https://notgoogle.com/",
+        "https://ann.github.io/",
+        "https://google.com.evil.example/",
+    ]
     found = survey_of(stored(tmp_path / "c", {A: page("A", *links)}, [A]))
     assert {site.name for site in found.companions if site.kind is CompanionClass.GLOBAL} == {"maps.google.com"}
     assert len(found.companions) == 4
@@ -132,13 +144,21 @@ def test_other_rules_need_no_new_crawl(folder, found):
     with contextlib.closing(reading.connect(folder)) as connection:
         rows = survey_rows_of(connection, [], SurveyOrder())
     again = with_rules(found, rows, CompanionRules(strong_least=4, global_sites=("hub.org",)))
-    assert [(site.name, site.kind.value) for site in again.companions] == [("hub.org", "global"), ("google.com", "private"), ("lone.co.uk", "private")]
+    assert [(site.name, site.kind.value) for site in again.companions] == [
+        ("hub.org", "global"),
+        ("google.com", "private"),
+        ("lone.co.uk", "private"),
+    ]
     assert {part.name: len(part.sites) for part in again.model.sets}["global"] == 1
 
 
 def test_marks_are_kept_and_what_is_out_is_left_out(tmp_path):
     folder = stored(tmp_path / "c", WEB, [A, B, C])
-    mark_sites(folder, [SiteMark("hub.org", SiteStatus.UNDECIDED, ("journal", "seen")), SiteMark("lone.co.uk", SiteStatus.OUT)], 1.0)
+    mark_sites(
+        folder,
+        [SiteMark("hub.org", SiteStatus.UNDECIDED, ("journal", "seen")), SiteMark("lone.co.uk", SiteStatus.OUT)],
+        1.0,
+    )
     said = {site.name: (site.status, site.tags) for site in survey_of(folder).companions}
     assert said == {"hub.org": (SiteStatus.UNDECIDED, ("journal", "seen")), "google.com": (SiteStatus.DISCOVERED, ())}
 
@@ -169,7 +189,13 @@ def test_an_unknown_item_is_refused(folder):
 
 @pytest.mark.parametrize(
     ("units", "back", "is_global", "kind"),
-    [(1, None, False, "private"), (2, None, False, "weak"), (3, None, False, "strong"), (3, 1, False, "strong"), (3, 2, False, "communicator")],
+    [
+        (1, None, False, "private"),
+        (2, None, False, "weak"),
+        (3, None, False, "strong"),
+        (3, 1, False, "strong"),
+        (3, 2, False, "communicator"),
+    ],
 )
 def test_classes_follow_the_rules(units, back, is_global, kind):
     assert class_of(units, back, is_global, CompanionRules(), 10) == kind
@@ -190,7 +216,10 @@ def drawn(seed, units=60, chosen=40, documents=600, links=3000):
     source, end = source[source != end], end[source != end]
     folder = (np.arange(documents) // 4).astype(np.int32)
     _, directory = np.unique(unit.astype(np.int64) * documents + folder, return_inverse=True)
-    sites = tuple(unit_of(f"https://s{place}.example/", bundle=f"b{place % 11}" if place % 2 else "", official=place % 3 > 0) for place in range(units))
+    sites = tuple(
+        unit_of(f"https://s{place}.example/", bundle=f"b{place % 11}" if place % 2 else "", official=place % 3 > 0)
+        for place in range(units)
+    )
     ids = np.arange(documents, dtype=np.int64)
     return WebFragment(sites, chosen, ids, unit, directory.astype(np.int32), unit, fetched, ~fetched, source, end, 0)
 
@@ -199,7 +228,11 @@ def digraph(links, kept):
     graph = nx.DiGraph()
     graph.add_nodes_from(kept)
     inside = set(kept)
-    graph.add_edges_from((a, b) for a, b in zip(links.sources.tolist(), links.ends.tolist(), strict=True) if a != b and a in inside and b in inside)
+    graph.add_edges_from(
+        (a, b)
+        for a, b in zip(links.sources.tolist(), links.ends.tolist(), strict=True)
+        if a != b and a in inside and b in inside
+    )
     return graph
 
 
@@ -207,14 +240,21 @@ def digraph(links, kept):
 def test_counts_agree_with_plain_loops(seed):
     fragment = drawn(seed)
     unit, pairs = fragment.unit.tolist(), list(zip(fragment.sources.tolist(), fragment.ends.tolist(), strict=True))
-    documents = {DocumentModel.PAGE: range(len(unit)), DocumentModel.DIRECTORY: fragment.directory.tolist(), DocumentModel.HOST: fragment.host.tolist()}
+    documents = {
+        DocumentModel.PAGE: range(len(unit)),
+        DocumentModel.DIRECTORY: fragment.directory.tolist(),
+        DocumentModel.HOST: fragment.host.tolist(),
+    }
     for model, number in documents.items():
         distinct = {(unit[a], unit[b], number[a], number[b]) for a, b in pairs if number[a] != number[b]}
         plain = {}
         for a, b, _, _ in distinct:
             plain[a, b] = plain.get((a, b), 0) + 1
         links = unit_links(fragment, model)
-        assert dict(zip(zip(links.sources.tolist(), links.ends.tolist(), strict=True), links.counts.tolist(), strict=True)) == plain
+        assert (
+            dict(zip(zip(links.sources.tolist(), links.ends.tolist(), strict=True), links.counts.tolist(), strict=True))
+            == plain
+        )
     site = unit_links(fragment, DocumentModel.SITE)
     assert set(site.counts.tolist()) == {1}
     assert len(site.counts) == len({(unit[a], unit[b]) for a, b in pairs})
@@ -233,8 +273,14 @@ def test_figures_agree_with_plain_loops(seed):
         assert row.in_companion == sum(1 for _, other in into if other >= chosen)
         assert row.external_wif.linking == len({a for a, other in into if other != mine})
         assert row.self_wif.linking == len({a for a, other in into if other == mine})
-        assert (row.out_links, row.out_companion) == (sum(other < chosen for other in out), sum(other >= chosen for other in out))
-        assert (row.out_units, row.out_sites) == (len({o for o in out if o < chosen}), len({o for o in out if o >= chosen}))
+        assert (row.out_links, row.out_companion) == (
+            sum(other < chosen for other in out),
+            sum(other >= chosen for other in out),
+        )
+        assert (row.out_units, row.out_sites) == (
+            len({o for o in out if o < chosen}),
+            len({o for o in out if o >= chosen}),
+        )
     table = matrix(links, fragment.chosen)
     assert table.sum() == sum(1 for a, b in pairs if unit[a] < fragment.chosen and unit[b] < fragment.chosen)
 
@@ -247,7 +293,8 @@ def test_connectivity_agrees_with_networkx(seed):
     everything, official, bundles = connectivity(links, fragment.units, fragment.chosen)
     kept = [place for place in targets if fragment.units[place].official]
     by_bundle = nx.quotient_graph(
-        digraph(links, targets), lambda a, b: a == b or bool(fragment.units[a].bundle and fragment.units[a].bundle == fragment.units[b].bundle)
+        digraph(links, targets),
+        lambda a, b: a == b or bool(fragment.units[a].bundle and fragment.units[a].bundle == fragment.units[b].bundle),
     )
     for mine, graph in ((everything, digraph(links, targets)), (official, digraph(links, kept)), (bundles, by_bundle)):
         assert (mine.sites, mine.arcs) == (graph.number_of_nodes(), graph.number_of_edges())
@@ -284,13 +331,29 @@ def test_co_links_agree_with_plain_loops(seed):
         for a, b in arcs:
             member, around = (b, a) if mine is co_inlinks else (a, b)
             ends.setdefault(member, set()).add(around)
-        plain = {(x, y): len(ends.get(x, set()) & ends.get(y, set())) for x, y in combinations(range(fragment.chosen), 2)}
-        assert {(pair.first, pair.second): pair.sites for pair in mine(links, fragment.chosen)} == {pair: n for pair, n in plain.items() if n}
+        plain = {
+            (x, y): len(ends.get(x, set()) & ends.get(y, set())) for x, y in combinations(range(fragment.chosen), 2)
+        }
+        assert {(pair.first, pair.second): pair.sites for pair in mine(links, fragment.chosen)} == {
+            pair: n for pair, n in plain.items() if n
+        }
 
 
 def test_an_empty_fragment_has_figures_of_nothing():
     none = np.zeros(0, np.int64)
-    fragment = WebFragment((), 0, none, none.astype(np.int32), none.astype(np.int32), none.astype(np.int32), none > 0, none > 0, none, none, 0)
+    fragment = WebFragment(
+        (),
+        0,
+        none,
+        none.astype(np.int32),
+        none.astype(np.int32),
+        none.astype(np.int32),
+        none > 0,
+        none > 0,
+        none,
+        none,
+        0,
+    )
     for model in DocumentModel:
         assert len(unit_links(fragment, model).counts) == 0
     links = UnitLinks(DocumentModel.PAGE, none.astype(np.int32), none.astype(np.int32), none)
@@ -306,7 +369,12 @@ def test_sites_that_all_link_to_all_have_co_links_too():
     size = 600
     source, end = np.divmod(np.arange(size * size), size)
     other = source != end
-    links = UnitLinks(DocumentModel.PAGE, source[other].astype(np.int32), end[other].astype(np.int32), np.ones(int(other.sum()), np.int64))
+    links = UnitLinks(
+        DocumentModel.PAGE,
+        source[other].astype(np.int32),
+        end[other].astype(np.int32),
+        np.ones(int(other.sum()), np.int64),
+    )
     first = [(0, place, size - 2) for place in (1, 2, 3)]
     assert [tuple(pair) for pair in co_inlinks(links, size, most=3)] == first
     assert [tuple(pair) for pair in couplings(links, size, most=3)] == first

@@ -26,7 +26,9 @@ def test_each_page_comes_once_and_none_is_forgotten():
 
 
 def test_what_brought_links_brings_its_directory_forward():
-    """Pages of two directories, one by one; only /b brings anything: soon it alone is asked for, but for each fifth page."""
+    """Pages of two directories, one by one; only /b brings anything: soon it alone is asked for,
+    but for each fifth page.
+    """
     order = PageOrder()
     for page in range(100):
         order.offer(sighting(f"/{'ab'[page % 2]}/{page}.html"))

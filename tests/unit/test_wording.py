@@ -11,7 +11,10 @@ def test_the_ending_that_most_titles_share_is_left_out(between):
     assert without_site_name(titles) == ["Docs", "A", "B - b", "C", "D", ""]
 
 
-@pytest.mark.parametrize("titles", [["A — X", "B — X", "C — X"], ["A — X", "B — X", "C — Y", "D — Z"], ["A", "B", "C", "D"], [], ["well-known"] * 9])
+@pytest.mark.parametrize(
+    "titles",
+    [["A — X", "B — X", "C — X"], ["A — X", "B — X", "C — Y", "D — Z"], ["A", "B", "C", "D"], [], ["well-known"] * 9],
+)
 def test_other_titles_stay(titles):
     assert without_site_name(titles) == titles
 

@@ -96,7 +96,11 @@ def test_every_language_that_has_a_stemmer_gives_terms():
         assert indexed_terms("Testování lieben книгах könyvtárakban", language)
 
 
-@given(st.lists(st.one_of(TEXTS, st.sampled_from(["c++ a+++ #b c# d#e f++g", "_a#_ 9++", "ＡB ①"])), max_size=4).map("\n".join))
+@given(
+    st.lists(st.one_of(TEXTS, st.sampled_from(["c++ a+++ #b c# d#e f++g", "_a#_ 9++", "ＡB ①"])), max_size=4).map(
+        "\n".join
+    )
+)
 @settings(max_examples=150)
 def test_forms_cut_line_by_line_are_what_one_pattern_finds_in_the_whole_text(text):
     word, units, _ = _patterns()

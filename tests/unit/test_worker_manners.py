@@ -1,4 +1,7 @@
-"""How does a worker treat hosts that fail, refuse and send it away? On a clock that is told, with answers from a script."""
+"""How does a worker treat hosts that fail, refuse and send it away?
+
+On a clock that is told, with answers from a script.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +30,32 @@ from periplus.urls.scope import site_scope
 Answers = Callable[[Request], Scripted]
 
 
-def crawled(folder: Path, answers: Answers, *starts: str, clock: FakeClock | None = None, **values: object) -> tuple[FakeTransport, float]:
+def crawled(
+    folder: Path, answers: Answers, *starts: str, clock: FakeClock | None = None, **values: object
+) -> tuple[FakeTransport, float]:
     """A crawl of what these starts lead to, by one worker. Returns its transport and the seconds it took."""
     clock = clock or FakeClock()
     chosen = settings_from({"sitemaps": False, "trap_window": 0, **values})
     if not schema.exists(folder):
         schema.create(folder)
     urls = [Url(start) for start in starts]
-    store = SqliteCrawlStore(folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.keeping)
+    store = SqliteCrawlStore(
+        folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.keeping
+    )
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
     store.offer(Discovery(scope, chosen.scope).of_starts(urls), (), clock.now(), reopen=True)
     addresses, mine = AddressTurns(chosen.manners.per_address, 0.5), frozenset(chosen.manners.mine)
-    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, mine, Aliases(), addresses)
+    crew = Crew(
+        store,
+        transport,
+        clock,
+        SiteTurns(50),
+        lambda memory, past: TrapDetector(0, memory, past),
+        scope,
+        mine,
+        Aliases(),
+        addresses,
+    )
     with contextlib.closing(store):
         Worker(crew, chosen).run(lambda: clock.now() - began > 7200)
     return transport, clock.now() - began
@@ -54,7 +71,9 @@ def asked(transport: FakeTransport, url: str) -> list[float]:
 
 
 def page(*targets: str, text: str = "") -> Scripted:
-    return Scripted(("<html><body>" + "".join(f'<a href="{target}">{target}</a>' for target in targets) + f"<p>{text}").encode())
+    return Scripted(
+        ("<html><body>" + "".join(f'<a href="{target}">{target}</a>' for target in targets) + f"<p>{text}").encode()
+    )
 
 
 # an origin's failure
@@ -65,7 +84,9 @@ PLAIN, SECURE = "http://a.test:8080", "https://a.test:8080"
 
 @pytest.mark.parametrize("cause", [Cause.TLS, Cause.RESET, Cause.TIMEOUT, Cause.CONNECT])
 def test_a_failing_scheme_of_a_port_costs_none_of_the_pages_of_the_other(tmp_path: Path, cause: Cause) -> None:
-    """Two layers of pages; the home page, and each of the first layer, links to the port by the scheme that it does not speak."""
+    """Two layers of pages; the home page, and each of the first layer,
+    links to the port by the scheme that it does not speak.
+    """
 
     def answer(request: Request) -> Scripted:
         if request.url.startswith(SECURE):
@@ -73,13 +94,19 @@ def test_a_failing_scheme_of_a_port_costs_none_of_the_pages_of_the_other(tmp_pat
         if request.purpose is Purpose.ROBOTS:
             return Scripted(status=404)
         path = request.url.removeprefix(PLAIN)
-        return page(*([f"{path}{number}" for number in range(6)] if len(path) < 3 else []), f"{SECURE}{path}x", text=path)
+        return page(
+            *([f"{path}{number}" for number in range(6)] if len(path) < 3 else []), f"{SECURE}{path}x", text=path
+        )
 
     transport, took_s = crawled(tmp_path, answer, PLAIN + "/")
     found = reasons(tmp_path)
     assert {url: reason for url, reason in found.items() if url.startswith(PLAIN) and reason != "ok"} == {}
     assert sum(url.startswith(PLAIN) for url in found) == 1 + 6 + 36
-    assert {reason for url, reason in found.items() if url.startswith(SECURE)} <= {"tls", "host-down", "robots-unreachable"}
+    assert {reason for url, reason in found.items() if url.startswith(SECURE)} <= {
+        "tls",
+        "host-down",
+        "robots-unreachable",
+    }
     assert len(asked(transport, SECURE + "/robots.txt")) == 2, "it never answered: no long siege, and once in a run"
     assert took_s < 45 * 0.7 + 15
 
@@ -93,21 +120,33 @@ def test_the_failures_of_a_scheme_do_not_end_when_the_other_answers(tmp_path: Pa
         if request.url.startswith(SECURE):
             return Scripted(cause=Cause.RESET)
         path = request.url.removeprefix(PLAIN)
-        return page(*(target for number in range(10) for target in (f"{SECURE}/{number}", f"/{number}") if path == "/"), text=path)
+        return page(
+            *(target for number in range(10) for target in (f"{SECURE}/{number}", f"/{number}") if path == "/"),
+            text=path,
+        )
 
     transport, _ = crawled(tmp_path, answer, PLAIN + "/")
     found = reasons(tmp_path)
     assert all(reason == "ok" for url, reason in found.items() if url.startswith(PLAIN))
     assert set(found.values()) == {"ok", "host-down"}
-    assert sum(request.url.startswith(SECURE) and request.purpose is Purpose.PAGE for _, request in transport.started) == 4, "host_strikes"
+    assert (
+        sum(request.url.startswith(SECURE) and request.purpose is Purpose.PAGE for _, request in transport.started) == 4
+    ), "host_strikes"
 
 
 def test_the_longer_crawl_delay_of_two_schemes_holds_for_their_host(tmp_path: Path) -> None:
     def answer(request: Request) -> Scripted:
         if request.purpose is Purpose.ROBOTS:
             delay = 3 if request.url.startswith(PLAIN) else 1
-            return Scripted(f"User-agent: *\nCrawl-delay: {delay}\n".encode(), headers=(("content-type", "text/plain"),))
-        return page(*(f"{origin}/{number}" for number in range(3) for origin in (PLAIN, SECURE)) if request.url == PLAIN + "/" else (), text=request.url)
+            return Scripted(
+                f"User-agent: *\nCrawl-delay: {delay}\n".encode(), headers=(("content-type", "text/plain"),)
+            )
+        return page(
+            *(f"{origin}/{number}" for number in range(3) for origin in (PLAIN, SECURE))
+            if request.url == PLAIN + "/"
+            else (),
+            text=request.url,
+        )
 
     transport, _ = crawled(tmp_path, answer, PLAIN + "/")
     times = [at for at, request in transport.started if request.purpose is Purpose.PAGE]
@@ -133,15 +172,24 @@ def test_a_wait_of_a_day_ends_the_host_at_once(tmp_path: Path) -> None:
     transport, took_s = crawled(tmp_path, answer, "http://shut.test/", "http://half.test/", "http://a.test/")
     assert took_s < 10
     asked_of = [request.url for _, request in transport.started if "a.test" not in request.url]
-    assert sorted(asked_of) == ["http://half.test/", "http://half.test/1", "http://half.test/robots.txt", "http://shut.test/robots.txt"]
+    assert sorted(asked_of) == [
+        "http://half.test/",
+        "http://half.test/1",
+        "http://half.test/robots.txt",
+        "http://shut.test/robots.txt",
+    ]
     found = reasons(tmp_path)
     assert found.pop("http://shut.test/") == "robots-unreachable"
-    assert {url for url, reason in found.items() if reason == "host-down"} == {f"http://half.test/{number}" for number in (1, 2, 3)}
+    assert {url for url, reason in found.items() if reason == "host-down"} == {
+        f"http://half.test/{number}" for number in (1, 2, 3)
+    }
     assert list(found.values()).count("ok") == 1 + 10
 
 
 @pytest.mark.parametrize(("times", "wait", "most_s"), [(2, "2", 60.0), (1, "3", 45.0)])
-def test_a_wait_that_is_kept_does_not_slow_the_host_for_good(tmp_path: Path, times: int, wait: str, most_s: float) -> None:
+def test_a_wait_that_is_kept_does_not_slow_the_host_for_good(
+    tmp_path: Path, times: int, wait: str, most_s: float
+) -> None:
     """Six pages, each refused before it is given."""
     seen: dict[str, int] = {}
 
@@ -171,12 +219,21 @@ def test_a_redirect_to_itself_that_sets_cookies_is_followed_with_them_once(tmp_p
     def answer(request: Request) -> Scripted:
         if not request.url.endswith("/wall"):
             return Scripted(status=404) if request.purpose is Purpose.ROBOTS else page("/wall", "/other")
-        return page(text="through") if request.fields else cookie_wall("seen=1; Path=/; HttpOnly", "lang=en", "; Path=/", "odd=\xe9")
+        return (
+            page(text="through")
+            if request.fields
+            else cookie_wall("seen=1; Path=/; HttpOnly", "lang=en", "; Path=/", "odd=\xe9")
+        )
 
     transport, _ = crawled(tmp_path, answer, "http://a.test/")
     assert reasons(tmp_path)["http://a.test/wall"] == "ok"
-    assert [request.fields for _, request in transport.started if request.url.endswith("/wall")] == [(), ("Cookie: seen=1; lang=en",)]
-    assert not any(request.fields for _, request in transport.started if request.url.endswith("/other")), "it goes to this URL alone"
+    assert [request.fields for _, request in transport.started if request.url.endswith("/wall")] == [
+        (),
+        ("Cookie: seen=1; lang=en",),
+    ]
+    assert not any(request.fields for _, request in transport.started if request.url.endswith("/other")), (
+        "it goes to this URL alone"
+    )
     times = [at for at, _ in transport.started]
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.5
     with contextlib.closing(sqlite3.connect(tmp_path / "collection.db")) as connection:
@@ -203,12 +260,18 @@ def starts_by(transport: FakeTransport, key: Callable[[Request], object]) -> dic
     return found
 
 
-@pytest.mark.parametrize(("names", "most", "takes_turns"), [(12, 8, True), (3, 1, True), (8, 8, False), (12, 100, False)])
+@pytest.mark.parametrize(
+    ("names", "most", "takes_turns"), [(12, 8, True), (3, 1, True), (8, 8, False), (12, 100, False)]
+)
 def test_many_names_of_one_address_take_turns_there(tmp_path: Path, names: int, most: int, takes_turns: bool) -> None:
     """FakeTransport answers for all of them from one address. It is known from the first answer on."""
 
     def answer(request: Request) -> Scripted:
-        return Scripted(status=404) if request.purpose is Purpose.ROBOTS else page(*(f"/{n}" for n in range(4)), text=request.url)
+        return (
+            Scripted(status=404)
+            if request.purpose is Purpose.ROBOTS
+            else page(*(f"/{n}" for n in range(4)), text=request.url)
+        )
 
     transport, took_s = crawled(tmp_path, answer, *(f"http://s{n}.test/" for n in range(names)), per_address=most)
     assert set(reasons(tmp_path).values()) == {"ok"}
@@ -217,7 +280,10 @@ def test_many_names_of_one_address_take_turns_there(tmp_path: Path, names: int, 
     assert (min(gaps) >= 0.5 - 1e-6) is takes_turns
     if takes_turns:
         assert took_s < 1.25 * 0.5 * len(pages) + 5, "and none of them is wasted"
-        halves = [sum(request.url.startswith(f"http://s{n}.test") for _, request in pages[: len(pages) // 2]) for n in range(names)]
+        halves = [
+            sum(request.url.startswith(f"http://s{n}.test") for _, request in pages[: len(pages) // 2])
+            for n in range(names)
+        ]
         assert max(halves) - min(halves) <= 2, halves
     else:
         assert took_s < 5 * 0.6 + 3

@@ -1,4 +1,7 @@
-"""What does a worker do when time does not pass as it should? It is stopped for longer than its lease; the clock is set forward and back."""
+"""What does a worker do when time does not pass as it should?
+
+It is stopped for longer than its lease; the clock is set forward and back.
+"""
 
 from __future__ import annotations
 
@@ -85,11 +88,14 @@ class WatchedTransport(FakeTransport):
 
 
 def settings() -> Settings:
-    return settings_from({"lease_s": LEASE_S, "total_timeout_s": LIMIT_S, "sitemaps": False, "trap_window": 0, "delay_s": DELAY_S})
+    return settings_from(
+        {"lease_s": LEASE_S, "total_timeout_s": LIMIT_S, "sitemaps": False, "trap_window": 0, "delay_s": DELAY_S}
+    )
 
 
 def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script=answer) -> WatchedTransport:
-    """A crawl of all pages by one worker, in as much time as it takes; meddle(place) is called at each turn of the store.
+    """A crawl of all pages by one worker, in as much time as it takes;
+    meddle(place) is called at each turn of the store.
 
     turns: looks at whether to stop, after which it is told to.
     """
@@ -108,7 +114,17 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
     store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
     transport = WatchedTransport(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
-    crew = Crew(Meddling(store, watched), transport, clock, SiteTurns(50), sense, scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
+    crew = Crew(
+        Meddling(store, watched),
+        transport,
+        clock,
+        SiteTurns(50),
+        sense,
+        scope,
+        frozenset(),
+        Aliases(),
+        AddressTurns(8, 0.5),
+    )
     began, looks = clock.monotonic(), itertools.count()
 
     def tick() -> bool:
@@ -140,7 +156,10 @@ def gaps(*transports: FakeTransport) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over(tmp_path: Path, seed: int) -> None:
-    """Stopped at random moments for up to twice its lease. A request starts only while the last proof of its lease leaves it time to end."""
+    """Stopped at random moments for up to twice its lease.
+
+    A request starts only while the last proof of its lease leaves it time to end.
+    """
     rng, clock = random.Random(seed), FakeClock()
 
     def stop(place: str) -> None:
@@ -155,14 +174,18 @@ def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over
 @pytest.mark.parametrize("took_s", [0.7, 2.0])
 def test_a_host_of_others_is_never_asked_twice_at_once_however_long_it_takes(tmp_path: Path, took_s: float) -> None:
     """Longer than the delay: the next request waits for the answer, and for the delay after its first byte."""
-    slow = crawled(tmp_path, FakeClock(), lambda place: None, script=lambda request: replace(answer(request), took_s=took_s))
+    slow = crawled(
+        tmp_path, FakeClock(), lambda place: None, script=lambda request: replace(answer(request), took_s=took_s)
+    )
     assert min(gaps(slow)) >= took_s - 1e-6
     assert len(slow.started) == HOSTS * (1 + PAGES)
 
 
 @pytest.mark.parametrize("held_up_s", [0.05, 0.1, 0.125, 0.2])
 @pytest.mark.parametrize("turns", range(15, 20))
-def test_a_worker_that_was_kept_waiting_before_it_leased_asks_no_host_too_soon(tmp_path: Path, turns: int, held_up_s: float) -> None:
+def test_a_worker_that_was_kept_waiting_before_it_leased_asks_no_host_too_soon(
+    tmp_path: Path, turns: int, held_up_s: float
+) -> None:
     """Hosts come with seconds to wait, from the moment of the lease: not from one before it."""
     clock = FakeClock()
     first = crawled(tmp_path, clock, lambda place: None, turns=turns)
@@ -185,7 +208,9 @@ def test_a_clock_that_is_set_costs_no_page_no_manners_and_little_time(tmp_path: 
 
     transport = crawled(tmp_path / "leapt", clock, leap)
     assert min(gaps(transport)) >= DELAY_S - 1e-6
-    assert len(transport.started) <= len(calm.started) + HOSTS * (1 + HOSTS), "a few are asked again, robots.txt among them"
+    assert len(transport.started) <= len(calm.started) + HOSTS * (1 + HOSTS), (
+        "a few are asked again, robots.txt among them"
+    )
     assert transport.took_s <= calm.took_s + 2 * LEASE_S
 
 
@@ -254,7 +279,9 @@ def test_a_clock_that_is_set_all_the_time_ends_no_crawl(tmp_path: Path, seed: in
 
 @pytest.mark.parametrize("begins", [4, 40])
 def test_a_pause_longer_than_the_lease_starts_nothing_and_keeps_the_worker(tmp_path: Path, begins: int) -> None:
-    """What is under way when it begins is stored; no host stays held; and the worker is back at once when it is over."""
+    """What is under way when it begins is stored; no host stays held;
+    and the worker is back at once when it is over.
+    """
     clock, looks, home, seen = FakeClock(), itertools.count(), FolderHome(tmp_path), {}
 
     def pause(place: str) -> None:

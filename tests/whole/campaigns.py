@@ -27,11 +27,15 @@ def text(host: str, number: int) -> str:
 
 
 def links(*targets: str) -> str:
-    return "<!DOCTYPE html><title>T</title>" + "".join(f'<p><a href="{target}">to {target[-4:]}</a></p>' for target in targets)
+    return "<!DOCTYPE html><title>T</title>" + "".join(
+        f'<p><a href="{target}">to {target[-4:]}</a></p>' for target in targets
+    )
 
 
 def site(host: str, new: int, pages: int = PAGES) -> Site:
-    """A start that links to `pages` - 1 others, in two levels; each page shows `new` external targets of its own, and one that all share."""
+    """A start that links to `pages` - 1 others, in two levels; each page shows `new` external targets of its own,
+    and one that all share.
+    """
     made = Site(host)
     first = [f"/p{number}" for number in range(1, pages, 2)]
     for number in range(pages):
@@ -44,7 +48,9 @@ def site(host: str, new: int, pages: int = PAGES) -> Site:
 
 
 def web(**more: int) -> Web:
-    return Web([site(host, new) for host, new in (YIELDS | {f"{name}.test": new for name, new in more.items()}).items()])
+    return Web(
+        [site(host, new) for host, new in (YIELDS | {f"{name}.test": new for name, new in more.items()}).items()]
+    )
 
 
 def campaign(server: Server, *hosts: str, **fields: object) -> Campaign:
@@ -58,7 +64,9 @@ def quick(server: Server, **values: object):
     return settings_from(given, survey_run.DEFAULTS)
 
 
-def ran(folder: Path, server: Server, made: Campaign | None = None, *, stop=lambda watched: False, **values: object) -> tuple[Collection, CrawlEnd]:
+def ran(
+    folder: Path, server: Server, made: Campaign | None = None, *, stop=lambda watched: False, **values: object
+) -> tuple[Collection, CrawlEnd]:
     """Creates the campaign if there is none, and runs it to its end."""
     if made is not None:
         survey.create(folder, made)

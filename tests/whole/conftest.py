@@ -1,8 +1,9 @@
 """All voyages are a stranger's: hosts are declared one's own only where a test is about that.
 
-A stranger keeps half a second between two requests to a host, whatever its settings say; that would make a voyage of some pages last
-minutes. So the floor alone is taken away, here and in the processes that a voyage starts: each waits as long as its `delay_s` says, and
-all else that holds for hosts of others holds. `floor` puts it back, for tests that are about it.
+A stranger keeps half a second between two requests to a host, whatever its settings say; that would make a voyage
+of some pages last minutes. So the floor alone is taken away, here and in the processes that a voyage starts: each
+waits as long as its `delay_s` says, and all else that holds for hosts of others holds. `floor` puts it back, for
+tests that are about it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""How is a crawl by several workers put under fire? A crawl of the real command, and workers beside it that a test may kill and freeze.
+"""How is a crawl by several workers put under fire?
 
-The workers are those that the crawl itself would hire; hired by the test, so that their number and their deaths are its own.
+A crawl of the real command, and workers beside it that a test may kill and freeze.
+
+The workers are those that the crawl itself would hire; hired by the test, so that their number and
+their deaths are its own.
 """
 
 from __future__ import annotations
@@ -24,9 +27,13 @@ from periplus.urls.canonical import canonical
 from testweb.log import Log, read_log
 
 BODIES = judge.Question(
-    "a page without its bytes", "SELECT url_id FROM page p WHERE body_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM body b WHERE b.id = p.body_id)"
+    "a page without its bytes",
+    "SELECT url_id FROM page p WHERE body_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM body b WHERE b.id = p.body_id)",
 )
-TWICE = judge.Question("a page stored twice", "SELECT url_id FROM visit WHERE purpose = 'page' AND outcome = 'fetched' GROUP BY url_id HAVING count(*) > 1")
+TWICE = judge.Question(
+    "a page stored twice",
+    "SELECT url_id FROM visit WHERE purpose = 'page' AND outcome = 'fetched' GROUP BY url_id HAVING count(*) > 1",
+)
 
 
 class Crew:
@@ -37,7 +44,9 @@ class Crew:
         self.web, self.folder, self.hosts, self.store = web, folder, hosts, store
         values = {"sitemaps": False, "delay_s": 0.05, **values}
         settings = settings_from({**QUICK, "resolve": web.resolve, **values})
-        self._order = CrawlOrder(folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings), store=store)
+        self._order = CrawlOrder(
+            folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings), store=store
+        )
         flags = [*flags_for(web.resolve, **values), "--no-sitemaps"]
         words = command("crawl", *self._order.starts, *(("--store", store) if store else ("-o", folder)), "-q", *flags)
         self._said = folder.with_name(f"{folder.name}-said.txt")
@@ -71,7 +80,10 @@ class Crew:
         run_id = self._run_id()
         for _ in range(number if run_id is not None else 0):
             self.workers.append(crawling._hire(self._order, run_id))
-        until(lambda: self.is_over or {worker.pid for worker in self.workers if worker.poll() is None} <= self.at_work(), "workers at work")
+        until(
+            lambda: self.is_over or {worker.pid for worker in self.workers if worker.poll() is None} <= self.at_work(),
+            "workers at work",
+        )
 
     def at_work(self) -> set[int]:
         """Process ids of the workers that have joined."""
@@ -114,7 +126,10 @@ class Crew:
 
         One that was killed after the crawl's last look is still listed: whoever joins next strikes it off.
         """
-        found = [*self.collection.sane(), *judge.unsound(self.collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES, TWICE))]
+        found = [
+            *self.collection.sane(),
+            *judge.unsound(self.collection.ask, (*judge.ALWAYS, *judge.AT_THE_END, BODIES, TWICE)),
+        ]
         listed = self.at_work() <= self._killed
         return [fault for fault in found if not (listed and fault.startswith(("workers left", "a worker left")))]
 
@@ -137,15 +152,23 @@ def crew(web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **v
 
 
 def crowded(place: str, run_id: int, workers: int, collection: Collection) -> tuple[float, list[str]]:
-    """(pages per second, what is wrong) of workers without a wire on a collection (folder or address) whose pages all link to the same 20 hosts."""
+    """(pages per second, what is wrong) of workers without a wire on a collection (folder or address) whose pages all
+    link to the same 20 hosts.
+    """
     words = [sys.executable, str(Path(__file__).with_name("crowd.py")), place, str(run_id), "20"]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    crowd = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(workers)]
+    crowd = [
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        for _ in range(workers)
+    ]
     ended = [(*worker.communicate(timeout=4 * PATIENCE_S), worker.returncode) for worker in crowd]
     assert [(error, status) for _, error, status in ended] == [("", 0)] * workers
     told = [tuple(map(float, said.split())) for said, _, _ in ended]
     done, seconds = sum(one[0] for one in told), max(one[2] for one in told) - min(one[1] for one in told)
     wrong = judge.unsound(collection.ask, (*judge.ALWAYS[:3], *judge.AT_THE_END[:3]))
-    if done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0] or collection.ask("SELECT count(*) FROM visit")[0][0] != done:
+    if (
+        done != collection.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0]
+        or collection.ask("SELECT count(*) FROM visit")[0][0] != done
+    ):
         wrong.append("a page was completed twice, or not at all")
     return done / seconds, wrong

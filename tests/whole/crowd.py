@@ -1,7 +1,9 @@
-"""How does a worker without a wire use its store? It leases, takes, completes and commits, and each page links to the same few hosts.
+"""How does a worker without a wire use its store?
 
-Run as a program: `crowd.py PLACE RUN_ID LINKED_HOSTS`, PLACE a folder or the address of a database, to the end of the crawl; says how many
-pages it stored, and from when to when.
+It leases, takes, completes and commits, and each page links to the same few hosts.
+
+Run as a program: `crowd.py PLACE RUN_ID LINKED_HOSTS`, PLACE a folder or the address of a database, to the end of the
+crawl; says how many pages it stored, and from when to when.
 """
 
 from __future__ import annotations
@@ -51,7 +53,10 @@ def work(place: str, run_id: int, few: int) -> int:
         ended = []
         for lease in leases:
             tasks, _ = store.take(lease, 10, frozenset(), time.time())
-            ended += [completion(lease, task, candidates=tuple(linked(task.request.url, few) if task.layer == 0 else ())) for task in tasks]
+            ended += [
+                completion(lease, task, candidates=tuple(linked(task.request.url, few) if task.layer == 0 else ()))
+                for task in tasks
+            ]
         lost = store.commit(name, batch(*ended, hosts=tuple(state(lease, 0.0) for lease in leases)), time.time())
         assert not lost
         done += len(ended)

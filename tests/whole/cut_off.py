@@ -1,7 +1,9 @@
-"""How is a process cut off from a server, as by a broken cable? In a network namespace of its own, whose one link can be taken down.
+"""How is a process cut off from a server, as by a broken cable?
 
-What it may still reach goes by a Unix socket, which namespaces do not part: `python cut_off.py FROM TO` passes connections on, each end
-`tcp:PORT` of 127.0.0.1 or `unix:PATH`. Needs root and `ip`.
+In a network namespace of its own, whose one link can be taken down.
+
+What it may still reach goes by a Unix socket, which namespaces do not part: `python cut_off.py FROM TO` passes
+connections on, each end `tcp:PORT` of 127.0.0.1 or `unix:PATH`. Needs root and `ip`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ class Island:
         _ip("link", "add", self._link, "type", "veth", "peer", "name", "eth0", "netns", self.name)
         _ip("addr", "add", f"{HERE}/24", "dev", self._link)
         _ip("link", "set", self._link, "up")
-        for words in (("addr", "add", f"{THERE}/24", "dev", "eth0"), ("link", "set", "eth0", "up"), ("link", "set", "lo", "up")):
+        for words in (
+            ("addr", "add", f"{THERE}/24", "dev", "eth0"),
+            ("link", "set", "eth0", "up"),
+            ("link", "set", "lo", "up"),
+        ):
             _ip("-n", self.name, *words)
 
     def cut(self) -> None:

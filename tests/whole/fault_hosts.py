@@ -1,7 +1,10 @@
-"""Which ways of misbehaving has a server? More than fifty hosts, one way each, on one port; http://control.test/truth is the answer key.
+"""Which ways of misbehaving has a server?
 
-`python tests/whole/fault_hosts.py` serves them until Ctrl-C, and says on which port. What one URL can do wrong is planted by `testweb.faults`,
-what never ends by `worlds`; here each has a host of its own, so that all can be met at once by a crawler that knows none of them.
+More than fifty hosts, one way each, on one port; http://control.test/truth is the answer key.
+
+`python tests/whole/fault_hosts.py` serves them until Ctrl-C, and says on which port. What one URL can do wrong is
+planted by `testweb.faults`, what never ends by `worlds`; here each has a host of its own, so that all can be met at
+once by a crawler that knows none of them.
 """
 
 from __future__ import annotations
@@ -150,7 +153,17 @@ def reset_pages(site: Site) -> int:
     return 12
 
 
-for _plant in ("truncated", "truncated_chunks", "truncated_gzip", "reset_within", "not_http", "long_header", "many_headers", "flood", "empty_reply"):
+for _plant in (
+    "truncated",
+    "truncated_chunks",
+    "truncated_gzip",
+    "reset_within",
+    "not_http",
+    "long_header",
+    "many_headers",
+    "flood",
+    "empty_reply",
+):
 
     def _one(site: Site, plant: str = _plant) -> None:
         sound(site)
@@ -193,7 +206,11 @@ def rate_limit(site: Site) -> None:
 
     def reply(asked: Asked) -> Answer | None:
         asked_at.append(time.monotonic())
-        return Answer(429, b"No.", headers=(("Retry-After", "1"),)) if len([one for one in asked_at if one > asked_at[-1] - 1]) > 2 else None
+        return (
+            Answer(429, b"No.", headers=(("Retry-After", "1"),))
+            if len([one for one in asked_at if one > asked_at[-1] - 1]) > 2
+            else None
+        )
 
     before(site, reply)
 
@@ -261,7 +278,8 @@ def codings(site: Site) -> None:
     body = f"<!doctype html><title>Packed</title><p>{text('packed', 200)}".encode()
     bare = zlib.compressobj(9, zlib.DEFLATED, -15)
     for name, packed in (
-        ("gzip", gzip.compress(body, mtime=0)), ("deflate", zlib.compress(body)), ("deflate", bare.compress(body) + bare.flush()),
+        ("gzip", gzip.compress(body, mtime=0)), ("deflate", zlib.compress(body)),
+        ("deflate", bare.compress(body) + bare.flush()),
         ("gzip, gzip", gzip.compress(gzip.compress(body, mtime=0), mtime=0)),
     ):  # fmt: skip
         path = f"/{len(site.routes.exact)}-{name.replace(', ', '-')}"
@@ -269,7 +287,9 @@ def codings(site: Site) -> None:
     size = f"{len(body):x}".encode()
     chunked = head(200, ("Transfer-Encoding", "chunked"))
     site.answer("/extension", raw(chunked, size + b";name=value\r\n" + body + b"\r\n0\r\n\r\n", status=200), Reason.OK)
-    site.answer("/trailer", raw(chunked, size + b"\r\n" + body + b"\r\n0\r\nX-Trailer: yes\r\n\r\n", status=200), Reason.OK)
+    site.answer(
+        "/trailer", raw(chunked, size + b"\r\n" + body + b"\r\n0\r\nX-Trailer: yes\r\n\r\n", status=200), Reason.OK
+    )
 
 
 @host("a megabyte that becomes eight hundred")
@@ -289,7 +309,9 @@ def nested_bomb(site: Site) -> None:
 @host("20,000 links on one page, all of them disallowed but ten")
 def many_links(site: Site) -> int:
     links = "".join(f'<li><a href="/n/{number}">{number}</a>' for number in range(19_990))
-    site.answer("/links", Answer(body=f"<!doctype html><title>Links</title><p>{text('many')}<ul>{links}".encode()), Reason.OK)
+    site.answer(
+        "/links", Answer(body=f"<!doctype html><title>Links</title><p>{text('many')}<ul>{links}".encode()), Reason.OK
+    )
     sound(site, 10)
     site.answer("/robots.txt", Answer(body=b"User-agent: *\nDisallow: /n/\n", media_type="text/plain"), None, None)
     return 60
@@ -298,8 +320,16 @@ def many_links(site: Site) -> int:
 @host("a title of a megabyte, 5,000 tags within each other, markup that never closes")
 def monsters(site: Site) -> None:
     sound(site, 2)
-    site.answer("/title", Answer(body=b"<!doctype html><title>" + b"t" * (1 << 20) + f"</title><p>{text('title')}".encode(), gzip=False), Reason.OK)
-    site.answer("/deep", Answer(body=b"<!doctype html><title>Deep</title>" + b"<div>" * 5000 + f"<p>{text('deep')}".encode()), Reason.OK)
+    site.answer(
+        "/title",
+        Answer(body=b"<!doctype html><title>" + b"t" * (1 << 20) + f"</title><p>{text('title')}".encode(), gzip=False),
+        Reason.OK,
+    )
+    site.answer(
+        "/deep",
+        Answer(body=b"<!doctype html><title>Deep</title>" + b"<div>" * 5000 + f"<p>{text('deep')}".encode()),
+        Reason.OK,
+    )
     content.broken_html(site)
 
 
@@ -332,7 +362,9 @@ def soft_404(site: Site) -> None:
     sound(site)
     for number in range(5):
         site.link("/", f"/lost{number}.html", f"Lost {number}")
-    site.routes.prefixes["/"] = lambda asked: Answer(body=f"<!doctype html><title>Oops</title><p>We could not find {asked.path}.".encode())
+    site.routes.prefixes["/"] = lambda asked: Answer(
+        body=f"<!doctype html><title>Oops</title><p>We could not find {asked.path}.".encode()
+    )
     site.routes.exact["/robots.txt"] = lambda asked: Answer(404, b"")
 
 
@@ -426,27 +458,52 @@ def fault_web(hosts: Iterable[FaultHost]) -> Web:
     """They, and the control host, which tells the truth about them."""
     hosts = list(hosts)
     control = Site(CONTROL)
-    control.add(Page("/", "Hosts", ("One fault each.",), [PageLink(f.site.url("/"), f.what, target=f.site.url("/")) for f in hosts]))
-    control.routes.exact["/truth"] = lambda asked: Answer(body=json.dumps(truth(hosts)).encode(), media_type="application/json")
+    control.add(
+        Page(
+            "/",
+            "Hosts",
+            ("One fault each.",),
+            [PageLink(f.site.url("/"), f.what, target=f.site.url("/")) for f in hosts],
+        )
+    )
+    control.routes.exact["/truth"] = lambda asked: Answer(
+        body=json.dumps(truth(hosts)).encode(), media_type="application/json"
+    )
     return Web([control, *(f.site for f in hosts)])
 
 
 def truth(hosts: Iterable[FaultHost]) -> dict[str, dict[str, object]]:
-    """By host: what it does; the reason of each URL that a crawl from `/` should meet; pages of a world that never ends; the most requests."""
+    """By host: what it does; the reason of each URL that a crawl from `/` should meet;
+    pages of a world that never ends; the most requests.
+    """
     told = {}
     for one in hosts:
-        reasons = {} if one.world else {url: reason.value for url, reason in one.site.truth.expected(one.site.url("/")).items()}
+        reasons = (
+            {}
+            if one.world
+            else {url: reason.value for url, reason in one.site.truth.expected(one.site.url("/")).items()}
+        )
         open_ones = [] if one.world else sorted(one.site.truth.traps)
-        reasons = {url: reason for url, reason in reasons.items() if not url.startswith(tuple(open_ones))} if open_ones else reasons
+        reasons = (
+            {url: reason for url, reason in reasons.items() if not url.startswith(tuple(open_ones))}
+            if open_ones
+            else reasons
+        )
         pages = sorted(one.world.real) if one.world else []
-        told[one.site.host] = {"what": one.what, "reasons": reasons, "pages": pages, "most": one.most or 3 * len(reasons) + 10}
+        told[one.site.host] = {
+            "what": one.what,
+            "reasons": reasons,
+            "pages": pages,
+            "most": one.most or 3 * len(reasons) + 10,
+        }
     return told
 
 
 def main() -> None:
     with serve(fault_web(fault_hosts())) as server:
         print(
-            f"{len(_BUILDERS)} hosts on 127.0.0.1:{server.port}; crawl with --resolve '*:{server.port}:127.0.0.1' --allow-private; key: http://{CONTROL}:{server.port}/truth"
+            f"{len(_BUILDERS)} hosts on 127.0.0.1:{server.port}; crawl with --resolve '*:{server.port}:127.0.0.1' "
+            f"--allow-private; key: http://{CONTROL}:{server.port}/truth"
         )
         while True:
             time.sleep(3600)

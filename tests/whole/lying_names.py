@@ -1,7 +1,9 @@
-"""A small internet in a network name space of its own, whose name server lies: `lying_names.py PROGRAM...` runs the program in it.
+"""A small internet in a network name space of its own, whose name server lies:
+`lying_names.py PROGRAM...` runs the program in it.
 
-Two web servers, on a public address and on loopback; both are on this machine, and what they were asked for is written to `asked.json`: {"public": [...],
-"private": [...]}, each `host path`. Needs the rights of `unshare --mount --net`, and is started by it.
+Two web servers, on a public address and on loopback; both are on this machine, and what they were asked for is
+written to `asked.json`: {"public": [...], "private": [...]}, each `host path`. Needs the rights of `unshare --mount
+--net`, and is started by it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from collections import Counter
 from pathlib import Path
 
 PUBLIC, PRIVATE = "93.184.216.34", "127.0.0.1"
-NAMES = {  # name -> what each look-up in turn brings; the last stays. No addresses: the name does not exist; None: the server fails
+# name -> what each look-up in turn brings; the last stays. No addresses: the name does not
+# exist; None: the server fails
+NAMES = {
     "honest.example": ((PUBLIC,),),
     "liar.example": ((PRIVATE,),),
     "both.example": ((PRIVATE, PUBLIC),),
@@ -104,7 +108,9 @@ def serve_pages(address: str, asked: list[str]) -> None:
             asked.append(f"{self.headers['host']} {self.path}")
             known = self.path in PATHS
             words = " ".join(random.Random(f"{self.headers['host']}{self.path}").choices(WORDS, k=60))
-            page = f"<!doctype html><title>{self.path}</title><p>{words}." + "".join(f"<a href={path}>{path}</a>" for path in PATHS)
+            page = f"<!doctype html><title>{self.path}</title><p>{words}." + "".join(
+                f"<a href={path}>{path}</a>" for path in PATHS
+            )
             self.send_response(200 if known else 404)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(page) if known else 0))

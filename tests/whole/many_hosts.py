@@ -1,6 +1,9 @@
-"""What does a crawl of very many hosts cost? One worker over that many, two pages each, without a wire: `many_hosts.py FOLDER HOSTS`.
+"""What does a crawl of very many hosts cost?
 
-Says as JSON: hosts, pages stored, seconds and memory; the time of a page among the first tenth and among the last, both by the CPU's clock.
+One worker over that many, two pages each, without a wire: `many_hosts.py FOLDER HOSTS`.
+
+Says as JSON: hosts, pages stored, seconds and memory; the time of a page among the first tenth and among the last,
+both by the CPU's clock.
 """
 
 from __future__ import annotations
@@ -61,7 +64,17 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     offered = time.process_time()
     transport = CountingTransport(clock, answer)
     transport.times = []
-    crew = Crew(store, transport, clock, SiteTurns(50), lambda memory, past: TrapDetector(0, memory, past), scope, frozenset(), Aliases(), AddressTurns(8, 0.5))
+    crew = Crew(
+        store,
+        transport,
+        clock,
+        SiteTurns(50),
+        lambda memory, past: TrapDetector(0, memory, past),
+        scope,
+        frozenset(),
+        Aliases(),
+        AddressTurns(8, 0.5),
+    )
     Worker(crew, settings).run(lambda: transport.started.clear() or False)
     counts = store.counts()
     idle = store.idle(clock.now())

@@ -25,15 +25,27 @@ class StoredCollection(Collection):
 
     def ask(self, query: str, *values: object) -> list[tuple]:
         with contextlib.closing(connect(address_of(self.address))) as connection:
-            return connection.execute(query.replace("%", "%%").replace("?", "%s") if values else query, values or None).fetchall()
+            return connection.execute(
+                query.replace("%", "%%").replace("?", "%s") if values else query, values or None
+            ).fetchall()
 
     def sane(self) -> list[str]:
-        queued = "SELECT count(*) FROM host h WHERE pending <> (SELECT count(*) FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id)"
-        tallies = (
-            "SELECT name FROM tally WHERE name LIKE 'reason:%' GROUP BY name HAVING sum(value) <> (SELECT count(*) FROM url WHERE 'reason:' || reason = name)"
+        queued = (
+            "SELECT count(*) FROM host h WHERE pending <> (SELECT count(*) FROM queue q"
+            " WHERE q.shard = h.shard AND q.host_id = h.id)"
         )
-        waiting = "SELECT count(*) FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.url_id = u.id)"
-        misplaced = "SELECT count(*) FROM url u WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.shard = u.shard AND h.id = u.host_id)"
+        tallies = (
+            "SELECT name FROM tally WHERE name LIKE 'reason:%' GROUP BY name HAVING sum(value) <> (SELECT count(*)"
+            " FROM url WHERE 'reason:' || reason = name)"
+        )
+        waiting = (
+            "SELECT count(*) FROM url u WHERE reason = 'waiting' AND NOT EXISTS (SELECT 1 FROM queue q"
+            " WHERE q.shard = u.shard AND q.url_id = u.id)"
+        )
+        misplaced = (
+            "SELECT count(*) FROM url u WHERE NOT EXISTS (SELECT 1 FROM host h"
+            " WHERE h.shard = u.shard AND h.id = u.host_id)"
+        )
         checks = {
             "leases left": self.ask("SELECT count(*) FROM host WHERE lease_by IS NOT NULL") != [(0,)],
             "workers left": self.ask("SELECT count(*) FROM worker") != [(0,)],
@@ -49,11 +61,17 @@ class StoredCollection(Collection):
 
 def crawling_order(address: str, server: Server, *starts: str, **values: object) -> CrawlOrder:
     """starts: hosts; values: settings."""
-    return CrawlOrder(Path(), tuple(canonical(server.url(start)) for start in starts), settings_for(server, **values), store=address)
+    return CrawlOrder(
+        Path(), tuple(canonical(server.url(start)) for start in starts), settings_for(server, **values), store=address
+    )
 
 
 def crawled_into(
-    address: str, server: Server, *starts: str, stop: Callable[[object], bool] = lambda progress: False, **values: object
+    address: str,
+    server: Server,
+    *starts: str,
+    stop: Callable[[object], bool] = lambda progress: False,
+    **values: object,
 ) -> tuple[StoredCollection, CrawlEnd]:
     """Crawls in this process, as `voyage.crawled`."""
     deadline = time.monotonic() + PATIENCE_S

@@ -23,7 +23,10 @@ def served(folder: Path, *words: str) -> Iterator[str]:
     """`periplus serve`, and its address without the last slash; ended by Ctrl-C, as people do."""
     port = free_port()
     process = subprocess.Popen(
-        command("serve", folder, "--port", str(port), *words), cwd=folder, env=environment() | {"PYTHONDONTWRITEBYTECODE": "1"}, stderr=subprocess.DEVNULL
+        command("serve", folder, "--port", str(port), *words),
+        cwd=folder,
+        env=environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
+        stderr=subprocess.DEVNULL,
     )
     try:
         until(lambda: _answers(port) or process.poll() is not None, "the server does not begin")

@@ -1,4 +1,6 @@
-"""One content, one URL: a crawl by rules, a crawl that learns, and a stored collection brought into accord with rules later."""
+"""One content, one URL: a crawl by rules, a crawl that learns,
+and a stored collection brought into accord with rules later.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,16 @@ FREE = {"delay_s": 0.0, "trap_window": 0}
 
 @cache
 def shown(name: str) -> Answer:
-    links = "".join(f'<a href="{link.replace("&", "&amp;")}">{number}</a> ' for number, link in enumerate(DOUBLED.links(name)))
-    return Answer(200, f"<!doctype html><title>{name}</title><h1>{name}</h1><p>This is the text of {name}, a page of its own.</p>{links}".encode())
+    links = "".join(
+        f'<a href="{link.replace("&", "&amp;")}">{number}</a> ' for number, link in enumerate(DOUBLED.links(name))
+    )
+    return Answer(
+        200,
+        (
+            f"<!doctype html><title>{name}</title><h1>{name}</h1><p>This is the text of {name}, a "
+            f"page of its own.</p>{links}"
+        ).encode(),
+    )
 
 
 def answering(host: str) -> Site:
@@ -79,7 +89,11 @@ def test_a_crawl_by_rules_fetches_each_page_once(tmp_path, server):
     assert collection.sane() == []
     assert contents(collection) == ALL
     assert asked_pages(collection) == len(ALL)
-    aliases = dict(collection.ask("SELECT u.text, p.text FROM alias a JOIN url u ON u.id = a.url_id JOIN url p ON p.id = a.page_id"))
+    aliases = dict(
+        collection.ask(
+            "SELECT u.text, p.text FROM alias a JOIN url u ON u.id = a.url_id JOIN url p ON p.id = a.page_id"
+        )
+    )
     reasons = collection.reasons
     assert {url for url, reason in reasons.items() if reason is Reason.ALIAS} == set(aliases)
     assert {reasons[page] for page in aliases.values()} == {Reason.OK}
@@ -95,11 +109,16 @@ def test_a_crawl_that_learns_loses_no_page_and_saves_nine_tenths(tmp_path, serve
     saved = 1 - (asked_pages(collection) - len(ALL)) / (everything - len(ALL))
     assert saved >= 0.9
     assert collection.ask("SELECT count(*) FROM alias WHERE learned = 0") == [(0,)]
-    assert collection.ask("SELECT count(*) FROM alias") == collection.ask("SELECT count(*) FROM url WHERE reason = 'alias'")
+    assert collection.ask("SELECT count(*) FROM alias") == collection.ask(
+        "SELECT count(*) FROM url WHERE reason = 'alias'"
+    )
 
 
 def test_a_crawl_without_rules_loses_no_page(tmp_path, server):
-    """Addresses that lead to one page are many but not endless: none is a trap. (67 pages of 311 were lost when only families were asked.)"""
+    """Addresses that lead to one page are many but not endless: none is a trap.
+
+    (67 pages of 311 were lost when only families were asked.)
+    """
     collection, end = crawled(tmp_path, server, "a.test", delay_s=0.0)
     assert end.state == "done"
     assert contents(collection) == ALL
@@ -111,8 +130,12 @@ def test_a_wrong_lesson_falls_and_what_was_skipped_is_fetched(tmp_path):
     site = Site("b.test")
     links = [f"/{letter}?lang={lang}" for letter in letters for lang in ("en", "de", "fr")]
     page = "<!doctype html><title>{0}</title><p>This is {0}.</p>"
-    site.routes.exact["/"] = lambda asked: Answer(200, (page.format("home") + "".join(f'<a href="{link}">x</a>' for link in links)).encode())
-    site.routes.prefixes["/"] = lambda asked: Answer(200, page.format(asked.path if asked.path[1] in letters[:12] else asked.target).encode())
+    site.routes.exact["/"] = lambda asked: Answer(
+        200, (page.format("home") + "".join(f'<a href="{link}">x</a>' for link in links)).encode()
+    )
+    site.routes.prefixes["/"] = lambda asked: Answer(
+        200, page.format(asked.path if asked.path[1] in letters[:12] else asked.target).encode()
+    )
     site.routes.exact["/robots.txt"] = lambda asked: Answer(404, b"")
     with serve(site) as running:
         collection, end = crawled(tmp_path, running, "b.test", learn_parameters=True, **FREE)
@@ -120,7 +143,9 @@ def test_a_wrong_lesson_falls_and_what_was_skipped_is_fetched(tmp_path):
     assert collection.sane() == []
     late = [f"/{letter}?lang={lang}" for letter in letters[12:] for lang in ("en", "de", "fr")]
     assert contents(collection) == {"home", *(f"/{letter}" for letter in letters[:12]), *late}
-    spared = [detail for _, _, outcome, _, detail in collection.visits() if outcome == "skipped" and "learned: lang" in detail]
+    spared = [
+        detail for _, _, outcome, _, detail in collection.visits() if outcome == "skipped" and "learned: lang" in detail
+    ]
     assert spared  # the lesson was believed for a while
 
 
@@ -134,7 +159,9 @@ def test_the_map_shows_each_page_once_and_links_to_aliases_lead_to_it(tmp_path, 
     assert all("sid=" not in page and "www." not in page for page in site.graph.pages)
     names = [DOUBLED.name(page) for page in site.graph.pages]
     home = names.index("folder ")
-    led = {names[target] for target in site.graph.targets[site.graph.offsets[home] : site.graph.offsets[home + 1]].tolist()}
+    led = {
+        names[target] for target in site.graph.targets[site.graph.offsets[home] : site.graph.offsets[home + 1]].tolist()
+    }
     assert led == {DOUBLED.name(link) for link in DOUBLED.links("folder ")} - {"folder "}
 
 
@@ -186,7 +213,12 @@ def test_the_command_checks_proposes_and_applies(tmp_path, server):
     assert "one page: sid (a session or campaign)" in proposed.stdout
     (folder / "periplus.toml").write_text(RULES)
     checked = told("rules", "check", "-c", folder, "http://www.a.test/view.php?sid=1&id=7", cwd=tmp_path)
-    assert checked.stdout.splitlines() == ["  host www.a.test is a.test", "  script /view.php fits", "  without sid", "http://a.test/view.php?id=7"]
+    assert checked.stdout.splitlines() == [
+        "  host www.a.test is a.test",
+        "  script /view.php fits",
+        "  without sid",
+        "http://a.test/view.php?id=7",
+    ]
     broken = told("rules", "check", "-c", folder, "http://a.test/view.php?sid=1", cwd=tmp_path)
     assert broken.stdout.endswith("ignored: /view.php: id is required\n")
     applied = told("rules", "apply", "-c", folder, cwd=tmp_path)

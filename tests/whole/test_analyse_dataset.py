@@ -1,4 +1,6 @@
-"""A collection leaves as Parquet, engines read it, and what they say is what the collection's own map, lists and surveys say."""
+"""A collection leaves as Parquet, engines read it, and what they say is what the collection's own map,
+lists and surveys say.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ def web(seed, pages=40):
     rng = random.Random(seed)
     answers = {HOME: page("Home", *(f"/{number}" for number in range(0, pages, 3)))}
     for number in range(pages):
-        links = [f"/{rng.randrange(pages)}" for _ in range(4)] + ["/", "https://b.org/", f"https://www.a.org/{rng.randrange(pages)}"]
+        links = [f"/{rng.randrange(pages)}" for _ in range(4)] + [
+            "/",
+            "https://b.org/",
+            f"https://www.a.org/{rng.randrange(pages)}",
+        ]
         kind = rng.random()
         shown = page("Twins", "/", "/1") if kind > 0.8 else page(f"Page {number % 5}", *links)
         answers[f"{HOME}{number}"] = f"/{rng.randrange(pages)}" if kind < 0.1 else 404 if kind < 0.2 else shown
@@ -64,19 +70,34 @@ def test_the_map_is_that_of_the_collection(exported, tmp_path, engine):
     urls, site_map = site.graph.pages, site.site_map
     ranks = {names[url]: rank for url, rank in rows_of_columns(tmp_path / folders["ranks"], "ranks", ("url", "rank"))}
     assert ranks[HOME] == pytest.approx(float(site.facts.rank[urls.index(HOME)]), abs=1e-9)
-    found = {names[url]: tuple(rest) for url, *rest in rows_of_columns(tmp_path / folders["map"], "map", ("url", "layer", "parent", "below", "place"))}
+    found = {
+        names[url]: tuple(rest)
+        for url, *rest in rows_of_columns(
+            tmp_path / folders["map"], "map", ("url", "layer", "parent", "below", "place")
+        )
+    }
     expected = {}
     for place, number in enumerate(site_map.order.tolist()):
         parent = int(site_map.parent[number])
-        expected[urls[number]] = (int(site_map.layer[number]), urls[parent] if parent >= 0 else -1, int(site_map.below[number]), place)
-    assert {url: (layer, names.get(parent, -1), below, place) for url, (layer, parent, below, place) in found.items()} == expected
+        expected[urls[number]] = (
+            int(site_map.layer[number]),
+            urls[parent] if parent >= 0 else -1,
+            int(site_map.below[number]),
+            place,
+        )
+    assert {
+        url: (layer, names.get(parent, -1), below, place) for url, (layer, parent, below, place) in found.items()
+    } == expected
 
 
 def test_pages_of_one_text_are_those_that_the_collection_lists(exported, tmp_path):
     folder, dataset = exported
     names, folders = analysed(dataset, "numpy", tmp_path)
     with periplus.open(folder) as collection:
-        groups = {frozenset({group.url, *(page.url for page in group.pages)}) for group in collection.duplicates(near=1.0).groups}
+        groups = {
+            frozenset({group.url, *(page.url for page in group.pages)})
+            for group in collection.duplicates(near=1.0).groups
+        }
     found = {}
     for url, group in rows_of_columns(tmp_path / folders["duplicates"], "duplicates", ("url", "group")):
         found.setdefault(group, set()).add(names[url])

@@ -14,7 +14,10 @@ from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, graph_site, 
 from testweb.recipes import web_of
 
 ASKED = "SELECT text, reason, rule, layer, status FROM url WHERE visited IS NOT NULL"
-PAGES = "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5, p.etag FROM page p JOIN url u ON u.id = p.url_id"
+PAGES = (
+    "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5, p.etag FROM page p"
+    " JOIN url u ON u.id = p.url_id"
+)
 
 
 def archived(folder: Path, server: Server, collection: Collection, **options: object) -> Collection:
@@ -50,7 +53,9 @@ def test_faults_survive_the_archive(tmp_path: Path) -> None:
         host = next(iter(server.web.sites))
         first, _ = crawled(tmp_path / "c", server, host, delay_s=0.005, retries=0)
         again = archived(tmp_path, server, first)
-    told = "SELECT text, reason, status FROM url WHERE visited IS NOT NULL AND reason NOT IN ('truncated', 'bad-answer')"
+    told = (
+        "SELECT text, reason, status FROM url WHERE visited IS NOT NULL AND reason NOT IN ('truncated', 'bad-answer')"
+    )
     assert set(again.ask(told)) == set(first.ask(told))
     whole = PAGES + " WHERE p.cut = '' OR p.cut = 'media-type-not-read'"
     assert set(again.ask(whole)) == set(first.ask(whole))
@@ -69,7 +74,14 @@ def test_an_archive_in_several_files_is_read_as_one(tmp_path: Path, file_bytes: 
 def test_what_is_not_in_the_archive_is_asked_for_by_a_crawl_of_its_site_only(tmp_path: Path) -> None:
     site = Site("a.test")
     for number in range(6):
-        site.add(Page(f"/{number or ''}", f"Page {number}", ("Some words.",), [PageLink(f"/{number + 1}", "on")] if number < 5 else []))
+        site.add(
+            Page(
+                f"/{number or ''}",
+                f"Page {number}",
+                ("Some words.",),
+                [PageLink(f"/{number + 1}", "on")] if number < 5 else [],
+            )
+        )
     other = Site("b.test")
     other.add(Page("/", "Elsewhere", ("Some words.",)))
     with serve(Web([site, other])) as server:

@@ -1,4 +1,6 @@
-"""Every planted fault is found, and nothing else: precision and recall 1.0, over all kinds of issues that can be planted without waiting."""
+"""Every planted fault is found, and nothing else: precision and recall 1.0,
+over all kinds of issues that can be planted without waiting.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,24 @@ def pairs(code):
     return code not in ("duplicate", "title-duplicate", "description-duplicate", "malformed-link")
 
 
-WORDS = ("gull", "rope", "keel", "sand", "lamp", "tide", "mast", "reef", "buoy", "sail", "fog", "bell", "cove", "oar", "net", "pier")
+WORDS = (
+    "gull",
+    "rope",
+    "keel",
+    "sand",
+    "lamp",
+    "tide",
+    "mast",
+    "reef",
+    "buoy",
+    "sail",
+    "fog",
+    "bell",
+    "cove",
+    "oar",
+    "net",
+    "pier",
+)
 
 
 def prose(name, count=120):
@@ -60,10 +79,20 @@ class Planted:
 
     def page(self, path, *codes, related="", body="", linked=True, listed=True, headers=(), **told):
         """A sound page but for what is told, and the codes that this deserves."""
-        values = {"title": f"The page {path[:20]}", "description": f"About {path[:20]}", "h1": "<h1>A page</h1>", "lang": ' lang="en"', "head": "", **told}
+        values = {
+            "title": f"The page {path[:20]}",
+            "description": f"About {path[:20]}",
+            "h1": "<h1>A page</h1>",
+            "lang": ' lang="en"',
+            "head": "",
+            **told,
+        }
         described = f'<meta name="description" content="{values["description"]}">' if values["description"] else ""
         text = f"<p>{told.get('text', prose(path))}</p>"
-        html = f"<!doctype html><html{values['lang']}><head><meta charset=utf-8><title>{values['title']}</title>{described}{values['head']}</head>"
+        html = (
+            f"<!doctype html><html{values['lang']}><head><meta "
+            f"charset=utf-8><title>{values['title']}</title>{described}{values['head']}</head>"
+        )
         self.site.add(Page(path, "", html=f"{html}<body>{values['h1']}{text}{body}</body></html>", headers=headers))
         if linked:
             self.home.append(f'<a href="{path}">to {path[:20]}</a>')
@@ -82,8 +111,12 @@ class Planted:
     def done(self):
         self.page("/", linked=False, listed=False, body="".join(self.home))
         entries = "".join(f"<url><loc>https://a.test:{TLS_PORT}{path}</loc></url>" for path in self.listed)
-        self.site.answer("/sitemap.xml", Answer(200, f"<urlset>{entries}</urlset>".encode(), "application/xml"), linked_from=None)
-        self.site.answer("/robots.txt", Answer(200, b"User-agent: *\nDisallow: /forbidden\n", "text/plain"), linked_from=None)
+        self.site.answer(
+            "/sitemap.xml", Answer(200, f"<urlset>{entries}</urlset>".encode(), "application/xml"), linked_from=None
+        )
+        self.site.answer(
+            "/robots.txt", Answer(200, b"User-agent: *\nDisallow: /forbidden\n", "text/plain"), linked_from=None
+        )
         return self.site
 
 
@@ -92,7 +125,9 @@ def named(path):
 
 
 def translated(**languages):
-    return {"head": "".join(f'<link rel="alternate" hreflang="{code}" href="{path}">' for code, path in languages.items())}
+    return {
+        "head": "".join(f'<link rel="alternate" hreflang="{code}" href="{path}">' for code, path in languages.items())
+    }
 
 
 def titles(plan):
@@ -113,7 +148,8 @@ def titles(plan):
     plan.page("/liar", "charset-mismatch", headers=(("Content-Type", "text/html; charset=iso-8859-2"),))
     plan.page("/bare-image", "image-without-alt", body="<img src=/lamp.png>")
     plan.site.answer("/lamp.png", Answer(200, b"\x89PNG", "image/png"), linked_from=None)
-    plan.page("/heavy", "heavy-page", body=f"<!--{random.Random(1).randbytes(1_600_000).hex()}-->")  # what packs better is taken for a bomb
+    # what packs better is taken for a bomb
+    plan.page("/heavy", "heavy-page", body=f"<!--{random.Random(1).randbytes(1_600_000).hex()}-->")
 
 
 def indexing(plan):
@@ -128,7 +164,11 @@ def indexing(plan):
     plan.page("/self-named", **named("/self-named"))
     plan.page("/unlisted", "missing-from-sitemap", listed=False)
     plan.page("/alone", "orphan", linked=False)
-    for code, path in (("robots-sitemap-conflict", "/forbidden"), ("redirect-in-sitemap", "/moved-listed"), ("broken-in-sitemap", "/gone-listed")):
+    for code, path in (
+        ("robots-sitemap-conflict", "/forbidden"),
+        ("redirect-in-sitemap", "/moved-listed"),
+        ("broken-in-sitemap", "/gone-listed"),
+    ):
         plan.listed.append(path)
         plan.wrong.add((code, path, ""))
     plan.moved("/moved", "/sound")
@@ -152,7 +192,14 @@ def links(plan):
     plan.link("http://[::1/", "malformed-link", related="")
     plan.link("/sound", "nofollow-inside", related="", attributes="rel=nofollow")
     plan.link("/looks-missing", "soft-404")
-    plan.page("/looks-missing", "broken-in-sitemap", linked=False, title="404 Not Found", h1="<h1>Page not found</h1>", text="It is not here.")
+    plan.page(
+        "/looks-missing",
+        "broken-in-sitemap",
+        linked=False,
+        title="404 Not Found",
+        h1="<h1>Page not found</h1>",
+        text="It is not here.",
+    )
     plan.link("/moved", "link-to-redirect")
     plan.link("/chain", "link-to-redirect")
     plan.moved("/chain", "/chain-1")
@@ -167,7 +214,10 @@ def links(plan):
 
 
 def reading(plan):
-    for path, code, body in (("/picture", "unreadable", b"GIF89a<p>x"), ("/shell", "needs-script", b"<div id=root></div><script>start()</script>")):
+    for path, code, body in (
+        ("/picture", "unreadable", b"GIF89a<p>x"),
+        ("/shell", "needs-script", b"<div id=root></div><script>start()</script>"),
+    ):
         plan.site.answer(path, Answer(200, body), linked_from=None)
         plan.link(path)
         plan.listed.append(path)
@@ -175,11 +225,20 @@ def reading(plan):
 
 
 def structure(plan):
-    plan.page("/insecure", "mixed-content", related="/lamp.png", body=f'<img src="http://a.test:{PORT}/lamp.png" alt="">')
-    plan.page("/insecure-form", "insecure-form", related="/send", body=f'<form action="http://a.test:{PORT}/send"><input name=a></form>')
+    plan.page(
+        "/insecure", "mixed-content", related="/lamp.png", body=f'<img src="http://a.test:{PORT}/lamp.png" alt="">'
+    )
+    plan.page(
+        "/insecure-form",
+        "insecure-form",
+        related="/send",
+        body=f'<form action="http://a.test:{PORT}/send"><input name=a></form>',
+    )
     for number in range(1, 8):
         down = f'<a href="/down-{number + 1}">down</a>' if number < 7 else ""
-        plan.page(f"/down-{number}", *(["deep-page"] if number == 7 else []), linked=number == 1, listed=False, body=down)
+        plan.page(
+            f"/down-{number}", *(["deep-page"] if number == 7 else []), linked=number == 1, listed=False, body=down
+        )
         plan.wrong.add(("missing-from-sitemap", f"/down-{number}", ""))
     plan.page("/long/" + "x" * 2_050, "url-too-long")
 
@@ -202,11 +261,23 @@ def test_what_the_mixed_site_plants_is_found_and_nothing_else_of_these_kinds(tmp
     for code, url, related in found:
         told[code].add((url, related))
     assert {url for url, _ in told["duplicate"]} == {path_of(url) for group in truth.duplicates for url in group}
-    assert told["canonical-elsewhere"] == told["canonical-in-sitemap"] == {(path_of(url), path_of(named)) for url, named in truth.canonicals.items()}
+    assert (
+        told["canonical-elsewhere"]
+        == told["canonical-in-sitemap"]
+        == {(path_of(url), path_of(named)) for url, named in truth.canonicals.items()}
+    )
     assert told["orphan"] == {(path_of(url), "") for url in truth.orphans}
-    assert told["hreflang-no-return"] == {("/lang/other.html", f"/lang/{language}.html") for language in ("en", "cs", "hu")}
+    assert told["hreflang-no-return"] == {
+        ("/lang/other.html", f"/lang/{language}.html") for language in ("en", "cs", "hu")
+    }
     assert told["charset-mismatch"] == {("/liar.html", ""), ("/wreck.html", "")}  # its stray bytes are no UTF-8
     assert told["near-duplicate"] == {("/liar.html", "/cz-full.html")}  # another heading over the same paragraphs
     assert {url for url, _ in told["unreadable"]} == {"/zip-as-html", "/almanac.pdf"}
-    unknown = {code for code in told if code.startswith(("broken", "redirect", "hreflang-b", "canonical-", "noindex", "robots", "soft", "mixed", "bad"))}
+    unknown = {
+        code
+        for code in told
+        if code.startswith(
+            ("broken", "redirect", "hreflang-b", "canonical-", "noindex", "robots", "soft", "mixed", "bad")
+        )
+    }
     assert unknown == {"canonical-elsewhere", "canonical-in-sitemap"}

@@ -30,7 +30,10 @@ from periplus.urls.canonical import canonical
 from testweb import Page, Site, Web, faults, read_log, serve
 from testweb.wire import Answer
 
-CONTENT = '<title>Places</title><h1>Places</h1><p id=a>some text</p><a name=old>x</a><p id="café">y</p><p id=b>1</p><p id=c>2</p><p id=d>3</p>'
+CONTENT = (
+    '<title>Places</title><h1>Places</h1><p id=a>some text</p><a name=old>x</a><p id="café">y</p><p '
+    "id=b>1</p><p id=c>2</p><p id=d>3</p>"
+)
 PLACES = ("a", "b", "c", "d", "a", "old", "TOP")
 DEFAULTS = {"recheck_wait_s": 0.3}
 
@@ -52,7 +55,14 @@ def of_links(issues):
     for issue in issues:
         if KINDS_OF_ISSUES[issue.code].category is Category.LINKS and issue.code != "nofollow-inside":
             what = issue.detail.removeprefix("no ") if issue.code in ("broken-fragment", "missing-text") else ""
-            found.add((issue.code, issue.related.partition("test:")[2].partition("/")[2] + what or issue.related or issue.detail.partition(":")[0]))
+            found.add(
+                (
+                    issue.code,
+                    issue.related.partition("test:")[2].partition("/")[2] + what
+                    or issue.related
+                    or issue.detail.partition(":")[0],
+                )
+            )
     return found
 
 
@@ -86,15 +96,43 @@ def truth_table(home: Site, far: Site) -> None:
     faults.truncated(far, "/truncated")
     far.answer("/places", page, linked_from=None)
     far.answer("/single", page, linked_from=None)
-    for path in ("/status/404", "/status/410", "/status/403", "/status/500", "/once-503", "/once-429", "/head-405", "/head-404", "/twelve", "/moved", "/plain"):
+    for path in (
+        "/status/404",
+        "/status/410",
+        "/status/403",
+        "/status/500",
+        "/once-503",
+        "/once-429",
+        "/head-405",
+        "/head-404",
+        "/twelve",
+        "/moved",
+        "/plain",
+    ):
         link(path)
     link("/soft")
     link("/truncated")
-    for fragment in ("#top", "#", "#caf%C3%A9", "#old", "#A", "#missing", "#:~:text=some%20text", "#:~:text=other%20text", "#//"):
+    for fragment in (
+        "#top",
+        "#",
+        "#caf%C3%A9",
+        "#old",
+        "#A",
+        "#missing",
+        "#:~:text=some%20text",
+        "#:~:text=other%20text",
+        "#//",
+    ):
         link("/single" + fragment)
     for fragment in (*PLACES, "none"):
         link("/places#" + fragment)
-    for href in ("mailto:bad@@addr", "mailto:good@addr.example", "http://[::1/", "http://127.0.0.1:1/", "http://nonexistent.invalid/"):
+    for href in (
+        "mailto:bad@@addr",
+        "mailto:good@addr.example",
+        "http://[::1/",
+        "http://127.0.0.1:1/",
+        "http://nonexistent.invalid/",
+    ):
         home.link("/", href, href, target=href)
 
 
@@ -137,9 +175,15 @@ def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
         asked = [(entry.method, entry.target) for entry in server.log.of("b.test")]
         assert [row for row in asked if row[1] == "/places"] == [("GET", "/places")]
         assert ("HEAD" in {method for method, _ in asked}) == head
-        assert {moved.detail.partition("test:")[2].partition("/")[2] for moved in issues if moved.code == "link-to-redirect"} == {"plain"}
+        assert {
+            moved.detail.partition("test:")[2].partition("/")[2] for moved in issues if moved.code == "link-to-redirect"
+        } == {"plain"}
     assert not Collection(tmp_path).sane()
-    states = {url.partition("b.test")[2].partition("/")[2]: row.reason for url, row in Collection(tmp_path).urls.items() if "b.test" in url}
+    states = {
+        url.partition("b.test")[2].partition("/")[2]: row.reason
+        for url, row in Collection(tmp_path).urls.items()
+        if "b.test" in url
+    }
     dead = {"status/404": Reason.NOT_FOUND, "status/410": Reason.NOT_FOUND, "status/500": Reason.SERVER_ERROR}
     assert states == dict.fromkeys(states, Reason.SCOPE) | dead  # what is alive stays as it was
 
@@ -152,7 +196,10 @@ def dead_and_external(folder, issues):
         lists.append({page.url for page in collection.pages(state="invalid")})
         assert sum(tally.urls for tally in collection.status().counts if tally.state == "invalid") == len(lists[0])
     browser = Browser()
-    for wish in (TableQuery(conditions=(("target_state", "invalid"),)), TableQuery(conditions=(("internal", "no"), ("target_state", "!invalid")))):
+    for wish in (
+        TableQuery(conditions=(("target_state", "invalid"),)),
+        TableQuery(conditions=(("internal", "no"), ("target_state", "!invalid"))),
+    ):
         lists.append({row[0] for row in browser.page(folder, "links", wish, ("target",)).rows})
     assert lists.pop() == external
     lists.append({issue.related for issue in issues if issue.code in ("broken-link", "server-error")})
@@ -177,7 +224,10 @@ def test_what_a_check_finds_dead_is_dead_everywhere_and_comes_back(tmp_path):
         _, issues = checked(tmp_path, server, "a.test")
         assert dead_and_external(tmp_path, issues) == ({"there", "broken", "nobody"}, {"gone"})
         before = server.log.count("/there")
-        crawl(CrawlOrder(tmp_path, (canonical(server.url("a.test")),), settings_for(server, scope="any", **DEFAULTS)), lambda progress: False)
+        crawl(
+            CrawlOrder(tmp_path, (canonical(server.url("a.test")),), settings_for(server, scope="any", **DEFAULTS)),
+            lambda progress: False,
+        )
         assert server.log.count("/there") == before + 1, "a crawl of a wider scope asks for what a check found dead"
     assert not Collection(tmp_path).sane()
 
@@ -211,13 +261,17 @@ def test_a_missing_page_whose_text_repeats_its_address_is_found(tmp_path):
     """The text differs from that of a URL that cannot exist by the address alone, which is longer there."""
     site = Site("a.test")
     site.add(Page("/", "Home"))
-    site.routes.prefixes["/"] = lambda asked: Answer(200, f"<title>Oops</title><p>Oops. We could not find {asked.path} here.".encode())
+    site.routes.prefixes["/"] = lambda asked: Answer(
+        200, f"<title>Oops</title><p>Oops. We could not find {asked.path} here.".encode()
+    )
     site.answer("/robots.txt", Answer(404, b""), linked_from=None)
     for number in range(3):
         site.link("/", f"/dead{number}.html", "there", target=site.url(f"/dead{number}.html"))
     with serve(site) as server:
         _, issues = checked(tmp_path, server, "a.test")
-        assert {path for code, path in of_links(issues) if code == "soft-404"} == {f"dead{number}.html" for number in range(3)}
+        assert {path for code, path in of_links(issues) if code == "soft-404"} == {
+            f"dead{number}.html" for number in range(3)
+        }
 
 
 CODE_OF = {
@@ -238,10 +292,16 @@ def test_every_planted_fault_is_found_and_nothing_else(tmp_path):
         expected |= {("server-error", server.url("a.test", path)) for path in ("/not-http", "/long-header")}
         expected |= {("broken-link", server.url("a.test", path)) for path in ("/loop", "/self", "/nowhere")}
         expected |= {("suspect-link", server.url("a.test", "/wrong-encoding"))}
-        found = {(issue.code, issue.related) for issue in issues if KINDS_OF_ISSUES[issue.code].category is Category.LINKS}
+        found = {
+            (issue.code, issue.related) for issue in issues if KINDS_OF_ISSUES[issue.code].category is Category.LINKS
+        }
         assert found == expected
-        assert {issue.url for issue in issues if issue.code == "redirect-loop"} == {server.url("a.test", path) for path in ("/loop", "/loop/1")}
-        held = {issue.related: (issue.url, issue.anchor, issue.position) for issue in issues if issue.code == "broken-link"}
+        assert {issue.url for issue in issues if issue.code == "redirect-loop"} == {
+            server.url("a.test", path) for path in ("/loop", "/loop/1")
+        }
+        held = {
+            issue.related: (issue.url, issue.anchor, issue.position) for issue in issues if issue.code == "broken-link"
+        }
         assert held[server.url("a.test", "/status/404")] == (server.url("a.test", "/"), "The page /status/404", "main")
 
 
@@ -270,12 +330,23 @@ def test_other_sites_are_asked_politely_and_their_robots_obeyed(tmp_path):
 
 def test_a_check_that_was_stopped_goes_on(tmp_path):
     with serve(three_sites()) as server:
-        first, _ = checked(tmp_path, server, "a.test", delay_s=0.05, stop=lambda progress: progress.counts.fetched >= 6 and server.log.count("/2") > 0)
+        first, _ = checked(
+            tmp_path,
+            server,
+            "a.test",
+            delay_s=0.05,
+            stop=lambda progress: progress.counts.fetched >= 6 and server.log.count("/2") > 0,
+        )
         asked = len(server.log)
         second, issues = checked(tmp_path, server, "a.test", delay_s=0.05)
         assert (first.state, second.state) == ("stopped", "done")
         assert asked < len(server.log)
-        repeated = [target for host in ("b.test", "c.test") for target, times in Counter(server.log.targets(host)).items() if times > 1]
+        repeated = [
+            target
+            for host in ("b.test", "c.test")
+            for target, times in Counter(server.log.targets(host)).items()
+            if times > 1
+        ]
         assert set(repeated) <= {"/robots.txt"}
         assert {code for code, _ in of_links(issues)} == {"refused-link"}
 
@@ -286,7 +357,10 @@ def test_a_check_that_was_killed_loses_nothing(tmp_path):
         words = command("check", served.url("a.test"), "-c", tmp_path / "kept", "-q", *flags)
         before = served.lines()
         child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-        until(lambda: any(entry.method == "HEAD" for entry in read_log(served.log_file)) or child.poll() is not None, "nothing is checked")
+        until(
+            lambda: any(entry.method == "HEAD" for entry in read_log(served.log_file)) or child.poll() is not None,
+            "nothing is checked",
+        )
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         assert served.lines() > before
@@ -316,7 +390,9 @@ def test_only_what_is_new_counts_against_a_baseline(tmp_path):
         second, after = checked(tmp_path, server, "a.test")
         assert of_links(after) == {("broken-link", "old"), ("broken-link", "going")}
         assert second.crawl is None
-        assert of_links(new_since(tmp_path, after, baseline_run(tmp_path, str(first.run_id)))) == {("broken-link", "going")}
+        assert of_links(new_since(tmp_path, after, baseline_run(tmp_path, str(first.run_id)))) == {
+            ("broken-link", "going")
+        }
         assert baseline_run(tmp_path, "last") == second.run_id
         with pytest.raises(UsageError, match="runs 2, 3"):
             baseline_run(tmp_path, "99")
@@ -345,7 +421,9 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
     site = faults.faulty_site("a.test")
     with serve(site) as server:
         flags = [*flags_for(server.resolve, recheck_wait_s=0.2), "--no-near"]
-        done = told("check", server.url("a.test"), "-c", "kept", "-f", "csv", "--fail-on", "broken>2", *flags, cwd=tmp_path)
+        done = told(
+            "check", server.url("a.test"), "-c", "kept", "-f", "csv", "--fail-on", "broken>2", *flags, cwd=tmp_path
+        )
         assert done.returncode == 5, done.stderr
         assert "broken-link, at most 2 allowed" in done.stderr
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -366,9 +444,9 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         table = offline("--ignore", "* .*", "--no-near")
         assert (table.stdout, table.returncode) == ("", 0)
         assert (
-            f'{server.url("a.test", "/status/404")}  it answers 404  (1 page)\n      on {server.url("a.test")}  main  "The page /status/404"'
-            in offline().stdout
-        )
+            f"{server.url('a.test', '/status/404')}  it answers 404  (1 page)\n      on {server.url('a.test')}  "
+            'main  "The page /status/404"'
+        ) in offline().stdout
         assert len(server.log) == asked
 
 
@@ -449,7 +527,9 @@ def test_a_list_of_pages_is_read_and_no_more(tmp_path):
     site.link("/one", "/dead", "dead")
     with serve(site) as server:
         (tmp_path / "pages.txt").write_text(f"# the pages\n{server.url('a.test', '/one')}\n")
-        done = told("check", "-i", "pages.txt", "-c", "kept", *flags_for(server.resolve, recheck_wait_s=0.2), cwd=tmp_path)
+        done = told(
+            "check", "-i", "pages.txt", "-c", "kept", *flags_for(server.resolve, recheck_wait_s=0.2), cwd=tmp_path
+        )
         assert done.returncode == 0, done.stderr
         assert ("GET", "/two") not in {(entry.method, entry.target) for entry in server.log.of("a.test")}
         assert "/dead  it answers 404" in done.stdout
@@ -460,14 +540,35 @@ def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_p
     site.add(Page("/", "Home"))
     faults.status(site, "/dead", 404)
     with serve(site) as server:
-        crawled = told("crawl", server.url("a.test"), "-o", "kept", *flags_for(server.resolve, max_pages=9), cwd=tmp_path)
+        crawled = told(
+            "crawl", server.url("a.test"), "-o", "kept", *flags_for(server.resolve, max_pages=9), cwd=tmp_path
+        )
         assert crawled.returncode == 0, crawled.stderr
-        done = told("check", "-c", "kept", "--recheck-wait", "0.2", "--ignore", "h1-missing", "-f", "csv", "--fail-on", "broken", cwd=tmp_path)
+        done = told(
+            "check",
+            "-c",
+            "kept",
+            "--recheck-wait",
+            "0.2",
+            "--ignore",
+            "h1-missing",
+            "-f",
+            "csv",
+            "--fail-on",
+            "broken",
+            cwd=tmp_path,
+        )
         assert (done.returncode, "it answers 404" in done.stdout) == (5, True), done.stderr
         again = told("refresh", "-c", "kept", cwd=tmp_path)
         assert again.returncode == 0, again.stderr
-        settings = [json.loads(row[0]) for row in Collection(tmp_path / "kept").ask("SELECT settings FROM run ORDER BY id")]
-        assert [(kept["max_pages"], kept["recheck_wait_s"], kept["ignore"]) for kept in settings] == [(9, 30.0, []), (0, 0.2, ["h1-missing"]), (9, 30.0, [])]
+        settings = [
+            json.loads(row[0]) for row in Collection(tmp_path / "kept").ask("SELECT settings FROM run ORDER BY id")
+        ]
+        assert [(kept["max_pages"], kept["recheck_wait_s"], kept["ignore"]) for kept in settings] == [
+            (9, 30.0, []),
+            (0, 0.2, ["h1-missing"]),
+            (9, 30.0, []),
+        ]
 
 
 def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
@@ -482,8 +583,19 @@ def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
         crawled(tmp_path, server, "places.test")
         settings = settings_for(server)
     said = []
-    assert len([issue for issue in found_issues(tmp_path, settings, ResultOrder(), said.append) if issue.code == "broken-fragment"]) == 1
+    assert (
+        len(
+            [
+                issue
+                for issue in found_issues(tmp_path, settings, ResultOrder(), said.append)
+                if issue.code == "broken-fragment"
+            ]
+        )
+        == 1
+    )
     assert said == ["Places on pages (#fragments) were looked for on the first 1 pages that such links lead to."]
-    shown = CliRunner().invoke(main, ["check", "-c", str(tmp_path), "--offline", "-f", "jsonl", "-o", str(tmp_path / "issues.jsonl")])
+    shown = CliRunner().invoke(
+        main, ["check", "-c", str(tmp_path), "--offline", "-f", "jsonl", "-o", str(tmp_path / "issues.jsonl")]
+    )
     assert said[0] in plain(shown.output), shown.output
     assert said[0] not in CliRunner().invoke(main, ["check", "-c", str(tmp_path), "--offline", "-q"]).output

@@ -15,7 +15,9 @@ from testweb.wire import Answer
 
 
 def long_way(far: Site, pages: int = 12) -> Site:
-    """A site of which each page leads to the next; the first to a dead page, and to another site: there, to nothing, and somewhere else."""
+    """A site of which each page leads to the next; the first to a dead page, and to another site: there, to nothing,
+    and somewhere else.
+    """
     site = Site("a.test")
     for number in range(pages):
         site.add(Page("/" if not number else f"/{number}", f"Page {number}"))
@@ -40,19 +42,40 @@ def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path
         done = told("check", "-c", "kept", "--no-near", "-f", "csv", "--fail-on", "broken>2", cwd=tmp_path)
         assert done.returncode == 5, done.stderr
         assert "The crawl stopped (max-pages 4 are fetched)" in done.stderr and "Check 2 done" in done.stderr
-        broken = {row["related_url"].rpartition("/")[2] for row in csv.DictReader(io.StringIO(done.stdout)) if row["code"].startswith("broken")}
+        broken = {
+            row["related_url"].rpartition("/")[2]
+            for row in csv.DictReader(io.StringIO(done.stdout))
+            if row["code"].startswith("broken")
+        }
         assert broken == {"gone", "moved"}
-        assert {target for target in {entry.target for entry in server.log.of("a.test")} - read if "no-such-page" not in target} <= {"/gone"}
-        assert told("check", server.url("a.test"), "-c", "kept", *flags, "--no-near", "--max-pages", "2", cwd=tmp_path).returncode == 0
-        assert {"/3", "/4"} & {entry.target for entry in server.log.of("a.test")}, "with a URL the crawl goes on, to its limit"
+        assert {
+            target
+            for target in {entry.target for entry in server.log.of("a.test")} - read
+            if "no-such-page" not in target
+        } <= {"/gone"}
+        assert (
+            told(
+                "check", server.url("a.test"), "-c", "kept", *flags, "--no-near", "--max-pages", "2", cwd=tmp_path
+            ).returncode
+            == 0
+        )
+        assert {"/3", "/4"} & {entry.target for entry in server.log.of("a.test")}, (
+            "with a URL the crawl goes on, to its limit"
+        )
         assert told("crawl", server.url("a.test"), "-o", "kept", *flags, cwd=tmp_path).returncode == 0
-        counts = dict(Collection(tmp_path / "kept").ask("SELECT reason, count(*) FROM url WHERE text LIKE '%a.test%' GROUP BY 1"))
+        counts = dict(
+            Collection(tmp_path / "kept").ask("SELECT reason, count(*) FROM url WHERE text LIKE '%a.test%' GROUP BY 1")
+        )
         assert counts == {"ok": 12, "not-found": 1}
 
 
 def test_a_check_that_crawls_on_keeps_the_limits_of_a_crawl_that_was_interrupted(tmp_path):
     schema.create(tmp_path)
     given = settings_from({"max_pages": 9, "quantum": 7})
-    for state, note, pages in [("done", "", 0), ("stopped", "stopped by the user", 9), ("stopped", "max-pages 9 are fetched", 0)]:
+    for state, note, pages in [
+        ("done", "", 0),
+        ("stopped", "stopped by the user", 9),
+        ("stopped", "max-pages 9 are fetched", 0),
+    ]:
         runs.end_run(tmp_path, runs.begin_run(tmp_path, "crawl", (), given, 0.0), state, note, 1.0)
         assert settings_before(tmp_path).budget == Budget(max_pages=pages, quantum=7)

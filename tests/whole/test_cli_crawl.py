@@ -29,7 +29,9 @@ def command_web() -> Web:
     faults.redirect_away(web.sites["moved.test"], "/", web.sites["good.test"])
     robots.disallow(web.sites["forbids.test"], "User-agent: *\nDisallow: /\n")
     for number in range(200):
-        web.sites["slow.test"].add(Page(f"/{number}.html", f"Page {number}", (sentence(random.Random(number), f"Page {number}"),)), "/")
+        web.sites["slow.test"].add(
+            Page(f"/{number}.html", f"Page {number}", (sentence(random.Random(number), f"Page {number}"),)), "/"
+        )
     return web
 
 
@@ -53,7 +55,9 @@ def flags(server: Server, **values: object) -> list[str]:
         ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirect (http://good.test:PORT/)"),
     ],
 )
-def test_the_end_is_told_in_words_and_as_an_exit_code(tmp_path: Path, server: Server, host: str, code: int, words: str) -> None:
+def test_the_end_is_told_in_words_and_as_an_exit_code(
+    tmp_path: Path, server: Server, host: str, code: int, words: str
+) -> None:
     ran = told("crawl", server.url(f"{host}.test"), "-o", "c", *flags(server), cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
     assert words.replace("PORT", str(server.port)) in plain(ran.stderr) and "Traceback" not in ran.stderr
@@ -84,7 +88,9 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(tmp_path: Path, server: Se
         (("http://a.test/", "--ca-file", "missing.pem"), "cannot read the file of certificate authorities missing.pem"),
     ],
 )
-def test_a_wrong_command_is_explained_and_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str) -> None:
+def test_a_wrong_command_is_explained_and_touches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
     """In this process: none of these comes as far as a crawl."""
     monkeypatch.chdir(tmp_path)
     ran = CliRunner().invoke(main, ["crawl", *words])
@@ -94,7 +100,10 @@ def test_a_wrong_command_is_explained_and_touches_nothing(tmp_path: Path, monkey
 
 
 def test_a_wrong_settings_file_is_explained(tmp_path: Path) -> None:
-    for text, said in (("[settings]\nmax_dept = 3\n", "there is no setting 'max_dept'"), ("not toml", "is not valid TOML")):
+    for text, said in (
+        ("[settings]\nmax_dept = 3\n", "there is no setting 'max_dept'"),
+        ("not toml", "is not valid TOML"),
+    ):
         (tmp_path / "c").mkdir(exist_ok=True)
         (tmp_path / "c" / "periplus.toml").write_text(text, "utf-8")
         ran = told("crawl", "http://a.test/", "-o", "c", cwd=tmp_path)
@@ -109,14 +118,23 @@ def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Serve
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "collection.db").write_bytes(b"no database at all" * 500)
     ran = told("crawl", server.url("good.test"), "-o", "c", *flags(server), cwd=tmp_path)
-    assert ran.returncode == 1 and "cannot be read as a collection" in plain(ran.stderr) and "Traceback" not in ran.stderr
+    assert (
+        ran.returncode == 1 and "cannot be read as a collection" in plain(ran.stderr) and "Traceback" not in ran.stderr
+    )
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, server: Server) -> None:
     """One every few seconds (here: less, to save time), on stderr; -q tells only the end."""
     hurry = "from periplus.cli import main, progress; progress.PLAIN_EVERY_S = 1.0; main.main()"
     words = ["crawl", server.url("slow.test"), "-o", "c", *flags(server, delay_s=0.1, max_time_s=1.6)]
-    ran = subprocess.run([sys.executable, "-c", hurry, *words], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", hurry, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     lines = [line for line in ran.stderr.splitlines() if " fetched · " in line]
     assert len(lines) == 1 and "/s" in lines[0] and " waiting · " in lines[0]
     assert ran.returncode == 0 and "Stopped: max-time 1.6 s is over" in plain(ran.stderr)

@@ -54,7 +54,15 @@ def story(tmp_path_factory):
         refreshed(folder)
         other = folder.with_name("other")
         crawled(other, server, "a.test", delay_s=0.0)
-    return {"folder": folder, "other": other, "gone": url(gone), "renamed": url(renamed), "new": url("/brand-new.html"), "lifted": deepest, "home": url(HOME)}
+    return {
+        "folder": folder,
+        "other": other,
+        "gone": url(gone),
+        "renamed": url(renamed),
+        "new": url("/brand-new.html"),
+        "lifted": deepest,
+        "home": url(HOME),
+    }
 
 
 def test_pages_that_came_and_went(story):
@@ -65,7 +73,9 @@ def test_pages_that_came_and_went(story):
 
 def test_fields_that_changed_with_both_values(story):
     found = diff(story["folder"], "1", "2")
-    changed = {page.url: {change.field: (change.before, change.after) for change in page.changes} for page in found.changed}
+    changed = {
+        page.url: {change.field: (change.before, change.after) for change in page.changes} for page in found.changed
+    }
     assert changed[story["renamed"]]["title"][1] == "Another title"
     assert "text" in changed[story["renamed"]]
     assert "title" not in changed.get(story["home"], {})
@@ -152,5 +162,8 @@ def test_a_page_that_no_link_leads_to_any_longer_stands_in_no_layer(tmp_path):
         site.pages["/"].links.clear()
         server.bump("a.test", "/")
         refreshed(tmp_path)
-        changed = {page.url: [(change.field, change.before, change.after) for change in page.changes] for page in diff(tmp_path).changed}
+        changed = {
+            page.url: [(change.field, change.before, change.after) for change in page.changes]
+            for page in diff(tmp_path).changed
+        }
         assert changed[server.url("a.test", "/left")] == [("layer", "1", "")]

@@ -1,4 +1,6 @@
-"""A site that says each text in every encoding of its language: its crawl finds every page's text and every duplicate."""
+"""A site that says each text in every encoding of its language:
+its crawl finds every page's text and every duplicate.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from whole.test_encodings import body_of, media_type, variants
 from whole.voyage import crawled
 
 IN_ASCII = ("cs", "hu", "de")  # what is offered without diacritics, too
-EDITED = ("cs", "hu", "ru", "de", "ja", "el")  # of which there is a page with a few words more: the texts are long enough to be compared
+# of which there is a page with a few words more: the texts are long enough to be compared
+EDITED = ("cs", "hu", "ru", "de", "ja", "el")
 HOST = "tongues.test"
 
 
@@ -33,7 +36,13 @@ def in_ascii(language):
     """The text as it was written for terminals that knew no other letters."""
     first, *others = map(without_marks, TEXTS[language])
     rest = "".join(f"<p>{paragraph}</p>" for paragraph in others)
-    return written(f"<!doctype html><html><head><meta charset=us-ascii><title>{first}</title></head><body><h1>Page</h1>{rest}</body></html>", "ascii")
+    return written(
+        (
+            "<!doctype html><html><head><meta "
+            f"charset=us-ascii><title>{first}</title></head><body><h1>Page</h1>{rest}</body></html>"
+        ),
+        "ascii",
+    )
 
 
 def edited(language):
@@ -50,7 +59,10 @@ def kept(tmp_path_factory):
     for language in TEXTS:
         for encoding, declared in variants(language):
             path = f"/{language}-{encoding}-{declared.replace(' ', '-')}.html"
-            site.answer(path, Answer(body=body_of(language, encoding, declared), media_type=media_type(language, encoding, declared)))
+            site.answer(
+                path,
+                Answer(body=body_of(language, encoding, declared), media_type=media_type(language, encoding, declared)),
+            )
             texts[path] = language
     for language in EDITED:
         site.answer(f"/{language}.html", Answer(body=edited(language), media_type="text/html; charset=utf-8"))
@@ -61,7 +73,11 @@ def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tongues")
     with serve(Web([site])) as server:
         crawled(folder, server, HOST, delay_s=0.0)
-        return folder, {server.url(HOST, path): language for path, language in texts.items()}, {server.url(HOST, path): near[path] for path in near}
+        return (
+            folder,
+            {server.url(HOST, path): language for path, language in texts.items()},
+            {server.url(HOST, path): near[path] for path in near},
+        )
 
 
 def test_every_pages_text_is_the_original(kept):
@@ -71,7 +87,9 @@ def test_every_pages_text_is_the_original(kept):
         for url, language in texts.items():
             text = collection.page(url).text()
             original = "\n".join(["Page", *TEXTS[language][1:]])
-            if text != (without_marks(original).replace("page", "Page", 1) if url.endswith("-plain.html") else original):
+            if text != (
+                without_marks(original).replace("page", "Page", 1) if url.endswith("-plain.html") else original
+            ):
                 wrong.append(url)
     assert wrong == []
 
@@ -82,7 +100,9 @@ def test_every_duplicate_is_found_and_nothing_else(kept):
         found = collection.duplicates()
     groups = [{group.url, *(page.url for page in group.pages)} for group in found.groups]
     every = texts | near
-    assert sorted(map(sorted, groups)) == sorted(sorted(url for url in every if every[url] == language) for language in TEXTS)
+    assert sorted(map(sorted, groups)) == sorted(
+        sorted(url for url in every if every[url] == language) for language in TEXTS
+    )
     assert all(group.is_confirmed for group in found.groups)
     assert found.pages == len(every) + 1
 
@@ -120,21 +140,28 @@ def test_the_command_tells_groups_in_text_json_and_rows(kept):
     assert "stands for" in text.output and "it has most diacritics" in text.output and "[windows-1250]" in text.output
     told = json.loads(run(main, ["duplicates", "-c", str(folder), "--json"]).output)
     assert len(told["groups"]) == len(TEXTS)
-    rows = list(csv.DictReader(io.StringIO(run(main, ["duplicates", "-c", str(folder), "--csv", "--near", "1"]).output)))
+    rows = list(
+        csv.DictReader(io.StringIO(run(main, ["duplicates", "-c", str(folder), "--csv", "--near", "1"]).output))
+    )
     assert sorted(row["url"] for row in rows) == sorted(texts)
     assert sum(row["represents"] == "True" for row in rows) == len(TEXTS)
     assert run(main, ["duplicates", "nowhere.test", "-c", str(folder)]).exit_code == 2
 
 
 def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
-    paragraphs = [f"<p>The lighthouse of harbour {name} stands on a rock, and its light is seen from far away.</p>" for name in "abcdefgh"]
+    paragraphs = [
+        f"<p>The lighthouse of harbour {name} stands on a rock, and its light is seen from far away.</p>"
+        for name in "abcdefgh"
+    ]
     page = "<!doctype html><title>{0}</title><h1>{0}</h1>{1}"
     home = page.format("Home", '<a href="/one">one</a> <a href="/two">two</a> <a href="/other">other</a>')
     pages = {
         "https://e.org/": home,
         "https://e.org/one": page.format("Lighthouses", "".join(paragraphs)),
         "https://e.org/two": page.format("Lighthouses", "".join(paragraphs) + "<p>A line more.</p>"),
-        "https://e.org/other": page.format("Harbours", "<p>Another harbour has a lighthouse, and nothing else is said of it here.</p>"),
+        "https://e.org/other": page.format(
+            "Harbours", "<p>Another harbour has a lighthouse, and nothing else is said of it here.</p>"
+        ),
     }
     with open_collection(stored(tmp_path / "c", pages, ["https://e.org/"])) as collection:
         found = collection.search("lighthouse harbour")
@@ -145,7 +172,10 @@ def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
 
 def test_without_marks_content_is_told_for_this_answer_alone(tmp_path):
     words = [f"word{number} of{number}" for number in range(60)]
-    page = "<!doctype html><title>{0}</title><nav><a href='/one'>one</a> <a href='/two'>two</a></nav><main><h1>{0}</h1><p>{1}</p></main>"
+    page = (
+        "<!doctype html><title>{0}</title><nav><a href='/one'>one</a> <a "
+        "href='/two'>two</a></nav><main><h1>{0}</h1><p>{1}</p></main>"
+    )
     pages = {
         "https://e.org/": page.format("Home", "Welcome."),
         "https://e.org/one": page.format("Words", " ".join(words)),

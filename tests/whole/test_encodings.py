@@ -1,4 +1,6 @@
-"""One text in every encoding of its language, declared rightly, not at all, or falsely: a crawl finds the same text everywhere."""
+"""One text in every encoding of its language, declared rightly, not at all, or falsely:
+a crawl finds the same text everywhere.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ def body_of(language: str, encoding: str, declared: str) -> bytes:
     said = {"meta": encoding, "false meta": lie(language, encoding)}.get(declared, "")
     meta = f'<meta charset="{said}">' if said else ""
     rest = "".join(f"<p>{escape(paragraph, quote=False)}</p>" for paragraph in others)
-    return written(f"<!doctype html><html><head>{meta}<title>{escape(first, quote=False)}</title></head><body><h1>Page</h1>{rest}</body></html>", encoding)
+    return written(
+        (
+            f"<!doctype html><html><head>{meta}<title>{escape(first, quote=False)}</title></head><body><h1>"
+            f"Page</h1>{rest}</body></html>"
+        ),
+        encoding,
+    )
 
 
 def media_type(language: str, encoding: str, declared: str) -> str:
@@ -68,14 +76,23 @@ def test_a_crawl_finds_one_text_for_each_language(tmp_path: Path) -> None:
     for language in CRAWLED:
         for encoding, declared in variants(language):
             path = f"/{language}-{encoding}-{declared.replace(' ', '-')}.html"
-            answer = Answer(body=body_of(language, encoding, declared), media_type=media_type(language, encoding, declared))
+            answer = Answer(
+                body=body_of(language, encoding, declared), media_type=media_type(language, encoding, declared)
+            )
             site.answer(path, answer)
             texts[path] = language
     with serve(Web([site])) as server:
         collection, _ = crawled(tmp_path, server, "tongues.test", delay_s=0.0)
-        found = {url: (title, digest) for url, title, digest in collection.ask("SELECT u.text, p.title, p.text_md5 FROM page p JOIN url u ON u.id = p.url_id")}
+        found = {
+            url: (title, digest)
+            for url, title, digest in collection.ask(
+                "SELECT u.text, p.title, p.text_md5 FROM page p JOIN url u ON u.id = p.url_id"
+            )
+        }
     by_language: dict[str, set] = {}
     for path, language in texts.items():
         by_language.setdefault(language, set()).add(found[server.url("tongues.test", path)])
     assert {language: len(distinct) for language, distinct in by_language.items()} == dict.fromkeys(CRAWLED, 1)
-    assert {next(iter(distinct))[0] for distinct in by_language.values()} == {TEXTS[language][0] for language in CRAWLED}
+    assert {next(iter(distinct))[0] for distinct in by_language.values()} == {
+        TEXTS[language][0] for language in CRAWLED
+    }

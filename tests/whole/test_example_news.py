@@ -1,4 +1,6 @@
-"""The example's news web: whole, dated, and its planted stories are those that are found; a portal of it is as it should be."""
+"""The example's news web: whole, dated, and its planted stories are those that are found;
+a portal of it is as it should be.
+"""
 
 import re
 import sys
@@ -63,7 +65,11 @@ def test_every_post_can_be_reached(coastnews, pages):
 
 def test_the_stories_found_are_those_that_were_planted(coastnews, folder):
     slugs = {fields[0] for fields, _ in coastnews.sections("stories.txt")}
-    truth = {coastnews.address(post, ""): post.slug for post in coastnews.posts(TODAY) if post.slug in slugs and post.site != "sennight"}
+    truth = {
+        coastnews.address(post, ""): post.slug
+        for post in coastnews.posts(TODAY)
+        if post.slug in slugs and post.site != "sennight"
+    }
     planted = {pair for pair in combinations(sorted(truth), 2) if truth[pair[0]] == truth[pair[1]]}
     found = stories_of(folder)
     pairs = {pair for story in found.stories for pair in combinations(sorted(page.url for page in story.pages), 2)}
@@ -85,4 +91,6 @@ def test_a_portal_of_one_topic_has_its_stories_and_no_others(coastnews, folder, 
     shown = [re.search(r"/([\w-]+)\.html", entry.story.pages[0].url)[1] for entry in edition.entries]
     assert sorted(shown) == sorted(slug for slug, of in planted.items() if of == "sea")
     assert all(entry.keywords and entry.sentence for entry in edition.entries)
-    assert {feed for site in edition.sites for feed in site.feeds} == {f"http://{site.key}/feed.xml" for site in edition.sites}
+    assert {feed for site in edition.sites for feed in site.feeds} == {
+        f"http://{site.key}/feed.xml" for site in edition.sites
+    }

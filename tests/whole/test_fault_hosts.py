@@ -1,4 +1,6 @@
-"""More than fifty hosts, each with a fault of its own, all at once and as a stranger: what is there is read, what is wrong is told."""
+"""More than fifty hosts, each with a fault of its own, all at once and as a stranger: what is there is read,
+what is wrong is told.
+"""
 
 import contextlib
 import http.client
@@ -46,16 +48,44 @@ def test_each_host_is_read_as_far_as_it_can_be(tmp_path, kills):
         key = truth_of(server)
         starts = tmp_path / "starts.txt"
         starts.write_text("".join(f"http://{host}:{server.port}/\n" for host in key), "utf-8")
-        words = command("crawl", "-i", starts, "-o", tmp_path / "c", "-q", "--allow-private", "--resolve", server.resolve[0], "--per-address", "100")
+        words = command(
+            "crawl",
+            "-i",
+            starts,
+            "-o",
+            tmp_path / "c",
+            "-q",
+            "--allow-private",
+            "--resolve",
+            server.resolve[0],
+            "--per-address",
+            "100",
+        )
         for kill in range(kills):
             run(words, kill_when=lambda wanted=(kill + 1) * 150: len(server.log) > wanted)
         assert run(words) == 0
         log = server.log
-        wrong = [fault for host, told in key.items() for fault in faults_of(host, told, server, Collection(tmp_path / "c"), kills)]
+        wrong = [
+            fault
+            for host, told in key.items()
+            for fault in faults_of(host, told, server, Collection(tmp_path / "c"), kills)
+        ]
         if not kills:
-            wrong += [f"{host}: {min(log.gaps(host)):.3f} s between two requests" for host in key if log.gaps(host) and min(log.gaps(host)) < GAP_S]
-            wrong += [f"{host}: more than one request at once" for host in key if log.max_at_once(host) > 1 and host not in DEAF]
-        wrong += [f"{host}: robots.txt was not the first" for host in key if log.targets(host)[:1] not in ([], ["/robots.txt"])]
+            wrong += [
+                f"{host}: {min(log.gaps(host)):.3f} s between two requests"
+                for host in key
+                if log.gaps(host) and min(log.gaps(host)) < GAP_S
+            ]
+            wrong += [
+                f"{host}: more than one request at once"
+                for host in key
+                if log.max_at_once(host) > 1 and host not in DEAF
+            ]
+        wrong += [
+            f"{host}: robots.txt was not the first"
+            for host in key
+            if log.targets(host)[:1] not in ([], ["/robots.txt"])
+        ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -71,7 +101,10 @@ def faults_of(host, told, server, collection, kills):
     rows = {url: row for url, row in collection.urls.items() if urlsplit(url).hostname == host}
     for url, reason in told["reasons"].items():
         if url.startswith(f"http://{host}:") and (url not in rows or rows[url].reason.value != reason):
-            yield f"{url} is {rows[url].reason.value + ' ' + rows[url].rule if url in rows else 'not there'}, not {reason}"
+            yield (
+                f"{url} is {rows[url].reason.value + ' ' + rows[url].rule if url in rows else 'not there'}, not "
+                f"{reason}"
+            )
     read = {without_session(url.partition(str(server.port))[2]) for url, row in rows.items() if row.reason is Reason.OK}
     lost = set(told["pages"]) - read
     if lost:

@@ -1,4 +1,7 @@
-"""What becomes of a URL when its server misbehaves? One host for each fault, all crawled at once; then what needs a crawl of its own."""
+"""What becomes of a URL when its server misbehaves?
+
+One host for each fault, all crawled at once; then what needs a crawl of its own.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,11 @@ def _no_type(site: Site, path: str) -> str:
 
 
 def _many_members(site: Site, path: str) -> str:
-    return site.answer(path, Answer(200, b"\x1f\x8b" * 5000, headers=(("Content-Encoding", "gzip, gzip, gzip, gzip, gzip"),), gzip=False), Reason.TRUNCATED)
+    return site.answer(
+        path,
+        Answer(200, b"\x1f\x8b" * 5000, headers=(("Content-Encoding", "gzip, gzip, gzip, gzip, gzip"),), gzip=False),
+        Reason.TRUNCATED,
+    )
 
 
 # path -> (plant, reason, part of the rule)
@@ -92,7 +99,17 @@ PLANTS: dict[str, tuple[Callable[[Site, str], str], Reason, str]] = {
     "self": (lambda site, path: faults.redirect_loop(site, path, 1), Reason.BAD_ANSWER, ""),
     "away": (lambda site, path: faults.redirect_away(site, path, AWAY), Reason.REDIRECT, "http://elsewhere.test"),
 }
-RETRIED = {"always-500": 3, "502": 3, "always-429": 3, "flaky-500": 3, "flaky-503": 2, "reset": 3, "empty-reply": 3, "silent": 3}  # requests
+# requests
+RETRIED = {
+    "always-500": 3,
+    "502": 3,
+    "always-429": 3,
+    "flaky-500": 3,
+    "flaky-503": 2,
+    "reset": 3,
+    "empty-reply": 3,
+    "silent": 3,
+}
 
 
 def fault_web() -> Web:
@@ -105,7 +122,13 @@ def fault_web() -> Web:
     return web
 
 
-LIMITS = {"body_bytes": 300_000, "first_byte_timeout_s": 0.6, "total_timeout_s": 1.0, "host_strikes": 9, "sitemaps": False}
+LIMITS = {
+    "body_bytes": 300_000,
+    "first_byte_timeout_s": 0.6,
+    "total_timeout_s": 1.0,
+    "host_strikes": 9,
+    "sitemaps": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +147,8 @@ def test_a_fault_is_told_as_what_it_is(harm: tuple[Server, Collection], name: st
     assert (row.reason, rule in row.rule) == (reason, True), row
     assert collection.reasons[server.url(f"{name}.test", "/good.html")] is Reason.OK, "the host's other page"
     assert len(collection.visits(row.url)) == RETRIED.get(name, 1)
-    if name not in ("silent", "reset", "empty-reply"):  # the log waits for the end of one; for the others libcurl asks again if its connection was a used one
+    # the log waits for the end of one; for the others libcurl asks again if its connection was a used one
+    if name not in ("silent", "reset", "empty-reply"):
         assert server.log.count(f"/{name}") == RETRIED.get(name, 1)
 
 
@@ -160,7 +184,9 @@ def test_redirects_chain_loop_and_endless(tmp_path: Path) -> None:
     with serve(redirecting()) as server:
         collection, _ = crawled(tmp_path, server, "a.test", redirect_hops=5, delay_s=0.005)
         reasons, layers = collection.reasons, collection.layers
-        assert [reasons[server.url("a.test", path)] for path in ("/chain", "/chain/1", "/chain/2", "/end.html")] == [Reason.REDIRECT] * 3 + [Reason.OK]
+        assert [reasons[server.url("a.test", path)] for path in ("/chain", "/chain/1", "/chain/2", "/end.html")] == [
+            Reason.REDIRECT
+        ] * 3 + [Reason.OK]
         assert layers[server.url("a.test", "/end.html")] == 1, "a redirect is no click"
         assert [server.log.count(path) for path in ("/loop", "/loop/1", "/loop/2")] == [1, 1, 1]
         assert [server.log.count(f"/r?n={n}") for n in range(1, 8)] == [1, 1, 1, 1, 1, 0, 0]
@@ -180,7 +206,9 @@ def test_a_url_that_redirects_to_another_spelling_of_itself_is_read_by_that(tmp_
         url = server.url("a.test", "/~u.html")
         assert (collection.reasons[url], server.url("a.test", "/%7Eu.html") in collection.reasons) == (Reason.OK, False)
         assert (server.log.count("/%7Eu.html"), server.log.count("/~u.html")) == (1, 1)
-        assert server.log.count("/%7Ecircle") + server.log.count("/~circle") == 5, "as many as there may be hops, and the first"
+        assert server.log.count("/%7Ecircle") + server.log.count("/~circle") == 5, (
+            "as many as there may be hops, and the first"
+        )
         assert {reason for url, reason in collection.reasons.items() if "circle" in url} == {Reason.BAD_ANSWER}
 
 
@@ -276,13 +304,18 @@ def test_a_lying_charset_does_no_harm(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Liars", ("Some pages lie.",)))
     content.charset_lie(site)
-    site.answer("/unknown", Answer(body="<title>Unknown ř</title>".encode(), media_type="text/html; charset=klingon"), Reason.OK)
+    site.answer(
+        "/unknown", Answer(body="<title>Unknown ř</title>".encode(), media_type="text/html; charset=klingon"), Reason.OK
+    )
     site.answer("/utf16", Answer(body="<title>Wide</title>".encode("utf-16"), media_type="text/html"), Reason.OK)
     with serve(site) as server:
         collection, _ = crawled(tmp_path, server, "a.test")
         assert set(collection.reasons.values()) == {Reason.OK}
         assert collection.titles[server.url("a.test", "/utf16")] == "Wide"
-        assert "lže" in collection.titles[server.url("a.test", "/liar.html")] or "�" in collection.titles[server.url("a.test", "/liar.html")]
+        assert (
+            "lže" in collection.titles[server.url("a.test", "/liar.html")]
+            or "�" in collection.titles[server.url("a.test", "/liar.html")]
+        )
 
 
 def test_a_bug_of_ours_costs_one_page_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,5 +412,7 @@ def test_no_fault_ever_shows_a_traceback(tmp_path: Path) -> None:
         assert "Traceback" not in ran.stderr and ran.stdout == ""
         reasons = Collection(tmp_path / "c").reasons
         either = set(web.truth["either"])
-        expected = {url: Reason(reason) for url, reason in web.truth["reasons"].items() if url not in either and url in reasons}
+        expected = {
+            url: Reason(reason) for url, reason in web.truth["reasons"].items() if url not in either and url in reasons
+        }
         assert {url: reasons[url] for url in expected} == expected

@@ -73,7 +73,9 @@ def test_servers_that_say_a_byte_now_and_then_hold_nobody_up(tmp_path: Path, num
 def test_a_crawl_of_very_many_hosts_costs_no_more_a_page_at_its_end(tmp_path: Path, hosts: int) -> None:
     """Time and memory grow with what is in hand, not with what is known."""
     words = [sys.executable, str(Path(__file__).with_name("many_hosts.py")), str(tmp_path / "c"), str(hosts)]
-    ran = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)}, timeout=3_600, check=False)
+    ran = subprocess.run(
+        words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)}, timeout=3_600, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
     print(told)
@@ -91,7 +93,10 @@ def bombs() -> dict[str, bytes]:
         "zstd": zstandard.ZstdCompressor(level=19).compress(zeros * 256),
     }
     twice = {f"{inner}, gzip": gzip.compress(body, 9, mtime=0) for inner, body in once.items()}
-    return twice | {"gzip, br": brotli.compress(once["gzip"]), "gzip, gzip, gzip": gzip.compress(twice["gzip, gzip"], 9, mtime=0)}
+    return twice | {
+        "gzip, br": brotli.compress(once["gzip"]),
+        "gzip, gzip, gzip": gzip.compress(twice["gzip, gzip"], 9, mtime=0),
+    }
 
 
 @pytest.mark.parametrize(("coding", "body"), bombs().items(), ids=list(bombs()))
@@ -100,10 +105,18 @@ def test_a_bomb_within_a_bomb_is_cut_and_the_crawl_goes_on(tmp_path: Path, codin
     site.add(Page("/", "Home", ("Home.",)))
     site.add(Page("/good.html", "Good", ("A good page.",)), "/")
     site.answer("/bomb", Answer(body=body, headers=(("Content-Encoding", coding),), gzip=False), Reason.TRUNCATED)
-    site.answer("/bomb.xml", Answer(body=body, media_type="application/xml", headers=(("Content-Encoding", coding),), gzip=False), Reason.TRUNCATED)
+    site.answer(
+        "/bomb.xml",
+        Answer(body=body, media_type="application/xml", headers=(("Content-Encoding", coding),), gzip=False),
+        Reason.TRUNCATED,
+    )
     with serve(site) as server:
         collection, _ = crawled(tmp_path, server, "a.test", sitemaps=False)
         row = collection.urls[server.url("a.test", "/bomb")]
-        assert (row.reason, row.rule) in [(Reason.TRUNCATED, "ratio-limit"), (Reason.TRUNCATED, "inflated-limit"), (Reason.TRUNCATED, "bad-content-encoding")]
+        assert (row.reason, row.rule) in [
+            (Reason.TRUNCATED, "ratio-limit"),
+            (Reason.TRUNCATED, "inflated-limit"),
+            (Reason.TRUNCATED, "bad-content-encoding"),
+        ]
         assert collection.reasons[server.url("a.test", "/good.html")] is Reason.OK
         assert collection.ask("SELECT max(size) FROM body")[0][0] <= 33_554_432

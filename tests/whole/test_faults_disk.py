@@ -1,4 +1,7 @@
-"""What may befall a collection's disk and its file? Full, read-only, damaged, of another version: told in a sentence, and nothing stored is lost."""
+"""What may befall a collection's disk and its file?
+
+Full, read-only, damaged, of another version: told in a sentence, and nothing stored is lost.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,15 @@ needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="needs the right to mount
 
 def sail(web: Served, folder: Path, **more: object) -> subprocess.CompletedProcess[str]:
     """One crawl of all hosts, to its end or its disk's."""
-    flags = [*flags_for(web.resolve, delay_s=0.0, commit_interval_s=0.05, commit_pages=3), "--no-sitemaps", "--no-index"]
+    flags = [
+        *flags_for(web.resolve, delay_s=0.0, commit_interval_s=0.05, commit_pages=3),
+        "--no-sitemaps",
+        "--no-index",
+    ]
     words = command("crawl", *map(web.url, HOSTS), "-o", folder, "-q", *flags)
-    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **more)
+    return subprocess.run(
+        words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **more
+    )
 
 
 @contextlib.contextmanager
@@ -55,7 +64,8 @@ def small_disk(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)], check=True)
 
     def grow(size_bytes: int) -> dict[str, object]:
-        subprocess.run(["mount", "-o", f"remount,size={2 * size_bytes}", str(place)], check=True)  # what is new is written twice: beside the file, then into it
+        # what is new is written twice: beside the file, then into it
+        subprocess.run(["mount", "-o", f"remount,size={2 * size_bytes}", str(place)], check=True)
         return {}
 
     try:
@@ -75,15 +85,24 @@ def quota(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
     yield grow
 
 
-@pytest.mark.parametrize("disk", [quota, pytest.param(small_disk, marks=[needs_mount, pytest.mark.faults])], ids=["quota", "small disk"])
+@pytest.mark.parametrize(
+    "disk", [quota, pytest.param(small_disk, marks=[needs_mount, pytest.mark.faults])], ids=["quota", "small disk"]
+)
 @pytest.mark.parametrize("most", [3, pytest.param(25, marks=pytest.mark.faults)])
 def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk, most: int) -> None:
-    """Each time in the middle of a commit, at another place; each time with a sentence; what was stored is never fetched again."""
+    """Each time in the middle of a commit, at another place; each time with a sentence;
+    what was stored is never fetched again.
+    """
     with served_apart(RECIPE, tmp_path) as web, disk(tmp_path / "disk") as grow:
         sail(web, tmp_path / "calm")
         expected, calm = Collection(tmp_path / "calm").tables, web.lines()
         schema.create(tmp_path / "empty")
-        folder, size, fulls, ran = tmp_path / "disk" / "c", (tmp_path / "empty" / schema.DATABASE).stat().st_size, 0, None
+        folder, size, fulls, ran = (
+            tmp_path / "disk" / "c",
+            (tmp_path / "empty" / schema.DATABASE).stat().st_size,
+            0,
+            None,
+        )
         while ran is None or ran.returncode != 0:
             ran = sail(web, folder, **grow(size))
             fulls += ran.returncode != 0
@@ -102,7 +121,9 @@ def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk,
 
 @needs_mount
 def test_a_collection_that_is_made_on_a_disk_too_small_for_it_is_whole_or_not_there(tmp_path: Path) -> None:
-    """What was written beside the file must be in it before it gets its name: closing it says nothing of a full disk."""
+    """What was written beside the file must be in it before it gets its name:
+    closing it says nothing of a full disk.
+    """
     made = []
     with small_disk(tmp_path / "disk") as grow:
         for size in range(200 << 10, 700 << 10, 8 << 10):
@@ -121,11 +142,26 @@ def test_a_collection_that_is_made_on_a_disk_too_small_for_it_is_whole_or_not_th
 
 
 READERS = (
-    *("status -c .", "pages -c . -n 2", "map -c .", "links -c . -n 2", "keywords -c .", "template -c .", "duplicates -c ."),
+    *(
+        "status -c .",
+        "pages -c . -n 2",
+        "map -c .",
+        "links -c . -n 2",
+        "keywords -c .",
+        "template -c .",
+        "duplicates -c .",
+    ),
     *("search -c . harbour", "sql -c . 'select 1'", "export warc -c . -o ../x.warc.gz", "report -c . -o ../r.html"),
 )
 WRITERS = (
-    *("crawl http://a.test/ -o .", "crawl http://a.test/ -o . --fresh", "crawl http://a.test/ -o new", "refresh -c .", "check -c .", "index -c ."),
+    *(
+        "crawl http://a.test/ -o .",
+        "crawl http://a.test/ -o . --fresh",
+        "crawl http://a.test/ -o new",
+        "refresh -c .",
+        "check -c .",
+        "index -c .",
+    ),
     *("report -c .", "import warc ../x.warc.gz -o new", "jobs add -d . crawl http://a.test/"),
 )
 
@@ -151,11 +187,24 @@ def test_on_a_read_only_disk_everything_is_read_and_nothing_written(tmp_path: Pa
 
 
 SPOILED = ("text", pytest.param("data", marks=pytest.mark.faults), pytest.param("blocks", marks=pytest.mark.faults))
-OF_BODIES = ("index", "keywords", "template", "duplicates", "export warc -o x.warc.gz", "report -o r.html", "stories", "search harbour", "map", "status")
+OF_BODIES = (
+    "index",
+    "keywords",
+    "template",
+    "duplicates",
+    "export warc -o x.warc.gz",
+    "report -o r.html",
+    "stories",
+    "search harbour",
+    "map",
+    "status",
+)
 
 
 @pytest.mark.parametrize("column", SPOILED)
-def test_a_damaged_page_is_told_and_never_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+def test_a_damaged_page_is_told_and_never_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
     """Bytes changed, cut off, and gone: as a disk does it, or whoever gave us the collection."""
     monkeypatch.chdir(tmp_path)
     rng, folder = random.Random(column), tmp_path / "c.periplus"
@@ -180,10 +229,16 @@ def test_a_crawl_of_many_hosts_with_few_file_descriptors_ends_well(tmp_path: Pat
     """60 hosts at once, and descriptors for a dozen connections: what cannot be opened now is opened later."""
     with served_apart("linked seed=3 sites=60 pages=3 links_between=1 links_per_page=3", tmp_path) as web:
         hosts = tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))
-        flags = [*flags_for(web.resolve, delay_s=0.02, retry_wait_s=0.2, host_strikes=20), "--no-sitemaps", "--no-index"]
+        flags = [
+            *flags_for(web.resolve, delay_s=0.02, retry_wait_s=0.2, host_strikes=20),
+            "--no-sitemaps",
+            "--no-index",
+        ]
         words = command("crawl", *map(web.url, hosts), "-o", tmp_path / "c", "-q", *flags)
         few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))}
-        ran = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **few)
+        ran = subprocess.run(
+            words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False, **few
+        )
         collection = Collection(tmp_path / "c")
         assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
         assert set(collection.reasons.values()) == {Reason.OK} and len(collection.reasons) == 180
@@ -196,39 +251,71 @@ def test_urls_that_an_older_schema_named_by_their_spelling_are_found_by_each_spe
     folder.mkdir()
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
         connection.executescript((TESTS / "tables" / "schema-2.sql").read_text("utf-8"))
-        find = "SELECT u.id, u.text FROM url u JOIN page p ON p.url_id = u.id WHERE u.text LIKE '%.html' ORDER BY u.text LIMIT 2"
+        find = (
+            "SELECT u.id, u.text FROM url u JOIN page p ON p.url_id = u.id"
+            " WHERE u.text LIKE '%.html' ORDER BY u.text LIMIT 2"
+        )
         (first, url), (_, known) = connection.execute(find).fetchall()
         links = connection.execute("SELECT count(*) FROM link WHERE target = ?", (first,)).fetchone()
         connection.execute("UPDATE url SET text = ? WHERE id = ?", (url.replace(".html", "%2Ehtml"), first))
-        for table, column in (("url", "id"), ("page", "url_id"), ("link", "source"), ("link", "target"), ("visit", "url_id")):
+        for table, column in (
+            ("url", "id"),
+            ("page", "url_id"),
+            ("link", "source"),
+            ("link", "target"),
+            ("visit", "url_id"),
+        ):
             connection.execute(f"UPDATE {table} SET {column} = 4711 WHERE {column} = ?", (first,))
-        twin = "INSERT INTO url SELECT 4712, replace(text, '.html', '%2Ehtml'), host_id, reason, layer, rule, status, in_sitemap, first_seen, visited FROM url"
+        twin = (
+            "INSERT INTO url SELECT 4712, replace(text, '.html', '%2Ehtml'), host_id, reason, layer, rule, status, "
+            "in_sitemap, first_seen, visited FROM url"
+        )
         connection.execute(f"{twin} WHERE text = ?", (known,))
         connection.commit()
         connection.execute("PRAGMA journal_mode = WAL")
     with contextlib.closing(schema.connect(folder)) as connection:
-        assert connection.execute("SELECT id FROM url WHERE text = ?", (url.replace(".html", "%2Ehtml"),)).fetchone() == (url_id(canonical(url)),)
+        assert connection.execute(
+            "SELECT id FROM url WHERE text = ?", (url.replace(".html", "%2Ehtml"),)
+        ).fetchone() == (url_id(canonical(url)),)
         assert connection.execute("SELECT count(*) FROM link WHERE target = ?", (first,)).fetchone() == links
         assert connection.execute("SELECT count(*) FROM link WHERE 4711 IN (source, target)").fetchone() == (0,)
-        assert connection.execute("SELECT text FROM url WHERE id = 4712").fetchone() == (known.replace(".html", "%2Ehtml"),)
+        assert connection.execute("SELECT text FROM url WHERE id = 4712").fetchone() == (
+            known.replace(".html", "%2Ehtml"),
+        )
     for spelling in (url, url.replace(".html", "%2ehtml"), known):
         assert answer(f"page {spelling} -c {folder}")[0] == 0
 
 
 def test_a_collection_of_schema_2_is_read_as_it_is_and_upgraded_by_a_crawl(tmp_path: Path) -> None:
-    """As the version before wrote it. Reading changes no byte of it; the crawl that goes on brings it to this schema, and keeps every row."""
+    """As the version before wrote it.
+
+    Reading changes no byte of it; the crawl that goes on brings it to this schema, and keeps every row.
+    """
     folder = tmp_path / "c.periplus"
     folder.mkdir()
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
         connection.executescript((TESTS / "tables" / "schema-2.sql").read_text("utf-8"))
         connection.execute("PRAGMA journal_mode = WAL")
-        rows = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("url", "page", "link", "visit", "body")}
+        rows = {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+            for table in ("url", "page", "link", "visit", "body")
+        }
     before = (folder / "collection.db").read_bytes()
-    for line in ("status", "pages", "map", "links", f"export warc -o {tmp_path}/x.warc.gz", "keywords", f"report -o {tmp_path}/r.html"):
+    for line in (
+        "status",
+        "pages",
+        "map",
+        "links",
+        f"export warc -o {tmp_path}/x.warc.gz",
+        "keywords",
+        f"report -o {tmp_path}/r.html",
+    ):
         assert answer(f"{line} -c {folder}")[0] == 0, line
     assert (folder / "collection.db").read_bytes() == before
     with contextlib.closing(schema.connect(folder)) as connection:
-        assert connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (str(schema.SCHEMA_VERSION),)
+        assert connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (
+            str(schema.SCHEMA_VERSION),
+        )
         assert {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in rows} == rows
     for line in ("index", "search harbour", "status", "pages"):
         assert answer(f"{line} -c {folder}")[0] == 0, line

@@ -1,4 +1,7 @@
-"""What may befall a name? It does not exist, its server fails, flaps or lies: private addresses are never asked, whatever a name says they are."""
+"""What may befall a name?
+
+It does not exist, its server fails, flaps or lies: private addresses are never asked, whatever a name says they are.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,17 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, dict[str
     """The same crawl twice in the lying internet: what was stored, what the servers were asked for, what was said."""
     folder = tmp_path_factory.mktemp("names")
     flags = "--delay 0.5 --retry-wait 0.2 --connect-timeout 2 --no-sitemaps --no-index -q --workers 1"
-    crawl = " ".join(map(shlex.quote, command("crawl", *(f"http://{host}/" for host in HOSTS), "-o", "c", *flags.split())))
-    words = ["unshare", "--mount", "--net", sys.executable, str(Path(__file__).with_name("lying_names.py")), f"{crawl} --max-time 3; {crawl}"]
+    crawl = " ".join(
+        map(shlex.quote, command("crawl", *(f"http://{host}/" for host in HOSTS), "-o", "c", *flags.split()))
+    )
+    words = [
+        "unshare",
+        "--mount",
+        "--net",
+        sys.executable,
+        str(Path(__file__).with_name("lying_names.py")),
+        f"{crawl} --max-time 3; {crawl}",
+    ]
     ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment(), timeout=180, check=False)
     return Collection(folder / "c"), json.loads((folder / "asked.json").read_text("utf-8")), ran.stderr
 

@@ -1,6 +1,9 @@
-"""What may befall a crawl that is kept in PostgreSQL? Its workers are killed and frozen, its database dies and is away, hosts are fought over.
+"""What may befall a crawl that is kept in PostgreSQL?
 
-Judged from the web server's log, the tables and the database's log, in a short form; `make test-faults` goes on for longer.
+Its workers are killed and frozen, its database dies and is away, hosts are fought over.
+
+Judged from the web server's log, the tables and the database's log, in a short form; `make
+test-faults` goes on for longer.
 """
 
 from __future__ import annotations
@@ -81,12 +84,21 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, database: 
 
 @LONG
 @pytest.mark.parametrize("freezes", [5])
-def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, database: Server, freezes: int) -> None:
-    """Stopped for one and three quarters of its lease. Another fetches what it had in hand; what it then has to say is of an old epoch."""
+def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(
+    tmp_path: Path, database: Server, freezes: int
+) -> None:
+    """Stopped for one and three quarters of its lease.
+
+    Another fetches what it had in hand; what it then has to say is of an old epoch.
+    """
     lease_s = 1.6
     with (
-        served_apart(f"linked seed=8 sites=4 pages={12 * freezes + 6} links_between=8 links_per_page=6", tmp_path) as web,
-        crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=0.25, lease_s=lease_s, **QUICK_LIMITS) as workers,
+        served_apart(
+            f"linked seed=8 sites=4 pages={12 * freezes + 6} links_between=8 links_per_page=6", tmp_path
+        ) as web,
+        crew(
+            web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=0.25, lease_s=lease_s, **QUICK_LIMITS
+        ) as workers,
     ):
         workers.hire(1)
         (victim,) = workers.workers
@@ -108,8 +120,12 @@ def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(t
 
 
 @pytest.mark.parametrize(("kills", "pages"), [(1, 20), pytest.param(5, 150, marks=LONG)], ids=["once", "five times"])
-def test_a_database_that_dies_loses_nothing_and_hurries_nobody(tmp_path: Path, database: Server, kills: int, pages: int) -> None:
-    """Killed with -9 in the middle of the crawl and started again: what was committed is there, the workers come back by themselves."""
+def test_a_database_that_dies_loses_nothing_and_hurries_nobody(
+    tmp_path: Path, database: Server, kills: int, pages: int
+) -> None:
+    """Killed with -9 in the middle of the crawl and started again: what was committed is there,
+    the workers come back by themselves.
+    """
     with (
         served_apart(f"linked seed=9 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
         crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=DELAY_S) as workers,
@@ -155,7 +171,9 @@ class Doorkeeper:
 
 @LONG
 def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_path: Path) -> None:
-    """Stopped for 20 s: three workers knock some dozens of times, not thousands, start no request without a lease, and go on."""
+    """Stopped for 20 s: three workers knock some dozens of times, not thousands,
+    start no request without a lease, and go on.
+    """
     port = free_port()
     database = own_server(port=port)
     try:
@@ -242,7 +260,14 @@ def test_what_a_client_locked_that_was_cut_off_is_free_within_seconds(tmp_path: 
     try:
         store.offer([candidate("http://a.test/")], (), 0.0)
         with island() as away:
-            client = away.start(sys.executable, "-c", HOLD, place.replace("127.0.0.1", HERE), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            client = away.start(
+                sys.executable,
+                "-c",
+                HOLD,
+                place.replace("127.0.0.1", HERE),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
             try:
                 assert client.stdout.readline() == b"held\n"
                 away.cut()
@@ -322,9 +347,14 @@ def crowded(database: Server, workers: int, pages: int) -> tuple[float, list[str
 
 
 @pytest.mark.parametrize(("workers", "pages"), [(4, 200), pytest.param(8, 8_000, marks=LONG)])
-def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(database: Server, workers: int, pages: int) -> None:
-    """The layout that this guards against had a hundredth of one worker's speed, in deadlocks. The speed is judged where the run is long
-    enough to have one; a deadlock is looked for in the server's log, at the end of every test here."""
+def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(
+    database: Server, workers: int, pages: int
+) -> None:
+    """The layout that this guards against had a hundredth of one worker's speed, in deadlocks.
+
+    The speed is judged where the run is long enough to have one; a deadlock is looked for in the server's log, at
+    the end of every test here.
+    """
     alone, wrong = crowded(database, 1, pages)
     assert wrong == []
     together, wrong = crowded(database, workers, pages)

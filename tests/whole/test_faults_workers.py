@@ -1,4 +1,6 @@
-"""What may befall a crawl's workers? They are killed and frozen, they come and go: nothing is lost, and no host is asked too soon.
+"""What may befall a crawl's workers?
+
+They are killed and frozen, they come and go: nothing is lost, and no host is asked too soon.
 
 Judged from the server's log and the tables, in a short form; `make test-faults` goes on for longer.
 """
@@ -62,8 +64,12 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int
 
 
 @pytest.mark.parametrize("store", ["folder", "postgres"])
-def test_the_hosts_of_a_killed_worker_are_anothers_at_once(tmp_path: Path, store: str, request: pytest.FixtureRequest) -> None:
-    """Its lease goes on for a minute; whoever is left holds as many hosts as it should, while the killed one is counted."""
+def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
+    tmp_path: Path, store: str, request: pytest.FixtureRequest
+) -> None:
+    """Its lease goes on for a minute; whoever is left holds as many hosts as it should,
+    while the killed one is counted.
+    """
     address = request.getfixturevalue("address").text if store == "postgres" else ""
     with (
         served_apart("linked seed=7 sites=2 pages=60 links_between=12 links_per_page=8", tmp_path) as web,
@@ -71,7 +77,10 @@ def test_the_hosts_of_a_killed_worker_are_anothers_at_once(tmp_path: Path, store
     ):
         workers.hire()
         (victim,) = workers.workers
-        until(lambda: victim.pid in workers.holders() and workers.boss.pid in workers.holders(), "a host in each one's hands")
+        until(
+            lambda: victim.pid in workers.holders() and workers.boss.pid in workers.holders(),
+            "a host in each one's hands",
+        )
         assert workers.kill(random.Random(0))
         killed = time.monotonic()
         until(lambda: victim.pid not in workers.holders(), "another holder")
@@ -83,11 +92,16 @@ def test_the_hosts_of_a_killed_worker_are_anothers_at_once(tmp_path: Path, store
 
 @pytest.mark.parametrize("freezes", [1, pytest.param(5, marks=LONG)])
 def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, freezes: int) -> None:
-    """Stopped for one and three quarters of its lease. Another fetches what it had in hand; what it then has to say is of an old epoch."""
+    """Stopped for one and three quarters of its lease.
+
+    Another fetches what it had in hand; what it then has to say is of an old epoch.
+    """
     lease_s = 1.6
     limits = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_timeout_s": 0.8, "lease_s": lease_s}
     with (
-        served_apart(f"linked seed=8 sites=4 pages={12 * freezes + 6} links_between=8 links_per_page=6", tmp_path) as web,
+        served_apart(
+            f"linked seed=8 sites=4 pages={12 * freezes + 6} links_between=8 links_per_page=6", tmp_path
+        ) as web,
         crew(web, tmp_path / "c", hosts_of(web), delay_s=0.25, **limits) as workers,
     ):
         workers.hire(1)
@@ -145,8 +159,13 @@ def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
 
 
 @pytest.mark.parametrize(("workers", "pages"), [(4, 600), pytest.param(8, 8_000, marks=LONG)])
-def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(tmp_path: Path, workers: int, pages: int) -> None:
-    """The layout that this guards against had a hundredth of one worker's speed. The speed is judged where the run is long enough to have one."""
+def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(
+    tmp_path: Path, workers: int, pages: int
+) -> None:
+    """The layout that this guards against had a hundredth of one worker's speed.
+
+    The speed is judged where the run is long enough to have one.
+    """
     alone, wrong = crowded(tmp_path / "alone", 1, pages)
     assert wrong == []
     together, wrong = crowded(tmp_path / "together", workers, pages)

@@ -17,7 +17,16 @@ from testweb import GraphRecipe, Truth, graph_site, linked_sites, serve
 def true_links(truth: Truth) -> set[tuple]:
     """The truth's links in the form of `Collection.links`."""
     return {
-        (source, link.target, link.kind.value, link.position.value, int(link.nofollow), link.anchor, " ".join(link.fragments), link.times)
+        (
+            source,
+            link.target,
+            link.kind.value,
+            link.position.value,
+            int(link.nofollow),
+            link.anchor,
+            " ".join(link.fragments),
+            link.times,
+        )
         for source, links in truth.links.items()
         for link in links
     }
@@ -61,7 +70,16 @@ def test_timing_changes_nothing(tmp_path: Path) -> None:
     web = linked_sites(seed=3, sites=3, pages=30, links_between=15)
     with serve(web) as server:
         slow, _ = crawled(tmp_path / "slow", server, *web.sites, delay_s=0.005)
-        fast, _ = crawled(tmp_path / "fast", server, *web.sites, mine=tuple(web.sites), delay_s=0.0, per_host=4, workers=2, commit_pages=7)
+        fast, _ = crawled(
+            tmp_path / "fast",
+            server,
+            *web.sites,
+            mine=tuple(web.sites),
+            delay_s=0.0,
+            per_host=4,
+            workers=2,
+            commit_pages=7,
+        )
         assert slow.tables == fast.tables
         assert_recovered(slow, server.truth)
 

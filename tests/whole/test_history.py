@@ -24,9 +24,23 @@ def seen(folder, run):
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         view = run_view(connection, RunChoice(folder, run), "")
     links = set(zip(view.links.sources.tolist(), view.links.targets.tolist(), strict=True))
-    pages = {url: {name: column[at] for name, column in view.fields.items()} for at, url in enumerate(view.graph.pages) if view.graph.indexed[at]}
-    parents = view.site_map and {view.graph.pages[page]: view.graph.pages[parent] for page, parent in enumerate(view.site_map.parent.tolist()) if parent >= 0}
-    return {"links": links, "pages": pages, "reasons": dict(view.reasons), "parents": parents, "issues": {issue.key for issue in view.issues}}
+    pages = {
+        url: {name: column[at] for name, column in view.fields.items()}
+        for at, url in enumerate(view.graph.pages)
+        if view.graph.indexed[at]
+    }
+    parents = view.site_map and {
+        view.graph.pages[page]: view.graph.pages[parent]
+        for page, parent in enumerate(view.site_map.parent.tolist())
+        if parent >= 0
+    }
+    return {
+        "links": links,
+        "pages": pages,
+        "reasons": dict(view.reasons),
+        "parents": parents,
+        "issues": {issue.key for issue in view.issues},
+    }
 
 
 def shake(site, server, rng, turn):
@@ -54,7 +68,11 @@ def shake(site, server, rng, turn):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_run_is_read_later_as_it_was_when_it_ended(tmp_path, seed):
-    site, rng, then = graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")), random.Random(seed), []
+    site, rng, then = (
+        graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")),
+        random.Random(seed),
+        [],
+    )
     folder = tmp_path / "c"
     with serve(site) as server:
         left, _ = crawled(folder, server, "a.test", delay_s=0.0)
@@ -74,7 +92,10 @@ def test_every_run_is_read_later_as_it_was_when_it_ended(tmp_path, seed):
 @pytest.mark.parametrize("seed", [4])
 def test_after_a_refresh_the_map_is_that_of_a_crawl_from_nothing(tmp_path, seed):
     """But for what no link reaches any longer, which a crawl from nothing cannot know."""
-    site, rng = graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")), random.Random(seed)
+    site, rng = (
+        graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")),
+        random.Random(seed),
+    )
     with serve(site) as server:
         crawled(tmp_path / "kept", server, "a.test", delay_s=0.0)
         for turn in range(1, 4):

@@ -1,4 +1,7 @@
-"""Is an interrupted crawl the same crawl? Random sites with endless parts, stopped at random in every way: fetched set, states, layers and map."""
+"""Is an interrupted crawl the same crawl?
+
+Random sites with endless parts, stopped at random in every way: fetched set, states, layers and map.
+"""
 
 from __future__ import annotations
 

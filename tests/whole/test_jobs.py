@@ -53,11 +53,27 @@ def either(request: pytest.FixtureRequest):
 
 def asked_for(folder: Path, web: Served, where: tuple[str, ...] = (), **values: object) -> None:
     flags = flags_for(web.resolve, **{"delay_s": 0.03, **values})
-    told("jobs", "add", "-d", folder, *where, "crawl", web.url("a.test"), "-o", "a.periplus", "-q", *flags, "--no-sitemaps", cwd=folder)
+    told(
+        "jobs",
+        "add",
+        "-d",
+        folder,
+        *where,
+        "crawl",
+        web.url("a.test"),
+        "-o",
+        "a.periplus",
+        "-q",
+        *flags,
+        "--no-sitemaps",
+        cwd=folder,
+    )
 
 
 def worker(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command(*words), cwd=folder, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        command(*words), cwd=folder, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
+    )
 
 
 def only(queue: JobStore) -> Job:
@@ -108,7 +124,9 @@ def half_a_minute_later(queue: JobStore) -> None:
         queue._connection.execute("UPDATE job SET lease_until = 1")
 
 
-def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(tmp_path: Path, web: Served, either: tuple[JobStore, tuple[str, ...]]) -> None:
+def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(
+    tmp_path: Path, web: Served, either: tuple[JobStore, tuple[str, ...]]
+) -> None:
     queue, where = either
     asked_for(tmp_path, web, where, delay_s=0.05)
     first = worker(tmp_path, "worker", *where)
@@ -136,11 +154,18 @@ def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: 
 
 
 def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
-    """Begun from the background of a shell it ignores Ctrl-C until it has read its modules; the server that began it may be gone by then."""
+    """Begun from the background of a shell it ignores Ctrl-C until it has read its modules;
+    the server that began it may be gone by then.
+    """
     read, write = os.pipe()
     ignoring = ["bash", "-c", 'trap "" INT; exec "$@"', "bash", *map(str, command("worker", "-d", tmp_path))]
     left = subprocess.Popen(
-        ignoring, env=environment() | {PIPES: f"-1,{read}"}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(read,), start_new_session=True
+        ignoring,
+        env=environment() | {PIPES: f"-1,{read}"},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(read,),
+        start_new_session=True,
     )
     os.close(read)
     os.close(write)

@@ -14,13 +14,21 @@ HOME = "https://e.org/"
 
 def html(title, text, *links):
     anchors = "".join(f'<li><a href="{link}">More</a></li>' for link in links)
-    return f"<!DOCTYPE html><html lang=en><title>{title}</title><main><h1>{title}</h1><p>{text}</p></main><nav><ul>{anchors}</ul></nav>"
+    return (
+        f"<!DOCTYPE html><html lang=en><title>{title}</title><main><h1>{title}</h1><p>{text}</p></main><nav><ul>"
+        f"{anchors}</ul></nav>"
+    )
 
 
-SHIPS = "The stone lighthouse of the island guides ships. Every stone lighthouse has a keeper, and the town pays the keeper."
+SHIPS = (
+    "The stone lighthouse of the island guides ships. Every stone lighthouse has a keeper, "
+    "and the town pays the keeper."
+)
 BREAD = "The bakery sells rye bread. Rye bread needs sourdough, and the town likes rye bread."
 WEB = {
-    HOME: html("Town news", "News of the town and of its people.", *(f"/s{n}" for n in range(6)), *(f"/b{n}" for n in range(6))),
+    HOME: html(
+        "Town news", "News of the town and of its people.", *(f"/s{n}" for n in range(6)), *(f"/b{n}" for n in range(6))
+    ),
     **{f"{HOME}s{n}": html(f"Ships {n}", f"{SHIPS} Ship number {n} came.", "/") for n in range(6)},
     **{f"{HOME}b{n}": html(f"Bread {n}", f"{BREAD} Loaf number {n} rose.", "/") for n in range(6)},
 }

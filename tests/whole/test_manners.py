@@ -1,7 +1,7 @@
 """Is the crawl polite? Judged only by what the server saw: when requests arrived, and how many were under way.
 
-A request's arrival is later than its start by what the way takes, so a gap may look shorter than it was: by LATENESS_S at most, on
-a machine with other work.
+A request's arrival is later than its start by what the way takes, so a gap may look shorter than it was: by LATENESS_S
+at most, on a machine with other work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def test_over_many_hosts_and_two_workers_no_gap_is_short_and_no_two_requests_mee
 
 
 def test_a_slow_host_is_not_asked_twice_at_once(tmp_path: Path) -> None:
-    """Of others: answers take longer than the delay, and it is not only one's own hosts that are asked once at a time."""
+    """Of others: answers take longer than the delay,
+    and it is not only one's own hosts that are asked once at a time.
+    """
     site = graph_site(GraphRecipe(seed=1, pages=8, page_bytes=500))
     site.latency_s = 0.15
     with serve(site) as server:
@@ -57,13 +59,27 @@ def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
     for site in web.sites.values():
         site.latency_s = 0.1
     with serve(web) as server:
-        crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), per_host=3, delay_s=0.0, max_pages=8, quantum=4, sitemaps=False)
+        crawled(
+            tmp_path,
+            server,
+            "a.test",
+            "b.test",
+            mine=("a.test",),
+            per_host=3,
+            delay_s=0.0,
+            max_pages=8,
+            quantum=4,
+            sitemaps=False,
+        )
         assert server.log.max_at_once("a.test") == 3
         assert server.log.max_at_once("b.test") == 1
 
 
 def test_many_names_of_one_address_are_asked_like_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here all lead to this machine, which is let off; its names are treated as a stranger's. The first ones are asked before they are many."""
+    """Here all lead to this machine, which is let off; its names are treated as a stranger's.
+
+    The first ones are asked before they are many.
+    """
     monkeypatch.setattr("periplus.acquire.hosts.OWN_MACHINE", "")
     web = Web([graph_site(GraphRecipe(seed=1, pages=2, page_bytes=500, host=f"s{number}.test")) for number in range(5)])
     with serve(web) as server:
@@ -111,7 +127,9 @@ def test_refusals_slow_the_host_down(tmp_path: Path) -> None:
         crawled(tmp_path, server, "a.test", delay_s=0.05, sitemaps=False)
         entries = server.log.of("a.test")
         last = max(number for number, entry in enumerate(entries) if entry.status == 429)
-        after = [later.arrived - earlier.arrived for earlier, later in zip(entries[last:], entries[last + 1 :], strict=False)]
+        after = [
+            later.arrived - earlier.arrived for earlier, later in zip(entries[last:], entries[last + 1 :], strict=False)
+        ]
         assert after[0] >= 0.2 - LATENESS_S and min(after) >= 0.05 - LATENESS_S
         assert after[-1] < after[0] / 2, after
 
@@ -122,7 +140,10 @@ def test_the_quantum_parts_pages_among_sites(tmp_path: Path) -> None:
     with serve(web) as server:
         _, end = crawled(tmp_path, server, *web.sites, max_pages=30, quantum=5, delay_s=0.0)
         assert end.counts.fetched == 30
-        shares = [sum(target not in ("/robots.txt", "/sitemap.xml") for target in server.log.targets(host)) for host in web.sites]
+        shares = [
+            sum(target not in ("/robots.txt", "/sitemap.xml") for target in server.log.targets(host))
+            for host in web.sites
+        ]
         assert sum(shares) == 30 and max(shares) - min(shares) <= 5
 
 
@@ -130,7 +151,9 @@ def test_a_dead_host_does_not_hold_up_the_quantum(tmp_path: Path) -> None:
     """Sites that wait for a host without an answer must not make the others wait."""
     web = Web([graph_site(GraphRecipe(seed=1, pages=30, page_bytes=500))])
     with serve(web) as server:
-        _, end = crawled(tmp_path, server, "a.test", "http://127.0.0.1:1/", max_pages=20, quantum=5, delay_s=0.0, retry_wait_s=4.0)
+        _, end = crawled(
+            tmp_path, server, "a.test", "http://127.0.0.1:1/", max_pages=20, quantum=5, delay_s=0.0, retry_wait_s=4.0
+        )
         assert end.counts.fetched == 20
         arrivals = [entry.arrived for entry in server.log.of("a.test")]
         assert arrivals[-1] - arrivals[0] < 3

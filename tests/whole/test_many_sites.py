@@ -17,14 +17,22 @@ def linked(*links: str) -> str:
 
 
 def small_web() -> Web:
-    """Institutes a, b, c, d that do not link to one another but all to the academy, which links back to a, b and c; d forbids a folder."""
+    """Institutes a, b, c, d that do not link to one another but all to the academy, which links back to a, b and c;
+    d forbids a folder.
+    """
     sites = {name: Site(f"{name}.test") for name in ("a", "b", "c", "d", "academy", "far")}
     academy = sites["academy"].url("/")
     for name in "abcd":
-        pages = {"/": linked("/1", "/2", academy), "/1": linked("/", academy + "news"), "/2": linked("/1", sites["far"].url(f"/{name}"))}
+        pages = {
+            "/": linked("/1", "/2", academy),
+            "/1": linked("/", academy + "news"),
+            "/2": linked("/1", sites["far"].url(f"/{name}")),
+        }
         if name == "d":
             pages["/"] = linked("/1", "/2", "/secret/x", academy)
-            sites[name].answer("/robots.txt", Answer(200, b"User-agent: *\nDisallow: /secret/\n", "text/plain"), linked_from=None)
+            sites[name].answer(
+                "/robots.txt", Answer(200, b"User-agent: *\nDisallow: /secret/\n", "text/plain"), linked_from=None
+            )
         for path, html in pages.items():
             sites[name].add(Page(path, "T", html=html + f"<!-- {name}{path} -->"))
     sites["academy"].add(Page("/", "Academy", html=linked(*(sites[name].url("/") for name in "abc"), "/news")))
@@ -57,7 +65,12 @@ def test_a_communicator_ties_the_target_set_together(surveyed):
 def test_the_method_sheet_tells_exclusions(surveyed):
     folder, units = surveyed
     records = survey_of(folder, units).method.units
-    assert [(record.fetched, record.robots, record.state) for record in records] == [(3, 0, ""), (3, 0, ""), (3, 0, ""), (3, 1, "")]
+    assert [(record.fetched, record.robots, record.state) for record in records] == [
+        (3, 0, ""),
+        (3, 0, ""),
+        (3, 0, ""),
+        (3, 1, ""),
+    ]
 
 
 def test_figures_are_those_of_the_web(surveyed):

@@ -1,4 +1,7 @@
-"""Is every form of the map whole, and does the report tell exactly the faults that were planted? A small crawl, written and read back."""
+"""Is every form of the map whole, and does the report tell exactly the faults that were planted?
+
+A small crawl, written and read back.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,11 @@ def test_xhtml_pdf_and_svg_are_what_they_say(site: Collection) -> None:
 def test_the_graph_is_the_same_in_every_format(site: Collection, tmp_path: Path) -> None:
     mapped = site.map()
     edges = len(mapped.graph.targets)
-    for format, read in (("gexf", networkx.read_gexf), ("graphml", networkx.read_graphml), ("pajek", networkx.read_pajek)):
+    for format, read in (
+        ("gexf", networkx.read_gexf),
+        ("graphml", networkx.read_graphml),
+        ("pajek", networkx.read_pajek),
+    ):
         path = tmp_path / f"graph.{format}"
         with path.open("w", encoding="utf-8") as out:
             mapped.write_graph(out, format=format)
@@ -112,5 +119,10 @@ def test_the_report_tells_the_planted_faults_and_no_others_of_their_kinds(tmp_pa
     assert rows_of(page, "title-duplicate") == rows_of(page, "duplicate")
     assert rows_of(page, "soft-404") == {("/lost.html", "/sound-0.html")}
     assert rows_of(page, "orphan") == {("/orphan.html",)}
-    assert not rows_of(page, "redirect-loop") | rows_of(page, "title-missing") | rows_of(page, "broken-fragment") | rows_of(page, "near-duplicate")
+    assert (
+        not rows_of(page, "redirect-loop")
+        | rows_of(page, "title-missing")
+        | rows_of(page, "broken-fragment")
+        | rows_of(page, "near-duplicate")
+    )
     assert [words.text_content() for words in page.xpath("//section[@id='repair']/ol/li[1]/h3/a")] == ["Broken links"]

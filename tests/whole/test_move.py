@@ -1,4 +1,6 @@
-"""A crawl that was killed moves from its folder into a database, is killed there, and moves back: it goes on each time, and nothing is lost."""
+"""A crawl that was killed moves from its folder into a database, is killed there, and moves back: it goes on each time,
+and nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,15 @@ class Elsewhere(Voyage):
 
     def __init__(self, voyage: Voyage, address: Address) -> None:
         self.web, self.folder, self._said = voyage.web, voyage.folder, voyage.folder.with_name("elsewhere-said.txt")
-        self.words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + ["--store", address.text]
+        self.words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + [
+            "--store",
+            address.text,
+        ]
 
 
-@pytest.mark.parametrize("has_segments", [pytest.param(False, id="rows", marks=pytest.mark.faults), pytest.param(True, id="segments")])
+@pytest.mark.parametrize(
+    "has_segments", [pytest.param(False, id="rows", marks=pytest.mark.faults), pytest.param(True, id="segments")]
+)
 def test_a_crawl_moves_there_and_back_and_goes_on(tmp_path: Path, address: Address, has_segments: bool) -> None:
     if has_segments:
         address = replace(address, segments=str(tmp_path / "segments"))

@@ -41,7 +41,9 @@ def run(folder: Path, *words: str) -> Result:
 
 def test_stories_are_the_planted_ones(web: NewsWeb, found: Stories) -> None:
     pairs = {pair for story in found.stories for pair in combinations(sorted(str(page.url) for page in story.pages), 2)}
-    planted = {(one, other) for one, other in combinations(sorted(web.story_of), 2) if web.story_of[one] == web.story_of[other]}
+    planted = {
+        (one, other) for one, other in combinations(sorted(web.story_of), 2) if web.story_of[one] == web.story_of[other]
+    }
     right = len(pairs & planted)
     assert 2 * right / (len(pairs) + len(planted)) >= 0.95
     assert web.digests <= set(found.digests)
@@ -81,7 +83,12 @@ def test_the_list_the_story_and_its_picture_are_written(folder: Path, found: Sto
 
 @pytest.mark.parametrize(
     "words",
-    [("stories", "-f", "svg"), ("stories", "--story", "999"), ("stories", "--json", "--story", "1"), ("influence", "--budget", "5")],
+    [
+        ("stories", "-f", "svg"),
+        ("stories", "--story", "999"),
+        ("stories", "--json", "--story", "1"),
+        ("influence", "--budget", "5"),
+    ],
 )
 def test_impossible_wishes_are_refused_with_a_way_out(folder: Path, words: tuple[str, ...]) -> None:
     refused = run(folder, *words)
@@ -108,10 +115,18 @@ def test_influence_is_written_in_every_form(folder: Path, tmp_path: Path) -> Non
     read = json.loads(run(folder, "influence", "-k", "3", "--holdout", "--json").stdout)
     assert len(read["chosen"]) == 3
     assert 1 <= len(read["holdout"]["by_sites"]) <= 3
-    assert run(folder, "influence", "-k", "3", "-f", "csv").stdout.splitlines()[0] == "rank,site,gain,value,cost,stories_added"
+    assert (
+        run(folder, "influence", "-k", "3", "-f", "csv").stdout.splitlines()[0]
+        == "rank,site,gain,value,cost,stories_added"
+    )
     for form in ("svg", "html"):
         out = tmp_path / f"i.{form}"
-        assert run(folder, "influence", "--cost", "posts", "--budget", "0.3", "--holdout", "-f", form, "-o", str(out)).exit_code == 0
+        assert (
+            run(
+                folder, "influence", "--cost", "posts", "--budget", "0.3", "--holdout", "-f", form, "-o", str(out)
+            ).exit_code
+            == 0
+        )
         assert "news" in out.read_text("utf-8")
     etree.parse(tmp_path / "i.svg")
 
@@ -121,7 +136,10 @@ def test_a_file_of_cascades_needs_no_collection(tmp_path: Path) -> None:
     plain.write_text("a,0 b,1\nb,3 c,4\n", "utf-8")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     bad.write_text("a,0\nb\n", "utf-8")
-    results = [CliRunner().invoke(main, ["influence", "-k", "1", "--json", "--cascades", str(path)]) for path in (plain, packed)]
+    results = [
+        CliRunner().invoke(main, ["influence", "-k", "1", "--json", "--cascades", str(path)])
+        for path in (plain, packed)
+    ]
     assert results[0].stdout == results[1].stdout
     assert json.loads(results[0].stdout)["chosen"][0]["site"] == "b"
     refused = CliRunner().invoke(main, ["influence", "--cascades", str(bad)])

@@ -20,19 +20,32 @@ from testweb.wire import Answer
 def html(title: str, *links: str, head: str = "", note: str = "") -> Answer:
     anchors = "".join(f'<a href="{link}">to {link}</a> ' for link in links)
     about = f'<meta name="description" content="About {title}">'
-    text = f"<!DOCTYPE html><html lang=en><title>{title}</title>{about}{head}<h1>{title}</h1><p>{title} in many words.{anchors}</p>{note}"
+    text = (
+        f"<!DOCTYPE html><html lang=en><title>{title}</title>{about}{head}<h1>{title}</h1><p>{title} in "
+        f"many words.{anchors}</p>{note}"
+    )
     return Answer(200, text.encode())
 
 
 def web() -> Web:
-    """The home page stands at two addresses and at those with `www.`; a leaflet for printers names its page as canonical."""
+    """The home page stands at two addresses and at those with `www.`;
+    a leaflet for printers names its page as canonical.
+    """
     plain, www = Site("a.test"), Site("www.a.test")
     for site in (plain, www):
         site.add(Page("/", "Home"))
         for path in ("/", "/index.html"):
-            site.answer(path, html("Home", "/index.html", "/article", "/print", "/index.html#none", "http://www.a.test:{port}/"), linked_from=None)
+            site.answer(
+                path,
+                html("Home", "/index.html", "/article", "/print", "/index.html#none", "http://www.a.test:{port}/"),
+                linked_from=None,
+            )
         site.answer("/article", html("Article", "/index.html", note="<!-- 1 -->"), linked_from=None)
-        site.answer("/print", html("Article", "/index.html", head="<link rel=canonical href=/article>", note="<!-- 2 -->"), linked_from=None)
+        site.answer(
+            "/print",
+            html("Article", "/index.html", head="<link rel=canonical href=/article>", note="<!-- 2 -->"),
+            linked_from=None,
+        )
     return Web([plain, www])
 
 
@@ -67,8 +80,14 @@ def test_the_map_search_and_faults_know_one_page(told):
     shown = ran("map", "-c", folder, "-f", "json", "--site", base.split("/")[2])
     assert shown.count('"title": "Home"') == 1
     assert "index.html" not in shown
-    assert not [issue for issue in issues if issue.code in ("duplicate", "title-duplicate", "description-duplicate", "canonical-elsewhere")]
-    assert [issue.related for issue in issues if issue.code == "broken-fragment"] == [base], "places are looked for at the address that is linked to"
+    assert not [
+        issue
+        for issue in issues
+        if issue.code in ("duplicate", "title-duplicate", "description-duplicate", "canonical-elsewhere")
+    ]
+    assert [issue.related for issue in issues if issue.code == "broken-fragment"] == [base], (
+        "places are looked for at the address that is linked to"
+    )
     found = json.loads(ran("search", "-c", folder, "-f", "json", "home"))
     assert [hit["url"] for hit in found["hits"] if hit["title"] == "Home"] == [base]
 

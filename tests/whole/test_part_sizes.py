@@ -22,8 +22,11 @@ from testweb.wire import Answer
 HOME = """<!DOCTYPE html><title>Gallery</title><link rel=stylesheet href=/a.css><link rel=stylesheet href={far}far.css><script src=/a.js></script>
 <img src=/one.png alt=""><img src=/two.png alt=""><img src=/moved.png alt=""><img src=/gone.png alt="">
 <img src=/secret/three.png alt=""><img src=/endless.png alt="">
-<p><a href=/other.html>Other</a> <a href=/paper.pdf>Paper</a></p>"""
-OTHER = '<!DOCTYPE html><title>Other</title><link rel=stylesheet href=/a.css><img src=/one.png alt=""><p><a href=/>Home</a></p>'
+<p><a href=/other.html>Other</a> <a href=/paper.pdf>Paper</a></p>"""  # noqa: E501
+OTHER = (
+    "<!DOCTYPE html><title>Other</title><link rel=stylesheet href=/a.css><img src=/one.png "
+    'alt=""><p><a href=/>Home</a></p>'
+)
 
 
 def part(size: int, media_type: str, **more: object) -> Answer:
@@ -63,7 +66,9 @@ def gallery() -> Web:
 
 def checked(folder, server, *, external=True, **values):
     settings = settings_for(server, recheck_wait_s=0.1, sitemaps=False, **values)
-    end = check(CheckOrder(CrawlOrder(folder, (canonical(server.url("a.test")),), settings), external), lambda progress: False)
+    end = check(
+        CheckOrder(CrawlOrder(folder, (canonical(server.url("a.test")),), settings), external), lambda progress: False
+    )
     assert end.state == "done"
 
 
@@ -76,7 +81,10 @@ def read(folder):
 def whole_site(folder):
     """{class: (bytes, URLs, of unknown size)} of the report."""
     with read(folder) as connection:
-        return {one.kind.value: (one.size_bytes, one.urls, one.unsized) for one in report_data(connection, "", RankOrder(), 0.0).sizes}
+        return {
+            one.kind.value: (one.size_bytes, one.urls, one.unsized)
+            for one in report_data(connection, "", RankOrder(), 0.0).sizes
+        }
 
 
 def linked(folder):
@@ -87,18 +95,25 @@ def linked(folder):
     pages, waiting = {}, [json.loads(out.getvalue())]
     while waiting:
         one = waiting.pop()
-        waiting += [value for value in (one.values() if isinstance(one, dict) else one) if isinstance(value, (dict, list))]
+        waiting += [
+            value for value in (one.values() if isinstance(one, dict) else one) if isinstance(value, (dict, list))
+        ]
         if isinstance(one, dict) and "url" in one and "linked" in one:
             pages[one["url"].rpartition("/")[2]] = one["linked"]
     return pages
 
 
 def sizes_of_pages(folder) -> dict[str, int]:
-    return {url.rpartition("/")[2]: size for url, size in Collection(folder).ask("SELECT u.text, p.size FROM page p JOIN url u ON u.id = p.url_id")}
+    return {
+        url.rpartition("/")[2]: size
+        for url, size in Collection(folder).ask("SELECT u.text, p.size FROM page p JOIN url u ON u.id = p.url_id")
+    }
 
 
 def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
-    """HEAD that is refused or tells no length is followed by GET; what is broken, forbidden or never told stays unknown."""
+    """HEAD that is refused or tells no length is followed by GET; what is broken,
+    forbidden or never told stays unknown.
+    """
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head")
         asked = [(entry.method, entry.target) for entry in [*server.log.of("a.test"), *server.log.of("b.test")]]
@@ -112,7 +127,10 @@ def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
     }
     assert [row for row in asked if row[1] == "/one.png"] == [("HEAD", "/one.png")]
     assert [row for row in asked if row[1] == "/two.png"] == [("HEAD", "/two.png"), ("GET", "/two.png")]
-    assert [row for row in asked if row[1] == "/new/moved.png"] == [("HEAD", "/new/moved.png"), ("GET", "/new/moved.png")]
+    assert [row for row in asked if row[1] == "/new/moved.png"] == [
+        ("HEAD", "/new/moved.png"),
+        ("GET", "/new/moved.png"),
+    ]
     assert [row for row in asked if row[1] == "/a.css"] == [("HEAD", "/a.css"), ("GET", "/a.css")]
     assert [row for row in asked if row[1] == "/endless.png"] == [("HEAD", "/endless.png"), ("GET", "/endless.png")]
     assert not [row for row in asked if "/secret/" in row[1]]
@@ -124,12 +142,21 @@ def test_each_page_weighs_what_it_pulls_in_and_the_map_shows_it(tmp_path):
         checked(tmp_path, server, part_sizes="head")
     own = sizes_of_pages(tmp_path)
     with read(tmp_path) as connection:
-        heaviest = {page.url.rpartition("/")[2]: page for page in report_data(connection, "", RankOrder(), 0.0).heaviest}
+        heaviest = {
+            page.url.rpartition("/")[2]: page for page in report_data(connection, "", RankOrder(), 0.0).heaviest
+        }
     parts = 2000 + 5000 + 900 + 300 + 11 + 70
     assert (sum(heaviest[""].pulled), heaviest[""].unsized) == (own[""] + parts, 3)
     assert (sum(heaviest["other.html"].pulled), heaviest["other.html"].unsized) == (own["other.html"] + 2300, 0)
     behind = linked(tmp_path)
-    assert behind[""] == {"pages": own["other.html"], "documents": 60_000, "images": 7900, "styles": 311, "scripts": 70, "unsized": 3}
+    assert behind[""] == {
+        "pages": own["other.html"],
+        "documents": 60_000,
+        "images": 7900,
+        "styles": 311,
+        "scripts": 70,
+        "unsized": 3,
+    }
     assert behind["other.html"] == {"pages": own[""], "images": 2000, "styles": 300}
 
 

@@ -27,7 +27,14 @@ DELAY_S = 0.05  # between two looks of a worker (0.25 s) five pages of a host: n
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serve(Web([graph_site(GraphRecipe(seed=5, pages=PAGES, links_per_page=4, shape="random", host=host)) for host in HOSTS])) as server:
+    with serve(
+        Web(
+            [
+                graph_site(GraphRecipe(seed=5, pages=PAGES, links_per_page=4, shape="random", host=host))
+                for host in HOSTS
+            ]
+        )
+    ) as server:
         yield server
 
 
@@ -77,7 +84,9 @@ def test_a_survey_is_paused_like_a_crawl(tmp_path: Path) -> None:
     with serve(campaign_web()) as server:
         hosts = tuple(server.web.sites)[:3]
         pauser = Pauser(tmp_path, server)
-        _, end = ran(tmp_path, server, campaign(server, *hosts), stop=lambda watched: pauser(watched.progress), delay_s=DELAY_S)
+        _, end = ran(
+            tmp_path, server, campaign(server, *hosts), stop=lambda watched: pauser(watched.progress), delay_s=DELAY_S
+        )
     assert pauser.over
     assert (end.note, end.counts.fetched) == ("30 pages are fetched", 30)
 
@@ -88,7 +97,15 @@ def test_the_commands_pause_and_resume_whoever_crawls_and_say_it(tmp_path: Path,
 
     def stop(progress: Progress) -> bool:
         if not said and progress.counts.fetched >= 8:
-            said.extend([run("pause").stderr, run("status").stdout, run("resume").stderr, run("status").stdout, run("resume").stderr])
+            said.extend(
+                [
+                    run("pause").stderr,
+                    run("status").stdout,
+                    run("resume").stderr,
+                    run("status").stdout,
+                    run("resume").stderr,
+                ]
+            )
         return False
 
     crawled(tmp_path, server, *HOSTS, stop=stop, sitemaps=False, delay_s=DELAY_S)
@@ -98,4 +115,7 @@ def test_the_commands_pause_and_resume_whoever_crawls_and_say_it(tmp_path: Path,
     assert "goes on" in said[3] and "paused" not in said[3]
     assert said[4].startswith(f"periplus: no crawl is paused in {tmp_path}/.")
     failed = run("pause")
-    assert (failed.exit_code, failed.stderr) == (2, f"periplus: no crawl goes on in {tmp_path}/: there is nothing to pause\n")
+    assert (failed.exit_code, failed.stderr) == (
+        2,
+        f"periplus: no crawl goes on in {tmp_path}/: there is nothing to pause\n",
+    )

@@ -42,7 +42,9 @@ def folder(whole, tmp_path):
 def edition(folder, **changes):
     portal = portals.portal_named(folder)
     if changes:
-        portals.change(folder, Portal(**({"name": portal.name, "title": portal.title, "created": portal.created} | changes)))
+        portals.change(
+            folder, Portal(**({"name": portal.name, "title": portal.title, "created": portal.created} | changes))
+        )
     return portals.edition_of(folder, portals.portal_named(folder), NOW)
 
 
@@ -61,7 +63,8 @@ def test_its_stories_are_those_of_the_truth_with_their_sources_in_order(folder):
         truths = {WEB.story_of.get(page.url) for page in entry.story.pages}
         assert len(truths) == 1, f"{entry.story.title} mixes {truths}"
     first = [entry.story.pages[0].url for entry in found.entries]
-    assert sum(url in WEB.source_of.values() for url in first) >= 0.7 * len(first)  # some sites tell no date, or the day alone
+    # some sites tell no date, or the day alone
+    assert sum(url in WEB.source_of.values() for url in first) >= 0.7 * len(first)
 
 
 def test_each_entry_has_a_sentence_of_its_page_and_the_run_it_came_from(folder):
@@ -119,7 +122,12 @@ def test_an_editor_pins_hides_and_takes_it_back(folder):
 
 def test_a_banned_site_tells_nothing_and_a_pinned_one_stands_first(folder):
     found = edition(folder)
-    banned, pinned = found.sites[0].key, sorted({page.site for entry in found.entries for page in entry.story.pages} - {site.key for site in found.sites})[0]
+    banned, pinned = (
+        found.sites[0].key,
+        sorted(
+            {page.site for entry in found.entries for page in entry.story.pages} - {site.key for site in found.sites}
+        )[0],
+    )
     portals.decide(folder, found.portal, "ban", [banned], NOW)
     portals.decide(folder, found.portal, "pin", [f"https://{pinned}/"], NOW)
     after = edition(folder)
@@ -131,7 +139,11 @@ def test_a_banned_site_tells_nothing_and_a_pinned_one_stands_first(folder):
 def test_what_cannot_be_decided_is_said_and_nothing_is_noted(folder):
     found = edition(folder)
     key = found.entries[0].key
-    wrong = [("approve", "news1.test", "approve is not for sites"), ("ban", key, "ban is not for entries"), ("hide", "nothing", "no entry and no site")]
+    wrong = [
+        ("approve", "news1.test", "approve is not for sites"),
+        ("ban", key, "ban is not for entries"),
+        ("hide", "nothing", "no entry and no site"),
+    ]
     for verb, subject, why in [*wrong, ("hide", "", "begins 8 entries")]:
         with pytest.raises(UsageError, match=why):
             portals.decide(folder, found.portal, verb, [*[key] * (verb == "hide"), subject], NOW)
@@ -150,7 +162,9 @@ def test_a_story_keeps_its_key_when_the_collection_grows(whole, tmp_path):
         stored(folder, WEB.pages, WEB.starts)
     after = {page.url: entry.key for entry in edition(folder).entries for page in entry.story.pages}
     assert len(set(after.values())) > len(set(before.values()))
-    assert {url: after[url] for url in before if url in after} == {url: key for url, key in before.items() if url in after}
+    assert {url: after[url] for url in before if url in after} == {
+        url: key for url, key in before.items() if url in after
+    }
 
 
 def test_the_whole_way_on_the_command_line(folder, tmp_path):

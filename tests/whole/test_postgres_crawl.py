@@ -26,7 +26,9 @@ def visits(collection: Collection) -> list[tuple]:
     return sorted((url, purpose, outcome, status) for url, purpose, outcome, status, _ in collection.visits())
 
 
-@pytest.mark.parametrize("recipe", ["linked seed=5 sites=4 pages=12 links_between=20 links_per_page=8", "faults", "identity", "mixed"])
+@pytest.mark.parametrize(
+    "recipe", ["linked seed=5 sites=4 pages=12 links_between=20 links_per_page=8", "faults", "identity", "mixed"]
+)
 def test_a_crawl_in_a_database_finds_what_one_in_a_folder_finds(recipe: str, tmp_path, address) -> None:
     web = web_of(recipe)
     with serve(web) as server:
@@ -51,7 +53,10 @@ def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, ad
         stored, end = crawled_into(f"{address.text}&segments={place}", server, *web.sites)
         assert end.state == "done"
         assert stored.ask("SELECT count(*) FROM body WHERE segment IS NULL OR length(data) > 0") == [(0,)]
-        assert sum(path.stat().st_size for path in place.glob("*.warc.gz")) >= stored.ask("SELECT sum(length) FROM body")[0][0]
+        assert (
+            sum(path.stat().st_size for path in place.glob("*.warc.gz"))
+            >= stored.ask("SELECT sum(length) FROM body")[0][0]
+        )
         with pytest.raises(UsageError, match="leave segments= out"):
             home_of(f"{address.text}&segments={tmp_path / 'elsewhere'}").prepare("", 0.0)
 
@@ -59,7 +64,9 @@ def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, ad
 def test_a_stopped_crawl_goes_on_and_asks_for_nothing_again(address) -> None:
     web = linked()
     with serve(web) as server:
-        _, first = crawled_into(address.text, server, *web.sites, stop=lambda progress: progress.counts.fetched >= 12, sitemaps=False)
+        _, first = crawled_into(
+            address.text, server, *web.sites, stop=lambda progress: progress.counts.fetched >= 12, sitemaps=False
+        )
         assert first.state == "stopped"
         stored, second = crawled_into(address.text, server, *web.sites, sitemaps=False)
         assert (second.state, second.went_on) == ("done", True)
@@ -83,14 +90,20 @@ def test_a_refresh_finds_everything_as_it_was(address) -> None:
         before = stored.tables
         done = refresh(refresh_order(address.text, {}), lambda progress: False)
         assert done.end.state == "done"
-        assert {finding.value: count for finding, count in done.found.items() if count} == {"unchanged": first.counts.fetched}
+        assert {finding.value: count for finding, count in done.found.items() if count} == {
+            "unchanged": first.counts.fetched
+        }
         assert stored.tables == before
         assert stored.sane() == []
 
 
 def test_of_two_crawls_on_one_collection_the_second_is_refused(address) -> None:
     home = home_of(address.text)
-    with home.only_crawl(), pytest.raises(StoreError, match=r"periplus worker --store"), home_of(address.text).only_crawl():
+    with (
+        home.only_crawl(),
+        pytest.raises(StoreError, match=r"periplus worker --store"),
+        home_of(address.text).only_crawl(),
+    ):
         pass
     with home_of(address.text).only_crawl():
         pass
@@ -184,7 +197,9 @@ def test_texts_that_postgresql_cannot_hold_cost_no_page(address) -> None:
 
 
 def test_addresses_say_which_collection_and_never_a_password() -> None:
-    address = address_of("postgresql://me:secret@db.example:5433/crawls?sslmode=require&collection=press&segments=s3://pages")
+    address = address_of(
+        "postgresql://me:secret@db.example:5433/crawls?sslmode=require&collection=press&segments=s3://pages"
+    )
     assert (address.collection, address.segments) == ("press", "s3://pages")
     assert address.dsn == "postgresql://me:secret@db.example:5433/crawls?sslmode=require"
     assert str(address) == "postgresql://me@db.example:5433/crawls?collection=press"

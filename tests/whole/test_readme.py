@@ -31,7 +31,8 @@ def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
         folder = folder.with_name(folder.name + ".periplus")
         folder.mkdir()
         settings = {**QUICK, "resolve": list(server.resolve)}
-        lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]  # what these are in JSON they are in TOML
+        # what these are in JSON they are in TOML
+        lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         (folder / "periplus.toml").write_text("[settings]\n" + "\n".join(lines) + "\n", "utf-8")
         commands = [line for line in block("Five commands").splitlines() if line]
         assert len(commands) == 5
@@ -42,7 +43,14 @@ def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
             assert ran.returncode == 0, (command, ran.stderr)
             assert words[1] == "crawl" or ran.stdout, command
         program = block("Five lines of Python").replace(FOLDER, folder.name)
-        ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         assert ran.returncode == 0, ran.stderr
         assert len(ran.stdout.splitlines()) == 5
         assert (folder / "report.html").exists()

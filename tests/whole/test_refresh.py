@@ -53,7 +53,10 @@ def test_an_unchanged_site_costs_next_to_nothing_and_is_not_analysed_again(tmp_p
     with serve(graph_site(RECIPE)) as server:
         left, first = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
         before, analysed, map_before = left.tables, len(understood), xml(left.folder)
-        sizes = {table: left.ask(f"SELECT count(*) FROM {table}") for table in ("visit", "url_history", "page_history", "link_history", "body", "link")}
+        sizes = {
+            table: left.ask(f"SELECT count(*) FROM {table}")
+            for table in ("visit", "url_history", "page_history", "link_history", "body", "link")
+        }
         end = refreshed(left.folder)
     assert end.end.state == "done"
     assert found(end) == {"unchanged": first.counts.fetched}
@@ -110,7 +113,9 @@ def test_changed_pages_are_replaced_and_what_they_were_is_kept(tmp_path, underst
     assert understood == [url]
     assert left.titles[url] == "Another title"
     assert len(left.ask("SELECT 1 FROM page_history WHERE title <> 'Another title' AND body_id IS NOT NULL")) == 1
-    assert left.ask("SELECT f.interval_s FROM freshness f JOIN url u ON u.id = f.url_id WHERE u.text = ?", url) == [(FIRST_INTERVAL_S * SHRINKING,)]
+    assert left.ask("SELECT f.interval_s FROM freshness f JOIN url u ON u.id = f.url_id WHERE u.text = ?", url) == [
+        (FIRST_INTERVAL_S * SHRINKING,)
+    ]
     assert [row[2] for row in left.visits(url)] == ["fetched", "fetched"]
 
 
@@ -223,7 +228,9 @@ def test_what_was_given_up_as_a_trap_or_lies_outside_is_not_asked_for(tmp_path):
     assert "/gone" in asked
     beyond = [url for url, reason in left.reasons.items() if reason == "depth"]
     assert beyond
-    assert not {url.partition("a.test")[2].partition("/")[2] for url in beyond} & {target.lstrip("/") for target in asked}
+    assert not {url.partition("a.test")[2].partition("/")[2] for url in beyond} & {
+        target.lstrip("/") for target in asked
+    }
     assert found(end).keys() == {"unchanged"}
 
 
@@ -231,7 +238,12 @@ def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(
     folder = tmp_path / "c"
     with served_apart("graph seed=3 pages=50 links_per_page=6 page_bytes=2000 host=a.test", tmp_path) as web:
         flags = flags_for(web.resolve, delay_s=0.02)
-        subprocess.run(command("crawl", web.url("a.test"), "-o", folder, "-q", *flags), env=environment(), check=True, capture_output=True)
+        subprocess.run(
+            command("crawl", web.url("a.test"), "-o", folder, "-q", *flags),
+            env=environment(),
+            check=True,
+            capture_output=True,
+        )
         left = Collection(folder)
         before, whole, lines = left.tables, xml(folder), web.lines()
         run = subprocess.Popen(command("refresh", "-c", folder, "-q"), env=environment(), stderr=subprocess.DEVNULL)
@@ -241,7 +253,13 @@ def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(
         assert left.tables == before
         assert xml(folder) == whole
         lines = web.lines()
-        told = subprocess.run(command("refresh", "-c", folder, "--due", "-q"), env=environment(), capture_output=True, text=True, check=False)
+        told = subprocess.run(
+            command("refresh", "-c", folder, "--due", "-q"),
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert told.returncode == 0, told.stderr
         assert web.lines() - lines < 50  # what was asked before the kill is not asked again, but for the start
     assert left.tables == before

@@ -40,7 +40,9 @@ class Voyage:
 
     def finish(self) -> str:
         """Runs it to its end; what it said."""
-        ran = subprocess.run(self.words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+        ran = subprocess.run(
+            self.words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False
+        )
         assert ran.returncode == 0, ran.stderr
         assert "Traceback" not in ran.stderr
         return plain(ran.stderr)
@@ -89,7 +91,10 @@ def test_twenty_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
             ends.append(len(voyage.pages()))
         voyage.finish()
         pages = voyage.pages()
-        again = [len(set(pages[:end]) & set(pages[end:following])) for end, following in zip(ends[1:], [*ends[2:], len(pages)], strict=True)]
+        again = [
+            len(set(pages[:end]) & set(pages[end:following]))
+            for end, following in zip(ends[1:], [*ends[2:], len(pages)], strict=True)
+        ]
         print("refetches after each kill:", again)
         assert killed >= 15, "most kills must come before the end"
         assert max(again) <= len(HOSTS)
@@ -98,7 +103,9 @@ def test_twenty_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
 
 def children_of(pid: int) -> list[int]:
     """Process ids, from /proc."""
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
 
 
 def test_a_killed_helper_is_missed_by_nobody(tmp_path: Path) -> None:
@@ -130,7 +137,10 @@ def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path
         crawl.kill()
         crawl.wait(PATIENCE_S)
         voyage.finish()
-        until(lambda: not Path(f"/proc/{helper}").exists() or "State:\tZ" in Path(f"/proc/{helper}/status").read_text(), "the helper's end")
+        until(
+            lambda: not Path(f"/proc/{helper}").exists() or "State:\tZ" in Path(f"/proc/{helper}/status").read_text(),
+            "the helper's end",
+        )
         assert_whole(voyage, expected)
 
 
@@ -179,7 +189,14 @@ def test_ours_two_crawls_of_one_collection_at_once_are_refused(tmp_path: Path) -
         first = voyage.start()
         until(lambda: web.lines() >= 2, "requests")
         for more in ([], ["--fresh"]):
-            second = subprocess.run([*voyage.words, *more], capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+            second = subprocess.run(
+                [*voyage.words, *more],
+                capture_output=True,
+                text=True,
+                env=environment(),
+                timeout=PATIENCE_S,
+                check=False,
+            )
             assert second.returncode == 1
             assert f"another crawl (process {first.pid}) is at work on {tmp_path}/c" in plain(second.stderr)
         first.terminate()

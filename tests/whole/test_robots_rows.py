@@ -1,4 +1,7 @@
-"""Does a site's robots.txt bind the crawl? Every row of the table of what crawlers get wrong, judged from the server's log."""
+"""Does a site's robots.txt bind the crawl?
+
+Every row of the table of what crawlers get wrong, judged from the server's log.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +162,9 @@ def test_rules_that_recover_within_the_run_let_the_site_be_crawled(tmp_path: Pat
 def test_rules_behind_another_host_that_fails_end_in_giving_up(tmp_path: Path) -> None:
     """Once this was asked for without end."""
     web = Web([plain_site("a.test", "")])
-    web.sites["a.test"].answer("/robots.txt", Answer(301, headers=(("Location", "http://b.test:@PORT@/rules.txt"),)), None, None)
+    web.sites["a.test"].answer(
+        "/robots.txt", Answer(301, headers=(("Location", "http://b.test:@PORT@/rules.txt"),)), None, None
+    )
     web.site("b.test").answer("/rules.txt", Answer(500), None, None)
     with serve(web) as server:
         collection, end = crawled(tmp_path, server, "a.test")
@@ -168,9 +173,13 @@ def test_rules_behind_another_host_that_fails_end_in_giving_up(tmp_path: Path) -
 
 
 def test_ours_rules_may_be_ignored_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
-    web = Web([plain_site("a.test", "User-agent: *\nDisallow: /\n"), plain_site("b.test", "User-agent: *\nDisallow: /\n")])
+    web = Web(
+        [plain_site("a.test", "User-agent: *\nDisallow: /\n"), plain_site("b.test", "User-agent: *\nDisallow: /\n")]
+    )
     with serve(web) as server:
-        order = CrawlOrder(tmp_path, (canonical(server.url("a.test")),), settings_for(server, mine=(), ignore_robots=True))
+        order = CrawlOrder(
+            tmp_path, (canonical(server.url("a.test")),), settings_for(server, mine=(), ignore_robots=True)
+        )
         with pytest.raises(UsageError, match="--mine"):
             crawl(order, lambda progress: False)
         collection, _ = crawled(tmp_path, server, "a.test", "b.test", mine=("A.test",), ignore_robots=True)
@@ -195,7 +204,12 @@ def test_thousands_of_forbidden_links_are_settled_without_a_request(tmp_path: Pa
 def test_what_robots_txt_forbade_is_asked_for_when_it_no_longer_does(tmp_path: Path) -> None:
     """A new run looks again at what an earlier one left out, once the rules have run out."""
     site = plain_site("a.test", "User-agent: *\nDisallow: /1.html\n")
-    site.answer("/robots.txt", lambda asked: robots.text("User-agent: *\nDisallow: /1.html\n" if asked.times == 0 else ""), None, None)
+    site.answer(
+        "/robots.txt",
+        lambda asked: robots.text("User-agent: *\nDisallow: /1.html\n" if asked.times == 0 else ""),
+        None,
+        None,
+    )
     with serve(site) as server:
         url = server.url("a.test", "/1.html")
         collection, _ = crawled(tmp_path, server, "a.test")

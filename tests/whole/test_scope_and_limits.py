@@ -12,7 +12,21 @@ from voyage import Collection, crawled, flags_for, told
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.visit import Reason
 from periplus.settings import Settings
-from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, content, graph_site, identity, linked_sites, serve, traps, words
+from testweb import (
+    GraphRecipe,
+    Page,
+    PageLink,
+    Server,
+    Site,
+    Web,
+    content,
+    graph_site,
+    identity,
+    linked_sites,
+    serve,
+    traps,
+    words,
+)
 
 NOT_PAGES = ("/robots.txt", "/sitemap.xml")
 
@@ -50,7 +64,16 @@ def test_max_pages_is_exact_and_the_rest_waits(tmp_path: Path, workers: int) -> 
     web = linked_sites(seed=1, sites=3, pages=30, links_between=5, links_per_page=9)
     with serve(web) as server:
         for run in (1, 2):
-            collection, end = crawled(tmp_path, server, *web.sites, mine=tuple(web.sites), max_pages=37, workers=workers, delay_s=0.005, per_host=3)
+            collection, end = crawled(
+                tmp_path,
+                server,
+                *web.sites,
+                mine=tuple(web.sites),
+                max_pages=37,
+                workers=workers,
+                delay_s=0.005,
+                per_host=3,
+            )
             assert sum(len(pages(server, host)) for host in web.sites) == 37 * run
             assert (end.state, end.note, end.counts.fetched) == ("stopped", "max-pages 37 are fetched", 37)
         assert collection.sane() == []
@@ -83,7 +106,9 @@ def test_include_and_exclude(tmp_path: Path) -> None:
 def test_several_starts_from_a_file_and_other_sites_only_named(tmp_path: Path) -> None:
     web = linked_sites(seed=2, sites=3, pages=6, links_between=6, links_per_page=4)
     with serve(web) as server:
-        (tmp_path / "starts.txt").write_text(f"# two of three\n{server.url('a.test')}\n\n  {server.url('b.test')}  \n", "utf-8")
+        (tmp_path / "starts.txt").write_text(
+            f"# two of three\n{server.url('a.test')}\n\n  {server.url('b.test')}  \n", "utf-8"
+        )
         ran = told("crawl", "-i", "starts.txt", "-o", "c", *flags_for(server.resolve), cwd=tmp_path)
         assert ran.returncode == 0, ran.stderr
         collection = Collection(tmp_path / "c")
@@ -109,7 +134,11 @@ def test_scopes_prefix_domain_and_any(tmp_path: Path) -> None:
         found = {}
         for scope in ("prefix", "site", "domain", "any"):
             collection, _ = crawled(tmp_path / scope, server, "www.shop.test/docs/", scope=scope)
-            found[scope] = {url.split("/", 2)[2].replace(f":{server.port}", "") for url, reason in collection.reasons.items() if reason is Reason.OK}
+            found[scope] = {
+                url.split("/", 2)[2].replace(f":{server.port}", "")
+                for url, reason in collection.reasons.items()
+                if reason is Reason.OK
+            }
         assert found["prefix"] == {"www.shop.test/docs/", "www.shop.test/docs/1.html"}
         assert found["site"] == found["prefix"] | {"www.shop.test/"}
         assert found["domain"] == found["site"] | {"help.shop.test/"}
@@ -138,7 +167,8 @@ def test_orphans_of_the_sitemap_have_no_layer(tmp_path: Path) -> None:
         collection, _ = crawled(tmp_path, server, "a.test")
         rows = collection.urls
         assert [
-            (rows[server.url("a.test", path)].layer, rows[server.url("a.test", path)].in_sitemap) for path in ("/3.html", "/late.html", "/orphan.html")
+            (rows[server.url("a.test", path)].layer, rows[server.url("a.test", path)].in_sitemap)
+            for path in ("/3.html", "/late.html", "/orphan.html")
         ] == [
             (3, True),
             (4, True),
@@ -158,9 +188,15 @@ def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_layer(tmp_path: P
     site.link("/3.html", "/orphan.html", "at last")
     with serve(site) as server:
         collection, _ = crawled(tmp_path, server, "a.test", max_depth=2)
-        assert (collection.reasons[server.url("a.test", "/orphan.html")], collection.layers[server.url("a.test", "/orphan.html")]) == (Reason.DEPTH, None)
+        assert (
+            collection.reasons[server.url("a.test", "/orphan.html")],
+            collection.layers[server.url("a.test", "/orphan.html")],
+        ) == (Reason.DEPTH, None)
         crawled(tmp_path, server, "a.test", max_depth=6)
-        assert (collection.reasons[server.url("a.test", "/orphan.html")], collection.layers[server.url("a.test", "/orphan.html")]) == (Reason.OK, 4)
+        assert (
+            collection.reasons[server.url("a.test", "/orphan.html")],
+            collection.layers[server.url("a.test", "/orphan.html")],
+        ) == (Reason.OK, 4)
 
 
 def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_path: Path) -> None:
@@ -173,17 +209,23 @@ def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_pa
     with serve(site) as server:
         collection, _ = crawled(tmp_path, server, "a.test")
         assert collection.reasons[server.url("a.test", "/secret.html")] is Reason.NOFOLLOW
-        assert (collection.reasons[server.url("a.test", "/known.html")], collection.layers[server.url("a.test", "/known.html")]) == (Reason.OK, 4)
+        assert (
+            collection.reasons[server.url("a.test", "/known.html")],
+            collection.layers[server.url("a.test", "/known.html")],
+        ) == (Reason.OK, 4)
 
 
-@pytest.mark.parametrize("names", [("calendar",), ("tree",), ("facets",), ("sessions",), ("calendar", "tree", "facets", "sessions")])
+@pytest.mark.parametrize(
+    "names", [("calendar",), ("tree",), ("facets",), ("sessions",), ("calendar", "tree", "facets", "sessions")]
+)
 def test_traps_cost_no_page_and_at_most_ten_windows_each(tmp_path: Path, names: tuple[str, ...]) -> None:
     """The crawl ends by itself; completeness comes before thrift."""
     site = graph_site(GraphRecipe(seed=1, pages=300, page_bytes=1500, host="traps.test"))
     for name in names:
         getattr(traps, name)(site)
     for path, page in site.pages.items():
-        if path.startswith(("/shop", "/session")):  # the recipe's differ in numbers only, as a calendar's do: these say something of their own
+        # the recipe's differ in numbers only, as a calendar's do: these say something of their own
+        if path.startswith(("/shop", "/session")):
             page.paragraphs = (words.paragraph(random.Random(path), path),)
     with serve(site) as server:
         collection, end = crawled(tmp_path, server, "traps.test", delay_s=0.001)
@@ -225,24 +267,48 @@ def test_twenty_nine_kinds_of_links(tmp_path: Path) -> None:
 
 def test_frames_refresh_and_base_lead_on(tmp_path: Path) -> None:
     site = chain(1)
-    site.add(Page("/frames.html", "F", html='<html><frameset cols="1,1"><frame src="/f1.html"><frame src="f2.html"></frameset></html>'), "/")
-    site.add(Page("/base.html", "B", html='<html><head><base href="/deep/er/"></head><body><a href="../b.html">b</a></body></html>'), "/")
-    site.add(Page("/refresh.html", "R", html='<html><head><meta http-equiv="Refresh" content="0;URL=\'/r.html\'"></head></html>'), "/")
+    site.add(
+        Page(
+            "/frames.html",
+            "F",
+            html='<html><frameset cols="1,1"><frame src="/f1.html"><frame src="f2.html"></frameset></html>',
+        ),
+        "/",
+    )
+    site.add(
+        Page(
+            "/base.html",
+            "B",
+            html='<html><head><base href="/deep/er/"></head><body><a href="../b.html">b</a></body></html>',
+        ),
+        "/",
+    )
+    site.add(
+        Page(
+            "/refresh.html",
+            "R",
+            html='<html><head><meta http-equiv="Refresh" content="0;URL=\'/r.html\'"></head></html>',
+        ),
+        "/",
+    )
     for path in ("/f1.html", "/f2.html", "/deep/b.html", "/r.html"):
         site.add(Page(path, f"At {path}", (f"The page {path}.",), [PageLink("/", "home")]))
     with serve(site) as server:
         collection, _ = crawled(tmp_path, server, "a.test")
-        assert {url.split(str(server.port))[1] for url, reason in collection.reasons.items() if reason is Reason.OK} == {
-            page.path for page in site.pages.values()
-        }
+        assert {
+            url.split(str(server.port))[1] for url, reason in collection.reasons.items() if reason is Reason.OK
+        } == {page.path for page in site.pages.values()}
         assert collection.layers[server.url("a.test", "/deep/b.html")] == 2
 
 
 def test_strange_links_are_kept_as_what_they_are(tmp_path: Path) -> None:
-    """mailto, javascript, malformed: remarks on the page, not URLs; a fragment is no page of its own; a long URL is out of scope."""
+    """mailto, javascript, malformed: remarks on the page, not URLs; a fragment is no page of its own;
+    a long URL is out of scope.
+    """
     site = chain(1)
     html = (
-        '<a href="mailto:a@b.test">m</a><a href="javascript:void(0)">j</a><a href="http://[">bad</a><a href="#x">x</a><a href="">self</a>'
+        '<a href="mailto:a@b.test">m</a><a href="javascript:void(0)">j</a><a href="http://[">bad</a><a '
+        'href="#x">x</a><a href="">self</a>'
         f'<a href="/{"l" * 5000}">long</a><a href="//b.test/x">b</a><a href="\n /sp ace.html\t">s</a>'
     )
     site.add(Page("/odd.html", "Odd", html=f"<!doctype html><title>Odd</title>{html}"), "/")

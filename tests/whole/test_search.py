@@ -1,4 +1,6 @@
-"""A collection is searchable while it is crawled, and its index is what one made from scratch would be, whoever is killed when."""
+"""A collection is searchable while it is crawled, and its index is what one made from scratch would be,
+whoever is killed when.
+"""
 
 import contextlib
 import json
@@ -28,11 +30,18 @@ HOME = "https://e.org/"
 
 
 def words(title, *links, text=""):
-    return page(title, *links).replace("</body>", f"<p>{text}</p></body>") if "</body>" in page(title) else page(title, *links) + f"<p>{text}</p>"
+    return (
+        page(title, *links).replace("</body>", f"<p>{text}</p></body>")
+        if "</body>" in page(title)
+        else page(title, *links) + f"<p>{text}</p>"
+    )
 
 
 WEB = {HOME: words("Harbour", *(f"/p{number}" for number in range(30)), text="Old lights.")} | {
-    f"https://e.org/p{number}": words(f"Lighthouse {number}", "/", f"/p{number // 2}", text=f"Příliš bright number{number} in cities.") for number in range(30)
+    f"https://e.org/p{number}": words(
+        f"Lighthouse {number}", "/", f"/p{number // 2}", text=f"Příliš bright number{number} in cities."
+    )
+    for number in range(30)
 }
 
 
@@ -83,7 +92,9 @@ def test_the_command_shows_hits_and_speaks_json(folder, tmp_path):
     said = told("search", "-c", folder, "lighthouse", "number3", cwd=tmp_path)
     assert "https://e.org/p3" in said.stdout
     assert "\x1b" not in said.stdout
-    found = json.loads(told("search", "-c", folder, "-f", "json", "-n", "1", "--facets", "lighthouse -number3", cwd=tmp_path).stdout)
+    found = json.loads(
+        told("search", "-c", folder, "-f", "json", "-n", "1", "--facets", "lighthouse -number3", cwd=tmp_path).stdout
+    )
     assert found["total"] == 29
     assert len(found["hits"]) == 1
     assert told("search", "-c", folder, "nothingofthekind", cwd=tmp_path).stdout.strip() == "No page answers."
@@ -106,7 +117,9 @@ PLACES = [
 
 @pytest.mark.parametrize("place", range(len(PLACES)))
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(folder, tmp_path, monkeypatch, place, times):
+def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(
+    folder, tmp_path, monkeypatch, place, times
+):
     where, name = PLACES[place]
     real = getattr(where, name)
     left = [times]
@@ -128,7 +141,9 @@ def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(fold
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_indexed_after(folder, tmp_path, monkeypatch, dies):
+def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_indexed_after(
+    folder, tmp_path, monkeypatch, dies
+):
     said = []
     say = search_index.IndexWriter.say
     monkeypatch.setattr(search_index.IndexWriter, "say", lambda *asked: said.append(say(*asked)) or said[-1])
@@ -144,7 +159,11 @@ def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_i
 
 
 def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
-    folder = stored(tmp_path / "c.periplus", {HOME: words("Harbour", "/p", "https://other.org/"), "https://e.org/p": words("Pier", "/")}, [HOME])
+    folder = stored(
+        tmp_path / "c.periplus",
+        {HOME: words("Harbour", "/p", "https://other.org/"), "https://e.org/p": words("Pier", "/")},
+        [HOME],
+    )
     with contextlib.closing(reading.connect(folder)) as connection:
         assert sorted(site_rows.site_names(connection).values()) == ["e.org", "other.org"]
         assert site_rows.sites_read(connection) == ["e.org"]
@@ -168,7 +187,9 @@ def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
     child = indexing.start(folder)
     indexing.finish(child, lambda: False)
     assert (child.returncode, standing(folder)) == (0, (0, True))
-    orphan = subprocess.Popen([sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment())
+    orphan = subprocess.Popen(
+        [sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment()
+    )
     orphan.communicate(os.fsencode(folder) + b"\n", timeout=60)
     assert orphan.returncode == 0
 

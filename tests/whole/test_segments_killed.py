@@ -1,4 +1,6 @@
-"""A crawl with segments is killed between the bytes and their rows, and in the middle of a record: no page lacks its bytes, orphans are found."""
+"""A crawl with segments is killed between the bytes and their rows, and in the middle of a record:
+no page lacks its bytes, orphans are found.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +46,19 @@ main(sys.argv[1:], prog_name="periplus")
 """
 
 
-@pytest.mark.parametrize(("program", "leaves"), [(BETWEEN, "orphans"), (IN_A_RECORD, "torn_bytes")], ids=["between", "in a record"])
-def test_what_a_kill_leaves_in_segments_is_room_and_no_loss(tmp_path: Path, address: Address, program: str, leaves: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "leaves"), [(BETWEEN, "orphans"), (IN_A_RECORD, "torn_bytes")], ids=["between", "in a record"]
+)
+def test_what_a_kill_leaves_in_segments_is_room_and_no_loss(
+    tmp_path: Path, address: Address, program: str, leaves: str
+) -> None:
     address = replace(address, segments=str(tmp_path / "segments"))
     with served_apart("graph seed=2 pages=24 page_bytes=3000", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test", delay_s=0.02)
         words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + ["--store", address.text]
-        killed = subprocess.run([sys.executable, "-c", program, *words[3:]], env=environment(), capture_output=True, check=False, timeout=60)
+        killed = subprocess.run(
+            [sys.executable, "-c", program, *words[3:]], env=environment(), capture_output=True, check=False, timeout=60
+        )
         assert killed.returncode == -9, killed.stderr
         assert 0 < len(voyage.pages()) < 24
         ended = subprocess.run(words, env=environment(), capture_output=True, check=False, timeout=60)

@@ -35,7 +35,9 @@ def server():
         yield serving
 
 
-@pytest.mark.parametrize(("rule", "within"), [("r1", "breadth"), ("r2:3", "breadth"), ("scout", "learned"), ("thompson", "breadth")])
+@pytest.mark.parametrize(
+    ("rule", "within"), [("r1", "breadth"), ("r2:3", "breadth"), ("scout", "learned"), ("thompson", "breadth")]
+)
 def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, server, rule, within):
     kept, end = ran(tmp_path / "c", server, campaign(server, rule=rule, within=within))
     assert (end.state, end.note, end.counts.fetched) == ("stopped", "30 pages are fetched", 30)
@@ -98,8 +100,11 @@ def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_p
 
 def test_the_rule_knows_after_a_run_what_it_knew_in_it(tmp_path, server):
     watched = []
-    ran(tmp_path / "c", server, campaign(server, rule="good-ucb"), stop=lambda one: bool(watched.append(one.standing())))
-    ran(tmp_path / "c", server, stop=lambda one: bool(watched.append(one.standing())))  # nothing is left to do: the same again
+    ran(
+        tmp_path / "c", server, campaign(server, rule="good-ucb"), stop=lambda one: bool(watched.append(one.standing()))
+    )
+    # nothing is left to do: the same again
+    ran(tmp_path / "c", server, stop=lambda one: bool(watched.append(one.standing())))
     stored = standing_of(tmp_path / "c")
     assert stored.sites == watched[-1].sites and stored.harvest == watched[-1].harvest
     assert sum(row.links for row in stored.sites) == sum(len(seen) for seen in links_by_site(tmp_path / "c").values())
@@ -118,7 +123,10 @@ def test_killed_twice_it_finds_the_same_and_asks_hardly_anything_twice(tmp_path,
     words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, delay_s=0.01))
     for pages in (15, 40):
         child = subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL)
-        until(lambda most=pages, child=child: len(asked(server)) >= most or child.poll() is not None, "the campaign does not get so far")
+        until(
+            lambda most=pages, child=child: len(asked(server)) >= most or child.poll() is not None,
+            "the campaign does not get so far",
+        )
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
     ended = subprocess.run(words, env=environment(), stderr=subprocess.DEVNULL, check=False)
@@ -140,7 +148,14 @@ def test_sites_come_and_go_while_it_runs(tmp_path, server):
         return False
 
     moved: list[int] = []
-    kept, _ = ran(folder, server, campaign(server, POOR, RICH, rule="r2:1", pages=90), stop=meddle, commit_interval_s=0.02, delay_s=0.03)
+    kept, _ = ran(
+        folder,
+        server,
+        campaign(server, POOR, RICH, rule="r2:1", pages=90),
+        stop=meddle,
+        commit_interval_s=0.02,
+        delay_s=0.03,
+    )
     after = [host for host, _ in asked(server)][moved[0] :]
     last_of_rich = max(place for place, host in enumerate(after) if host == RICH) if RICH in after else -1
     assert DRY in after and last_of_rich < after.index(DRY)
@@ -159,7 +174,9 @@ def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path
         ran(tmp_path / "c", server, campaign(server, "first.test"))
         survey.add_sites(tmp_path / "c", [unit_of(server.url("other.test"))])
         kept, _ = ran(tmp_path / "c", server)
-        layers = {url.partition("test:")[2].partition("/")[2]: layer for url, layer in kept.layers.items() if "other" in url}
+        layers = {
+            url.partition("test:")[2].partition("/")[2]: layer for url, layer in kept.layers.items() if "other" in url
+        }
         assert layers == {"": 0, "deep/page": 1, "x": 1}
         assert set(kept.reasons.values()) == {Reason.OK} and kept.sane() == []
 
@@ -188,27 +205,45 @@ def test_a_start_that_does_not_load_is_not_available_with_its_reason(tmp_path):
 def test_levels_are_limited_to_those_wished(tmp_path, server):
     kept, end = ran(tmp_path / "c", server, campaign(server, POOR, pages=0), max_depth=1)
     assert (end.state, end.counts.fetched) == ("done", 1 + PAGES // 2)
-    assert {row.reason for row in kept.urls.values() if row.layer == 2 and POOR in row.url and "example" not in row.url} == {Reason.DEPTH}
+    assert {
+        row.reason for row in kept.urls.values() if row.layer == 2 and POOR in row.url and "example" not in row.url
+    } == {Reason.DEPTH}
 
 
 def test_the_run_records_rule_settings_and_seed(tmp_path, server):
     kept, _ = ran(tmp_path / "c", server, campaign(server, seed=7))
     ((kind, seed, values),) = kept.ask("SELECT kind, seed, settings FROM run")
     said = json.loads(values)
-    assert (kind, seed, said["survey_rule"], said["survey_within"], said["survey_pages"], said["max_depth"]) == ("survey", 7, "r2:2", "breadth", 30, 5)
+    assert (kind, seed, said["survey_rule"], said["survey_within"], said["survey_pages"], said["max_depth"]) == (
+        "survey",
+        7,
+        "r2:2",
+        "breadth",
+        30,
+        5,
+    )
 
 
 def test_the_three_tables_of_links(tmp_path, server):
     folder = tmp_path / "c"
     ran(folder, server, campaign(server, pages=0), max_depth=1)
     internal = list(survey.links(folder, survey.LinkChoice("internal", site="rich", page=r":\d+/$")))
-    assert {(link.level, link.processed, link.reason) for link in internal} == {(1, True, "ok")} and len(internal) == PAGES // 2
+    assert {(link.level, link.processed, link.reason) for link in internal} == {(1, True, "ok")} and len(
+        internal
+    ) == PAGES // 2
     unread = list(survey.links(folder, survey.LinkChoice("internal", site="rich", target="/p2$")))
     assert [(link.level, link.processed, link.anchor) for link in unread] == [(2, False, "to /p2")]
     external = list(survey.links(folder, survey.LinkChoice("external", target="t1-0.rich")))
-    assert [(link.unit, link.anchor, link.position, link.title) for link in external] == [("rich", "to ple/", "body", "T")]
+    assert [(link.unit, link.anchor, link.position, link.title) for link in external] == [
+        ("rich", "to ple/", "body", "T")
+    ]
     bad = list(survey.links(folder, survey.LinkChoice("bad")))
-    assert sorted((link.unit, link.text, link.why, link.anchor) for link in bad)[0] == ("dry", "javascript:x()", "javascript", "bad")
+    assert sorted((link.unit, link.text, link.why, link.anchor) for link in bad)[0] == (
+        "dry",
+        "javascript:x()",
+        "javascript",
+        "bad",
+    )
 
 
 def test_links_are_deleted_as_chosen_and_no_others(tmp_path, server):
@@ -219,7 +254,9 @@ def test_links_are_deleted_as_chosen_and_no_others(tmp_path, server):
     chosen = len(list(survey.links(folder, wanted)))
     assert survey.delete(folder, wanted) == chosen == 30
     assert len(list(survey.links(folder, every))) == before - chosen
-    assert survey.delete(folder, survey.LinkChoice("bad")) == len({host for host, path in asked(server) if path == "/p1"})
+    assert survey.delete(folder, survey.LinkChoice("bad")) == len(
+        {host for host, path in asked(server) if path == "/p1"}
+    )
     assert list(survey.links(folder, survey.LinkChoice("bad"))) == []
 
 
@@ -232,13 +269,30 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
     ]
     territory = UnitTerritory(units, Scope())
     sites = {
-        url: territory.site_of(Url(url)) for url in ("https://a.org/x", "https://www.a.org/", "http://mail.a.org/", "https://old.c.net/", "https://d.org/")
+        url: territory.site_of(Url(url))
+        for url in (
+            "https://a.org/x",
+            "https://www.a.org/",
+            "http://mail.a.org/",
+            "https://old.c.net/",
+            "https://d.org/",
+        )
     }
     assert list(sites.values()) == ["a.org", "a.org", "a.org", "c.org", "d.org"]
     assert territory.site_of(Url("https://b.org/~ann/1")) == territory.site_of(Url("https://b.org/~bob/")) == "b.org"
     assert territory.sites == {"a.org", "b.org", "c.org"}
-    inside = [url for url in (*sites, "https://b.org/", "https://b.org/~ann/2", "https://b.org/~anna/") if territory.decide(Url(url)) is None]
-    assert inside == ["https://a.org/x", "https://www.a.org/", "http://mail.a.org/", "https://old.c.net/", "https://b.org/~ann/2"]
+    inside = [
+        url
+        for url in (*sites, "https://b.org/", "https://b.org/~ann/2", "https://b.org/~anna/")
+        if territory.decide(Url(url)) is None
+    ]
+    assert inside == [
+        "https://a.org/x",
+        "https://www.a.org/",
+        "http://mail.a.org/",
+        "https://old.c.net/",
+        "https://b.org/~ann/2",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -268,16 +322,25 @@ def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
 def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
     folder = tmp_path / "s.periplus"
     listed = tmp_path / "sites.csv"
-    listed.write_text("start,name,short,bundle\n" + "".join(f"{server.url(host)},Site {host},{host[:4]},B\n" for host in (POOR, RICH, DRY)), "utf-8")
+    listed.write_text(
+        "start,name,short,bundle\n"
+        + "".join(f"{server.url(host)},Site {host},{host[:4]},B\n" for host in (POOR, RICH, DRY)),
+        "utf-8",
+    )
     flags = flags_for(server.resolve)
-    assert "3 sites" in told("survey", "create", "-i", listed, "-c", folder, "--pages", "30", "--rule", "r3", cwd=tmp_path).stderr
+    assert (
+        "3 sites"
+        in told("survey", "create", "-i", listed, "-c", folder, "--pages", "30", "--rule", "r3", cwd=tmp_path).stderr
+    )
     ended = told("survey", "run", *flags, cwd=tmp_path)
     assert ended.returncode == 0 and "Stopped: 30 pages are fetched" in plain(ended.stderr)
     shown = told("survey", "status", cwd=tmp_path).stdout
     assert "rule r3, seed 1" in shown and "round robin" in shown and "complete " in shown
     values = json.loads(told("survey", "status", "--json", cwd=tmp_path).stdout)
     assert values["pages"] == 30 and {row["short"] for row in values["sites"]} == {"poor", "rich", "dry."}
-    assert "Delete 3 bad links" in told("survey", "links", "--kind", "bad", "--delete", cwd=tmp_path, given="n\n").stderr
+    assert (
+        "Delete 3 bad links" in told("survey", "links", "--kind", "bad", "--delete", cwd=tmp_path, given="n\n").stderr
+    )
     assert told("survey", "links", "--kind", "bad", "-f", "csv", cwd=tmp_path).stdout.count("javascript:x()") > 0
     report = told("survey", "report", cwd=tmp_path).stdout
     assert all(text in report for text in ("Site rich.test", "survey_rule", "r3", "Method"))
@@ -308,12 +371,24 @@ def test_what_is_shown_fits_terminals_without_block_signs(tmp_path, server):
     ran(tmp_path / "c", server, campaign(server))
     with reading.reading():
         lines = list(standing_lines(standing_of(tmp_path / "c"), most=1, boxes=False))
-    assert all(line.isascii() for line in lines) and lines[1].split()[:3] == ["rich", "26", "79"] and lines[2] == "  and 2 more sites"
+    assert (
+        all(line.isascii() for line in lines)
+        and lines[1].split()[:3] == ["rich", "26", "79"]
+        and lines[2] == "  and 2 more sites"
+    )
 
 
 def test_the_example_finds_the_site_that_links(tmp_path):
     program = Path(__file__).parents[2] / "examples" / "survey" / "campaign.py"
-    ended = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+    ended = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert lines[0] == "stopped 40 pages are fetched" and lines[2].split()[:3] == ["links", "30", "120"]

@@ -27,7 +27,9 @@ def prose(relevant: bool, number: str) -> str:
     """Different on each page: pages that say the same would be taken for a trap."""
     rng = random.Random(number)
     words = ["harbour", "sailor", "anchor", "cargo"] if relevant else ["football", "recipe", "garden", "season"]
-    return " ".join(rng.choice(words) if rng.random() < 0.5 else "".join(rng.choices("abcdefghij", k=6)) for _ in range(80))
+    return " ".join(
+        rng.choice(words) if rng.random() < 0.5 else "".join(rng.choices("abcdefghij", k=6)) for _ in range(80)
+    )
 
 
 def page(site: Site, path: str, relevant: bool, *links: tuple[str, str]) -> None:
@@ -38,12 +40,18 @@ def page(site: Site, path: str, relevant: bool, *links: tuple[str, str]) -> None
 
 
 def web() -> Web:
-    """50 relevant pages of 230: on two sites, in one directory of a portal, and on a site that only a list off the topic links to."""
+    """50 relevant pages of 230: on two sites, in one directory of a portal,
+    and on a site that only a list off the topic links to.
+    """
     sites = {host: Site(host) for host in (SHIP, MORE, PORTAL, OFF, HIDDEN, LIST)}
-    start = [(f"/p{n}", f"cargo {n}") for n in range(1, 16)] + [(sites[other].url("/"), "more") for other in (MORE, PORTAL, OFF, LIST)]
+    start = [(f"/p{n}", f"cargo {n}") for n in range(1, 16)] + [
+        (sites[other].url("/"), "more") for other in (MORE, PORTAL, OFF, LIST)
+    ]
     page(sites[SHIP], "/", True, *start)
     for n in range(1, 16):
-        page(sites[SHIP], f"/p{n}", True, (sites[MORE].url(f"/p{n}"), "sailor"), (sites[OFF].url(f"/p{n}"), "elsewhere"))
+        page(
+            sites[SHIP], f"/p{n}", True, (sites[MORE].url(f"/p{n}"), "sailor"), (sites[OFF].url(f"/p{n}"), "elsewhere")
+        )
     page(sites[MORE], "/", True, *((f"/p{n}", "anchor") for n in range(1, 13)))
     for n in range(1, 16):
         page(sites[MORE], f"/p{n}", True, (sites[SHIP].url("/"), "back"))
@@ -51,11 +59,22 @@ def web() -> Web:
     page(sites[PORTAL], "/", False, *((f"/{part}/0", part) for part in directories))
     for part in directories:
         for n in range(11):
-            page(sites[PORTAL], f"/{part}/{n}", part == "ships", *((f"/{part}/{m}", "next") for m in (n + 1, n + 2) if m < 11))
+            page(
+                sites[PORTAL],
+                f"/{part}/{n}",
+                part == "ships",
+                *((f"/{part}/{m}", "next") for m in (n + 1, n + 2) if m < 11),
+            )
     page(sites[OFF], "/", False, *((f"/p{n}", "garden") for n in range(1, 120)))
     for n in range(1, 120):
         page(sites[OFF], f"/p{n}", False, (f"/p{(n * 7) % 119 + 1}", "recipe"))
-    page(sites[LIST], "/", False, (sites[HIDDEN].url("/"), "their harbour"), *((sites[OFF].url(f"/p{n}"), "garden") for n in range(9)))
+    page(
+        sites[LIST],
+        "/",
+        False,
+        (sites[HIDDEN].url("/"), "their harbour"),
+        *((sites[OFF].url(f"/p{n}"), "garden") for n in range(9)),
+    )
     page(sites[HIDDEN], "/", True, *((f"/p{n}", "sailor") for n in range(1, 8)))
     for n in range(1, 8):
         page(sites[HIDDEN], f"/p{n}", True)
@@ -64,7 +83,10 @@ def web() -> Web:
 
 def judge(texts):
     """By the share of the topic's words."""
-    counts = [(sum(text.lower().count(word) for word in ("harbour", "sailor", "anchor", "cargo")), len(text.split())) for text in texts]
+    counts = [
+        (sum(text.lower().count(word) for word in ("harbour", "sailor", "anchor", "cargo")), len(text.split()))
+        for text in texts
+    ]
     return np.array([min(1.0, 4 * own / max(words, 1)) for own, words in counts])
 
 
@@ -102,7 +124,9 @@ def test_a_topical_crawl_is_paused_like_any_other(tmp_path, server):
 
 
 def test_what_is_on_the_topic_is_fetched_first(tmp_path, server):
-    """Loosely: a host that was just met is asked at the loop's next look, so how much comes before it depends on the machine."""
+    """Loosely: a host that was just met is asked at the loop's next look,
+    so how much comes before it depends on the machine.
+    """
     end = ran(server, tmp_path / "c", max_pages=70)
     targets = asked(server)
     found = [target for target in targets if is_relevant(target)]
@@ -134,7 +158,9 @@ def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
 
 
 def test_whoever_goes_on_knows_what_was_known(tmp_path, server, monkeypatch):
-    """Which of equally known pages is next may differ: promises are reckoned anew at a start, and hosts rest meanwhile."""
+    """Which of equally known pages is next may differ: promises are reckoned anew at a start,
+    and hosts rest meanwhile.
+    """
     made = []
     monkeypatch.setattr("periplus.api.topical_run.queue_named", lambda name: made.append(queue_named(name)) or made[-1])
     ran(server, tmp_path / "c", max_pages=40)
@@ -153,7 +179,12 @@ def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
         (tmp_path / "good" / f"{n}.txt").write_text(prose(True, f"good {n}"))
         (tmp_path / "bad" / f"{n}.txt").write_text(prose(False, f"bad {n}"))
     ran(server, folder, max_pages=1)
-    assert told("topic", "train", "ships", "-p", tmp_path / "good", "-n", tmp_path / "bad", "-c", folder, cwd=tmp_path).returncode == 0
+    assert (
+        told(
+            "topic", "train", "ships", "-p", tmp_path / "good", "-n", tmp_path / "bad", "-c", folder, cwd=tmp_path
+        ).returncode
+        == 0
+    )
     words = command("topic", "crawl", "ships", server.url(SHIP), "-q", "--json", "--max-pages", "60", "-c", folder)
     words += flags_for(server.resolve, delay_s=0.02)
     child = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

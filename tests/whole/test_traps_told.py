@@ -1,4 +1,6 @@
-"""What was left as an endless series is told wherever a crawl's state is: at its end, in `status`, `check` and the report, with the flag that reads it."""
+"""What was left as an endless series is told wherever a crawl's state is: at its end, in `status`,
+`check` and the report, with the flag that reads it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_end_status_check_and_report_say_which_and_how_many(tmp_path):
     told = json.loads(ran("status", "-c", str(tmp_path), "-f", "json"))
     assert sum(row["urls"] for row in told["traps"]) == left
     found = [issue for issue in issues if issue.code == "endless-series"]
-    assert [f"{tally.urls} left unread as {tally.family}" for tally in sorted(end.traps)] == [issue.detail for issue in found]
+    assert [f"{tally.urls} left unread as {tally.family}" for tally in sorted(end.traps)] == [
+        issue.detail for issue in found
+    ]
     ran("report", "-c", str(tmp_path))
     assert "Series of addresses that look endless" in (tmp_path / "report.html").read_text()
 

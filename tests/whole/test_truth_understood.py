@@ -1,4 +1,6 @@
-"""What `document` reads in the pages of the synthetic web is what their makers wrote: every link with all its traits, and the titles."""
+"""What `document` reads in the pages of the synthetic web is what their makers wrote: every link with all its traits,
+and the titles.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def fetched(server: Server, url: str) -> Fetched:
     try:
         connection.request("GET", url.partition(place.netloc)[2], headers={"Host": place.netloc})
         answer = connection.getresponse()
-        return Fetched(answer.status, Headers(tuple((name.lower(), value) for name, value in answer.getheaders())), answer.read())
+        return Fetched(
+            answer.status, Headers(tuple((name.lower(), value) for name, value in answer.getheaders())), answer.read()
+        )
     finally:
         connection.close()
 

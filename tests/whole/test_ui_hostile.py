@@ -1,6 +1,8 @@
-"""A site that attacks whoever looks at its map: its titles, words, addresses and headers are shown on every screen, and no script runs.
+"""A site that attacks whoever looks at its map: its titles, words, addresses and headers are shown on every screen,
+and no script runs.
 
-Each screen is opened twice: as it is, and with the browser told to leave our Content-Security-Policy aside, so that escaping is tried alone.
+Each screen is opened twice: as it is, and with the browser told to leave our Content-Security-Policy aside, so that
+escaping is tried alone.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from browser import Browser
 from periplus.api.collection import open_collection
 from testweb import serve
 
-STRAYS = "iframe, base, math, main script, main style, main link, [onerror], [onload], [onfocus], [onmouseover], [ontoggle]"  # had words become markup
+# had words become markup
+STRAYS = (
+    "iframe, base, math, main script, main style, main link, [onerror], [onload], [onfocus], [onmouseover], [ontoggle]"
+)
 FOUND = """(() => {
   const where = [...document.querySelectorAll('[href], [src], [action]')].map(e => e.getAttribute('href') || e.src || '');
   return [[...document.scripts].map(s => s.src).join(), document.body ? document.body.innerText.length : 1,
     [...document.querySelectorAll(%s)].map(e => e.outerHTML.slice(0, 200)), where.filter(w => /^\\s*(javascript|data|vbscript):/i.test(w))];
-})()"""
+})()"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +62,11 @@ def test_no_screen_runs_a_script_of_the_web(collections: Path, address: str, bro
     browser.without_policy(policy == "left aside")
     browser.alarms.clear()
     own = f"{address}/static/ui.js"
-    for path in islice(screens(home), 0, None, 1 if policy == "left aside" else 8):  # where the policy helps, some of each kind are enough
+    # where the policy helps, some of each kind are enough
+    for path in islice(screens(home), 0, None, 1 if policy == "left aside" else 8):
         browser.open(address + path)
-        strays = STRAYS.replace("main link, ", "") if "/site/" in path else STRAYS  # a portal's own pages have links to their style
+        # a portal's own pages have links to their style
+        strays = STRAYS.replace("main link, ", "") if "/site/" in path else STRAYS
         scripts, text, stray, bad_links = browser.value(FOUND % json.dumps(strays))  # type: ignore[misc]
         assert scripts in ("", own), path
         assert text, f"{path} is empty"
@@ -73,7 +80,9 @@ def test_the_alarm_would_be_heard(browser: Browser, tmp_path: Path) -> None:
     """A page that does what ours must not."""
     browser.without_policy(False)
     browser.alarms.clear()
-    (tmp_path / "bad.html").write_text("<title>x</title><img src=x onerror=alarm('heard')><script>alarm('too')</script>")
+    (tmp_path / "bad.html").write_text(
+        "<title>x</title><img src=x onerror=alarm('heard')><script>alarm('too')</script>"
+    )
     browser.open((tmp_path / "bad.html").as_uri())
     browser.until("document.readyState == 'complete'")
     assert {"a script ran: heard", "a script ran: too"} <= set(browser.alarms)

@@ -1,4 +1,6 @@
-"""A newcomer in front of the interface, in a real browser: adds a site, watches it, stops it, goes on, reads, searches, downloads, schedules."""
+"""A newcomer in front of the interface, in a real browser: adds a site, watches it, stops it, goes on, reads, searches,
+downloads, schedules.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def browser() -> Iterator[Browser]:
 
 
 def prepared(folder: Path, server: Server, **values: object) -> None:
-    """The collection's own settings, as the owner of these hosts would write them: the interface itself lifts no rule."""
+    """The collection's own settings, as the owner of these hosts would write them:
+    the interface itself lifts no rule.
+    """
     given = {**QUICK, "resolve": list(server.resolve), "sitemaps": False, "index": False, **values}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     (folder / "demo.periplus").mkdir()
@@ -55,11 +59,15 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
     prepared(tmp_path, web, delay_s=0.05)
     with served(tmp_path) as address:
         browser.open(address)
-        browser.value(f"document.getElementById('url').value = '{web.url(HOST)}'; document.querySelector('[name=name]').value = 'demo'")
+        browser.value(
+            f"document.getElementById('url').value = '{web.url(HOST)}'; "
+            "document.querySelector('[name=name]').value = 'demo'"
+        )
         press(browser, "Start")
         assert browser.value("location.pathname") == "/c/demo/live"
         browser.value("window.sameDocument = true")
-        browser.until("+(document.getElementById('live-n2') || {textContent: '0'}).textContent > 5")  # fetched, counted up without a reload
+        # fetched, counted up without a reload
+        browser.until("+(document.getElementById('live-n2') || {textContent: '0'}).textContent > 5")
         assert browser.value("window.sameDocument") is True
         browser.value("document.querySelector('details').open = true")
         _pauses(browser, web)
@@ -83,10 +91,13 @@ def _pauses(browser: Browser, web: Server) -> None:
     """Nothing is asked for, through a reload too; then it goes on. What the button says follows the crawl."""
     press(browser, "Pause")
     browser.until("/paused/.test(document.getElementById('live-state').textContent)")
-    browser.until("!/being asked/.test(document.getElementById('live-hosts').textContent)")  # what was under way is stored
+    # what was under way is stored
+    browser.until("!/being asked/.test(document.getElementById('live-hosts').textContent)")
     asked = len(web.log.entries)
     browser.open(str(browser.value("location.href")))
-    assert browser.value("document.getElementById('live-steer').textContent.trim().split(/\\s+/).join()") == "Resume,Stop"
+    assert (
+        browser.value("document.getElementById('live-steer').textContent.trim().split(/\\s+/).join()") == "Resume,Stop"
+    )
     assert len(web.log.entries) == asked
     press(browser, "Resume")
     browser.until("/goes on/.test(document.getElementById('live-state').textContent)")

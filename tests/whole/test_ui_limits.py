@@ -1,4 +1,6 @@
-"""Limits and exclusions changed in the interface while a crawl runs: nothing is lost, nothing is fetched twice, and what was changed holds."""
+"""Limits and exclusions changed in the interface while a crawl runs: nothing is lost, nothing is fetched twice,
+and what was changed holds.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Visitor:
     def __init__(self, address: str) -> None:
         self._place = address.removeprefix("http://")
 
-    def _asked(self, where: str, fields: dict[str, str] | None = None, accept: str = "text/html", *, fails: bool = False) -> str:
+    def _asked(
+        self, where: str, fields: dict[str, str] | None = None, accept: str = "text/html", *, fails: bool = False
+    ) -> str:
         headers = {"accept": accept, "content-type": "application/x-www-form-urlencoded"}
         with contextlib.closing(http.client.HTTPConnection(self._place, timeout=PATIENCE_S)) as line:
             line.request("POST" if fields else "GET", where, urlencode(fields or {}), headers)
@@ -86,12 +90,18 @@ class Visitor:
         until(lambda: self.state()[2] >= pages, "too few pages come")
 
     def sees_the_end(self) -> None:
-        until(lambda: self.state()[0] in ("done", "stopped") and self.state()[1] == "done", f"it does not end: {self.state()}")
+        until(
+            lambda: self.state()[0] in ("done", "stopped") and self.state()[1] == "done",
+            f"it does not end: {self.state()}",
+        )
 
 
 def asked_for(folder: Path, run: int = 0) -> list[str]:
     """The pages that were asked for, in all runs or in one."""
-    find = "SELECT u.text FROM visit v JOIN url u ON u.id = v.url_id WHERE v.purpose = 'page' AND v.outcome <> 'skipped' AND ? IN (0, v.run_id)"
+    find = (
+        "SELECT u.text FROM visit v JOIN url u ON u.id = v.url_id WHERE v.purpose = 'page'"
+        " AND v.outcome <> 'skipped' AND ? IN (0, v.run_id)"
+    )
     return [url for (url,) in Collection(folder / "demo.periplus").ask(find, run)]
 
 
@@ -104,12 +114,16 @@ def test_limits_and_exclusions_changed_under_way_hold_and_lose_nothing(folder: P
         visitor.goes_on(max_pages="-")
         visitor.sees(20)
         visitor.goes_on(exclude=LEFT_OUT)  # while it runs
-        until(lambda: len(Collection(folder / "demo.periplus").ask("SELECT id FROM run")) == 3, "it does not begin again")
+        until(
+            lambda: len(Collection(folder / "demo.periplus").ask("SELECT id FROM run")) == 3, "it does not begin again"
+        )
         visitor.sees_the_end()
         urls = Collection(folder / "demo.periplus").urls
         left = {url for url, row in urls.items() if row.reason is not Reason.OK}
         assert asked_for(folder, 3)
-        assert not [url for url in asked_for(folder, 3) if re.search(LEFT_OUT, url)], "what waited already is left out too"
+        assert not [url for url in asked_for(folder, 3) if re.search(LEFT_OUT, url)], (
+            "what waited already is left out too"
+        )
         assert left
         assert {(urls[url].reason, urls[url].rule) for url in left} == {(Reason.SCOPE, f"excluded by {LEFT_OUT}")}
         visitor.goes_on(exclude="-")
@@ -126,7 +140,9 @@ def test_under_a_crawl_nothing_is_deleted_and_stop_and_go_on_at_once_are_both_do
         visitor.begins(web.url(HOST))
         visitor.sees(3)
         for fields in ({"what": "everything", "typed": "demo.periplus"}, {"site": visitor.site()}):
-            assert "crawl" in visitor.refused("/c/demo/live", "/c/demo/delete", **fields), "nothing is deleted under a crawl"
+            assert "crawl" in visitor.refused("/c/demo/live", "/c/demo/delete", **fields), (
+                "nothing is deleted under a crawl"
+            )
         visitor.press("/c/demo/live", "/c/demo/stop", now="1")
         visitor.goes_on()
         until(lambda: len(Collection(folder / "demo.periplus").titles) == PAGES, "it does not go on")

@@ -1,4 +1,6 @@
-"""Somebody surveys three sites in a real browser: makes the survey, watches it, stops it, goes on, decides on a companion, reads what was found."""
+"""Somebody surveys three sites in a real browser: makes the survey, watches it, stops it, goes on,
+decides on a companion, reads what was found.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def browser() -> Iterator[Browser]:
 
 
 def prepared(folder: Path, server: Server) -> None:
-    """The collection's own settings, as the owner of these hosts would write them: the interface itself lifts no rule."""
+    """The collection's own settings, as the owner of these hosts would write them:
+    the interface itself lifts no rule.
+    """
     given = {**QUICK, "resolve": list(server.resolve), "delay_s": 0.4}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     (folder / "shore.periplus").mkdir()
@@ -43,7 +47,10 @@ def prepared(folder: Path, server: Server) -> None:
 
 def count(words: str) -> str:
     """The figure that stands under these words."""
-    return f"[...document.querySelectorAll('#live-figures div')].find(d => d.firstChild.textContent.startsWith({json.dumps(words)})).lastChild.textContent"
+    return (
+        "[...document.querySelectorAll('#live-figures div')].find(d => "
+        f"d.firstChild.textContent.startsWith({json.dumps(words)})).lastChild.textContent"
+    )
 
 
 def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: Server, browser: Browser) -> None:
@@ -57,7 +64,9 @@ def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: 
         assert browser.value("location.pathname") == "/c/shore/survey"
         browser.value("window.sameDocument = true")
         browser.until(f"+{count('pages')} > 3")  # without a reload
-        browser.until("document.querySelector('#live-yield img') && document.querySelector('#live-yield img').naturalWidth > 0")
+        browser.until(
+            "document.querySelector('#live-yield img') && document.querySelector('#live-yield img').naturalWidth > 0"
+        )
         assert browser.value("window.sameDocument") is True
         press(browser, "Stop")
         browser.until("/stopped/.test(document.getElementById('live-state').textContent)")
@@ -65,7 +74,9 @@ def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: 
         assert 3 < fetched < PAGES
         browser.value(f"document.querySelector('[name=pages]').value = '{fetched + 5}'")
         press(browser, "Run")
-        browser.until(f"+{count('pages')} == {fetched + 5} && /stopped/.test(document.getElementById('live-state').textContent)")
+        browser.until(
+            f"+{count('pages')} == {fetched + 5} && /stopped/.test(document.getElementById('live-state').textContent)"
+        )
         _decides(browser, tmp_path / "shore.periplus")
         _reads(browser)
         assert browser.alarms == []
@@ -74,14 +85,23 @@ def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: 
 def _decides(browser: Browser, folder: Path) -> None:
     """What all sites link to joins the survey, and one site leaves it."""
     follow(browser, "Companions")
-    assert browser.value("document.querySelector('table.data tbody tr').innerText").split()[:3] == ["all.example", "strong", "3"]
-    browser.value("document.querySelector('[name=\"site:all.example\"]').click(); document.querySelector('[name=status]').value = 'in'")
+    assert browser.value("document.querySelector('table.data tbody tr').innerText").split()[:3] == [
+        "all.example",
+        "strong",
+        "3",
+    ]
+    browser.value(
+        "document.querySelector('[name=\"site:all.example\"]').click(); "
+        "document.querySelector('[name=status]').value = 'in'"
+    )
     browser.value("document.querySelector('[name=tags]').value = 'hub'")
     press(browser, "Decide")
     assert browser.value("location.pathname") == "/c/shore/survey/companions"
     assert "all.example" in [unit.name for unit in campaign_of(folder).units]
     follow(browser, "Sites")
-    browser.value("[...document.querySelectorAll('input[type=checkbox]')].find(b => b.name.startsWith('site:dry')).click()")
+    browser.value(
+        "[...document.querySelectorAll('input[type=checkbox]')].find(b => b.name.startsWith('site:dry')).click()"
+    )
     browser.value("document.querySelector('[name=status]').value = 'out'")
     press(browser, "Decide")
     assert not any("dry" in unit.name for unit in campaign_of(folder).units)

@@ -42,7 +42,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def key(browser: Browser, sign: str) -> None:
     """As somebody presses it."""
     for kind in ("keyDown", "keyUp"):
-        browser.ask("Input.dispatchKeyEvent", type=kind, key=sign, text=sign if kind == "keyDown" else "", code=f"Key{sign.upper()}")
+        browser.ask(
+            "Input.dispatchKeyEvent",
+            type=kind,
+            key=sign,
+            text=sign if kind == "keyDown" else "",
+            code=f"Key{sign.upper()}",
+        )
 
 
 def pressed(browser: Browser, sign: str) -> None:
@@ -60,7 +66,10 @@ def test_pages_are_labelled_with_two_keys_and_an_entry_is_approved(folder: Path,
         for sign in "yn":
             pressed(browser, sign)
             asked.append(str(browser.value("document.querySelector('[name=page]').value")))
-        assert [(label.name, label.positive) for label in known_labels(folder / "n.periplus", "first")] == [(asked[0], True), (asked[1], False)]
+        assert [(label.name, label.positive) for label in known_labels(folder / "n.periplus", "first")] == [
+            (asked[0], True),
+            (asked[1], False),
+        ]
         pressed(browser, "u")
         assert browser.value("document.querySelector('[name=page]').value") == asked[1]
         assert [label.name for label in known_labels(folder / "n.periplus", "first")] == asked[:1]
@@ -86,4 +95,6 @@ def _approves(browser: Browser, address: str, collection: Path) -> None:
     portal.build(collection, "coast", None, WEB.now)
     browser.open(f"{address}/site/index.html")
     assert browser.value(f"document.querySelectorAll('a[href=\"story/{keys[1]}.html\"]').length")
-    assert browser.value("getComputedStyle(document.querySelector('h1')).textAlign") == "center", "its style sheet is taken"
+    assert browser.value("getComputedStyle(document.querySelector('h1')).textAlign") == "center", (
+        "its style sheet is taken"
+    )

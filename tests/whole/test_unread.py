@@ -1,4 +1,6 @@
-"""What of a page was not read is told wherever pages are listed: by its reason, in `page`, `status`, `check` and the report."""
+"""What of a page was not read is told wherever pages are listed: by its reason, in `page`, `status`,
+`check` and the report.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,10 @@ def test_each_has_its_reason_and_why(told):
 
 def test_a_link_behind_many_to_one_page_is_followed(told):
     """Before, what stood behind the 20,000th link of a page was not even looked at, though all led to a few pages."""
-    assert {path_of(url) for url, reason in told[0].reasons.items() if reason is Reason.OK} >= {"/common", *(f"/n{number}" for number in range(8))}
+    assert {path_of(url) for url, reason in told[0].reasons.items() if reason is Reason.OK} >= {
+        "/common",
+        *(f"/n{number}" for number in range(8)),
+    }
 
 
 def test_page_status_check_and_report_say_it(told):
@@ -88,4 +93,8 @@ def test_page_status_check_and_report_say_it(told):
 
 
 def test_an_empty_shell_lacks_no_heading(told):
-    assert not [issue.code for issue in told[1] if path_of(issue.url) in ("/shop", "/picture") and issue.code in ("h1-missing", "title-missing")]
+    assert not [
+        issue.code
+        for issue in told[1]
+        if path_of(issue.url) in ("/shop", "/picture") and issue.code in ("h1-missing", "title-missing")
+    ]

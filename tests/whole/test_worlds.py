@@ -8,18 +8,29 @@ from worlds import HOST, TRAPS, town, twin_manuals
 
 from testweb import serve
 
-MOST = 400  # fetches that one trap may cost, its real pages aside: ten windows, the most that the whole of a host may owe
+# fetches that one trap may cost, its real pages aside: ten windows, the most that the whole of a host may owe
+MOST = 400
 EXCERPTS = pytest.param(
     "search",
-    marks=[pytest.mark.real, pytest.mark.xfail(strict=True, reason="excerpts of known texts, cut anew for each query, look like new text: 5,900 fetches")],
+    marks=[
+        pytest.mark.real,
+        pytest.mark.xfail(
+            strict=True, reason="excerpts of known texts, cut anew for each query, look like new text: 5,900 fetches"
+        ),
+    ],
 )
 
 
 def outcome(folder, world, *, stops=0):
-    """(real pages lost, fetches by trap). stops: how often the crawl comes to a limit of 100 pages before it may go on to its end."""
+    """(real pages lost, fetches by trap).
+
+    stops: how often the crawl comes to a limit of 100 pages before it may go on to its end.
+    """
     with serve(world.site) as server:
         for max_pages in (*[100] * stops, 0):
-            collection, end = crawled(folder, server, HOST, delay_s=0.001, per_host=4, mine=(HOST,), index=False, max_pages=max_pages)
+            collection, end = crawled(
+                folder, server, HOST, delay_s=0.001, per_host=4, mine=(HOST,), index=False, max_pages=max_pages
+            )
         assert end.state == "done", end
         asked = server.log.targets(HOST)
     root = server.url(HOST, "").rstrip("/")

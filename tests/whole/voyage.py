@@ -1,4 +1,7 @@
-"""How is a crawl of the synthetic web run and read in tests? Settings that suit loopback, the command, and the tables afterwards."""
+"""How is a crawl of the synthetic web run and read in tests?
+
+Settings that suit loopback, the command, and the tables afterwards.
+"""
 
 from __future__ import annotations
 
@@ -86,9 +89,13 @@ class Collection:
 
     @property
     def graph(self) -> set[tuple[str, str]]:
-        """As `Truth.graph`: distinct links to pages, without those of a page to itself and those that redirects made."""
+        """As `Truth.graph`: distinct links to pages, without those of a page to itself and
+        those that redirects made.
+        """
         followed = {kind.value for kind in FOLLOWED_KINDS}
-        return {(row[0], row[1]) for row in self.links if row[2] in followed and row[0] != row[1] and row[2] != "redirect"}
+        return {
+            (row[0], row[1]) for row in self.links if row[2] in followed and row[0] != row[1] and row[2] != "redirect"
+        }
 
     @property
     def tables(self) -> dict[str, set[tuple]]:
@@ -97,26 +104,38 @@ class Collection:
             "url": set(self.ask("SELECT text, reason, rule, layer, status, in_sitemap FROM url")),
             "link": self.links,
             "page": set(
-                self.ask("SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5 FROM page p JOIN url u ON u.id = p.url_id")
+                self.ask(
+                    "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5"
+                    " FROM page p JOIN url u ON u.id = p.url_id"
+                )
             ),
         }
 
     def visits(self, url: str = "") -> list[tuple]:
         """(url, purpose, outcome, status, detail), in the order of their ends; of one URL if that is named."""
-        query = "SELECT coalesce(v.text, u.text) AS t, v.purpose, v.outcome, v.status, v.detail FROM visit v LEFT JOIN url u ON u.id = v.url_id ORDER BY v.id"
+        query = (
+            "SELECT coalesce(v.text, u.text) AS t, v.purpose, v.outcome, v.status, v.detail FROM visit v LEFT"
+            " JOIN url u ON u.id = v.url_id ORDER BY v.id"
+        )
         return [row for row in self.ask(query) if url in ("", row[0])]
 
     def sane(self) -> list[str]:
         """What is wrong with the collection after a crawl that ended by itself; nothing, one hopes."""
         queued = "SELECT count(*) FROM host h WHERE pending <> (SELECT count(*) FROM queue q WHERE q.host_id = h.id)"
-        tallies = "SELECT name, value FROM tally WHERE name LIKE 'reason:%' AND value <> (SELECT count(*) FROM url WHERE 'reason:' || reason = name)"
+        tallies = (
+            "SELECT name, value FROM tally WHERE name LIKE 'reason:%' AND value <> (SELECT count(*) FROM url"
+            " WHERE 'reason:' || reason = name)"
+        )
         checks = {
             "integrity": self.ask("PRAGMA integrity_check") != [("ok",)],
             "leases left": self.ask("SELECT count(*) FROM host WHERE lease_by IS NOT NULL") != [(0,)],
             "workers left": self.ask("SELECT count(*) FROM worker") != [(0,)],
             "pending miscounted": self.ask(queued) != [(0,)],
             "tallies wrong": bool(self.ask(tallies)),
-            "waiting without an entry": self.ask("SELECT count(*) FROM url WHERE reason = 'waiting' AND id NOT IN (SELECT url_id FROM queue)") != [(0,)],
+            "waiting without an entry": self.ask(
+                "SELECT count(*) FROM url WHERE reason = 'waiting' AND id NOT IN (SELECT url_id FROM queue)"
+            )
+            != [(0,)],
             "a run that never ended": self.ask("SELECT count(*) FROM run WHERE state = 'running'") != [(0,)],
         }
         return [name for name, wrong in checks.items() if wrong]
@@ -128,7 +147,11 @@ def settings_for(server: Server, **values: object):
 
 
 def crawled(
-    folder: Path, server: Server, *starts: str, stop: Callable[[object], bool] = lambda progress: False, **values: object
+    folder: Path,
+    server: Server,
+    *starts: str,
+    stop: Callable[[object], bool] = lambda progress: False,
+    **values: object,
 ) -> tuple[Collection, CrawlEnd]:
     """Crawls in this process. starts: `host` or `host/path`; values: settings."""
     urls = tuple(canonical(start if "://" in start else server.url(*_parted(start))) for start in starts)
@@ -168,7 +191,9 @@ def command(*words: str | Path) -> list[str]:
 
 def told(*words: str | Path, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
     """Runs the command to its end."""
-    return subprocess.run(command(*words), cwd=cwd, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(
+        command(*words), cwd=cwd, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 def until(question: Callable[[], bool], what: str) -> None:
@@ -202,12 +227,26 @@ def served_apart(recipe: str, folder: Path, *, program: Sequence[str] = ("-m", "
     """`python -m testweb RECIPE`, ended by its own process id. program: another that takes the same flags."""
     port_file, log_file, truth_file = folder / "port.json", folder / "log.jsonl", folder / "truth.json"
     log_file.touch()
-    words = [sys.executable, *program, recipe, "--port-file", port_file, "--log-file", log_file, "--truth-file", truth_file]
-    server = subprocess.Popen(list(map(str, words)), cwd=TESTS, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(TESTS)})
+    words = [
+        sys.executable,
+        *program,
+        recipe,
+        "--port-file",
+        port_file,
+        "--log-file",
+        log_file,
+        "--truth-file",
+        truth_file,
+    ]
+    server = subprocess.Popen(
+        list(map(str, words)), cwd=TESTS, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(TESTS)}
+    )
     try:
         until(lambda: port_file.exists() or server.poll() is not None, "the test web does not start")
         told_port = json.loads(port_file.read_text("utf-8"))
-        yield Served(told_port["port"], tuple(told_port["resolve"]), log_file, json.loads(truth_file.read_text("utf-8")))
+        yield Served(
+            told_port["port"], tuple(told_port["resolve"]), log_file, json.loads(truth_file.read_text("utf-8"))
+        )
     finally:
         server.terminate()
         server.wait(PATIENCE_S)

@@ -1,7 +1,8 @@
 """A town's website that never ends: real pages, and beside them everything on such sites that a crawler can be lost in.
 
-Made without looking at `testweb.traps`, whose traps are of another kind: here the calendar has days and weeks, the tree ever new names,
-the facets any order, and a session stands in the query, in the path, or in the words of the links too. Every trap hides real pages.
+Made without looking at `testweb.traps`, whose traps are of another kind: here the calendar has days and weeks, the tree
+ever new names, the facets any order, and a session stands in the query, in the path, or in the words of the links too.
+Every trap hides real pages.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ _FIRST_DAY = datetime.date(2031, 3, 1)  # the calendar's own today: no test depe
 
 @dataclass(slots=True)
 class World:
-    """A site with its truth. real: paths of pages that must be read, each under this address or, in a session, under any id."""
+    """A site with its truth.
+
+    real: paths of pages that must be read, each under this address or, in a session, under any id.
+    """
 
     site: Site
     real: set[str] = field(default_factory=set)
@@ -56,13 +60,23 @@ def town(seed: int = 1, stories: int = 240, traps: Iterable[str] | None = None, 
     doors = [*_newspaper(world, rng, stories)]
     for name in TRAPS if traps is None else traps:
         doors.append((TRAPS[name](world, rng), name.replace("_", " ").capitalize()))
-    _add(world, "/", "The town", "Everything about a town by the river, for those who live in it and those who come by.", doors)
+    _add(
+        world,
+        "/",
+        "The town",
+        "Everything about a town by the river, for those who live in it and those who come by.",
+        doors,
+    )
     return world
 
 
 def _newspaper(world: World, rng: random.Random, stories: int) -> Iterable[tuple[str, str]]:
-    """Stories with words of their own; lists in pages, writers and tags, which only repeat titles; a feed for each writer."""
-    titles = {f"/story/{number}-{_words(rng, 2).replace(' ', '-')}": _words(rng, 6).capitalize() for number in range(stories)}
+    """Stories with words of their own; lists in pages, writers and tags, which only repeat titles;
+    a feed for each writer.
+    """
+    titles = {
+        f"/story/{number}-{_words(rng, 2).replace(' ', '-')}": _words(rng, 6).capitalize() for number in range(stories)
+    }
     writers = {f"/writer/{_words(rng, 2).replace(' ', '-')}": [] for _ in range(max(stories // 3, 2))}
     tags: dict[str, list[str]] = {f"/tag/{_words(rng, 1)}": [] for _ in range(max(stories // 6, 2))}
     for path in titles:
@@ -70,15 +84,36 @@ def _newspaper(world: World, rng: random.Random, stories: int) -> Iterable[tuple
             for key in rng.sample(sorted(table), 2):
                 table[key].append(path)
     for path, title in titles.items():
-        near = [(key, key.rpartition("/")[2].replace("-", " ").title()) for table in (writers, tags) for key, own in table.items() if path in own]
+        near = [
+            (key, key.rpartition("/")[2].replace("-", " ").title())
+            for table in (writers, tags)
+            for key, own in table.items()
+            if path in own
+        ]
         _add(world, path, title, _sentences(rng, 120), near)
     for path, own in (*writers.items(), *tags.items()):
         if own:
-            feed = f'<link rel="alternate" type="application/rss+xml" href="{path}/feed.xml">' if path in writers else ""
-            _add(world, path, path.rpartition("/")[2].replace("-", " ").title(), "", [(story, titles[story]) for story in own], feed)
-            items = "".join(f"<item><title>{titles[story]}</title><link>{world.site.url(story)}</link></item>" for story in own)
-            body = f"<?xml version='1.0'?><rss version='2.0'><channel><title>Feed</title><link>{world.site.url(path)}</link>{items}</channel></rss>"
-            world.site.routes.exact[f"{path}/feed.xml"] = lambda asked, body=body: Answer(body=body.encode(), media_type="application/rss+xml")
+            feed = (
+                f'<link rel="alternate" type="application/rss+xml" href="{path}/feed.xml">' if path in writers else ""
+            )
+            _add(
+                world,
+                path,
+                path.rpartition("/")[2].replace("-", " ").title(),
+                "",
+                [(story, titles[story]) for story in own],
+                feed,
+            )
+            items = "".join(
+                f"<item><title>{titles[story]}</title><link>{world.site.url(story)}</link></item>" for story in own
+            )
+            body = (
+                "<?xml version='1.0'?><rss "
+                f"version='2.0'><channel><title>Feed</title><link>{world.site.url(path)}</link>{items}</channel></rss>"
+            )
+            world.site.routes.exact[f"{path}/feed.xml"] = lambda asked, body=body: Answer(
+                body=body.encode(), media_type="application/rss+xml"
+            )
     paths = list(titles)
     pages = range(1, (len(paths) + 9) // 10 + 1)
     for page in pages:
@@ -101,7 +136,10 @@ def calendar(world: World, rng: random.Random) -> str:
         view = asked.parameters.get("view", "month")
         span = {"month": 28, "week": 7, "day": 1}.get(view, 28)
         days = [shown + datetime.timedelta(days=day) for day in range(span)]
-        links = [(f"/calendar?view={view}&date={shown + datetime.timedelta(days=step)}", words) for step, words in ((-span, "earlier"), (span, "later"))]
+        links = [
+            (f"/calendar?view={view}&date={shown + datetime.timedelta(days=step)}", words)
+            for step, words in ((-span, "earlier"), (span, "later"))
+        ]
         links += [(f"/calendar?view={other}&date={shown}", other) for other in ("month", "week", "day")]
         links += [(f"/calendar?view=day&date={day}", f"{day:%A %d}") for day in days]
         links += [events[day] for day in days if day in events]
@@ -113,7 +151,9 @@ def calendar(world: World, rng: random.Random) -> str:
 
 
 def tree(world: World, rng: random.Random) -> str:
-    """Folders of folders with ever new names, each saying nothing but its own name; a real page in each of the first few."""
+    """Folders of folders with ever new names, each saying nothing but its own name;
+    a real page in each of the first few.
+    """
     hidden = {}
     for number in range(6):
         path = f"/records/{_words(rng, 1)}.html"
@@ -124,8 +164,14 @@ def tree(world: World, rng: random.Random) -> str:
         own = random.Random(asked.path)
         names = sorted({_words(own, 1) for _ in range(6)})
         depth = asked.path.count("/") - 2
-        real = [(hidden[own.randrange(6)], "A record"), *((path, "A record") for path in hidden.values() if depth == 0)] if depth < 2 else []
-        return _page(f"Folder {asked.path.rstrip('/').rpartition('/')[2]}", "", [*((f"{name}/", name) for name in names), *real])
+        real = (
+            [(hidden[own.randrange(6)], "A record"), *((path, "A record") for path in hidden.values() if depth == 0)]
+            if depth < 2
+            else []
+        )
+        return _page(
+            f"Folder {asked.path.rstrip('/').rpartition('/')[2]}", "", [*((f"{name}/", name) for name in names), *real]
+        )
 
     world.site.routes.prefixes["/records/"] = reply
     world.traps["tree"] = re.compile(r"/records/")
@@ -133,7 +179,9 @@ def tree(world: World, rng: random.Random) -> str:
 
 
 def facets(world: World, rng: random.Random) -> str:
-    """Thirty things in any choice of four facets, each set or not, in the order in which they were chosen: thousands of addresses."""
+    """Thirty things in any choice of four facets, each set or not, in the order in which they were chosen:
+    thousands of addresses.
+    """
     things = {f"/thing/{number}": f"{rng.choice(_MAKERS)} {_words(rng, 2)}" for number in range(30)}
     for path, title in things.items():
         _add(world, path, title, _sentences(rng, 50), [("/shop", "The shop")])
@@ -154,13 +202,24 @@ def facets(world: World, rng: random.Random) -> str:
 
 
 def wrong_base(world: World, rng: random.Random) -> str:
-    """Links without the slash that they should begin with; the server answers whatever stands before. Paths grow for ever."""
+    """Links without the slash that they should begin with; the server answers whatever stands before.
+
+    Paths grow for ever.
+    """
     help_pages = [(f"help/{_words(rng, 1)}", _words(rng, 2).capitalize(), _sentences(rng, 60)) for _ in range(5)]
     for name, title, text in help_pages:
-        _add(world, f"/{name}", title, text, [*((f"/{other}", words) for other, words, _ in help_pages), (help_pages[0][0], "Help")])
+        _add(
+            world,
+            f"/{name}",
+            title,
+            text,
+            [*((f"/{other}", words) for other, words, _ in help_pages), (help_pages[0][0], "Help")],
+        )
 
     def reply(asked: Asked) -> Answer:
-        title, text = next(((title, text) for name, title, text in help_pages if asked.path.endswith(name)), ("Help", ""))
+        title, text = next(
+            ((title, text) for name, title, text in help_pages if asked.path.endswith(name)), ("Help", "")
+        )
         return _page(title, text, [(name, words) for name, words, _ in help_pages])
 
     world.site.routes.prefixes["/help/"] = reply
@@ -201,14 +260,20 @@ def search(world: World, rng: random.Random) -> str:
         cuts = [(path, words, own.randrange(len(words) - 30)) for path, words in own.sample(sorted(whole.items()), 5)]
         links = [(path, " ".join(words[start : start + 30])) for path, words, start in cuts]
         more = [own.choice(own.choice(list(whole.values()))) for _ in range(5)]
-        return _page("Search", f"Results for {' '.join(asked_for)}", [*links, *((f"/search?q={'+'.join([*asked_for[-2:], word])}", word) for word in more)])
+        return _page(
+            "Search",
+            f"Results for {' '.join(asked_for)}",
+            [*links, *((f"/search?q={'+'.join([*asked_for[-2:], word])}", word) for word in more)],
+        )
 
     world.site.routes.exact["/search"] = reply
     world.traps["search"] = re.compile(r"/search\b")
     return "/search?q=river"
 
 
-def _session(world: World, rng: random.Random, folder: str, address: Callable[[str, str], str], *, spelled: bool = False) -> str:
+def _session(
+    world: World, rng: random.Random, folder: str, address: Callable[[str, str], str], *, spelled: bool = False
+) -> str:
     own = {f"{folder}{number}.html": (_words(rng, 3).capitalize(), _sentences(rng, 70)) for number in range(14)}
 
     def reply(asked: Asked) -> Answer:
@@ -216,7 +281,9 @@ def _session(world: World, rng: random.Random, folder: str, address: Callable[[s
         if path not in own:
             return Answer(404, b"<title>Nothing</title><p>There is no such page.")
         key = f"{random.Random(f'{folder}{asked.serial}').getrandbits(64):016x}"
-        links = [(address(other, key), world.site.host + address(other, key) if spelled else own[other][0]) for other in own]
+        links = [
+            (address(other, key), world.site.host + address(other, key) if spelled else own[other][0]) for other in own
+        ]
         return _page(*own[path], links)
 
     world.site.routes.prefixes[folder] = reply
@@ -226,7 +293,10 @@ def _session(world: World, rng: random.Random, folder: str, address: Callable[[s
 
 
 def twin_manuals(pages: int = 600) -> World:
-    """A reference for two processors: each function has a page in either folder, and the two say the same. Nothing is a trap."""
+    """A reference for two processors: each function has a page in either folder, and the two say the same.
+
+    Nothing is a trap.
+    """
     world, rng = World(Site(HOST)), random.Random(7)
     functions = {f"f{number}.html": (_words(rng, 2), _sentences(rng, 40)) for number in range(pages)}
     for processor in ("short", "long"):
@@ -234,12 +304,29 @@ def twin_manuals(pages: int = 600) -> World:
         _add(world, f"/{processor}/index.html", "All functions", "Functions of this processor, by name.", index)
         for name, (title, text) in functions.items():
             _add(world, f"/{processor}/{name}", title, text, [("index.html", "All functions")])
-    _add(world, "/", "The manual", "For two processors.", [("/short/index.html", "Short words"), ("/long/index.html", "Long words")])
+    _add(
+        world,
+        "/",
+        "The manual",
+        "For two processors.",
+        [("/short/index.html", "Short words"), ("/long/index.html", "Long words")],
+    )
     return world
 
 
 TRAPS: dict[str, Callable[[World, random.Random], str]] = {
-    trap.__name__: trap for trap in (calendar, tree, facets, wrong_base, query_session, path_session, folder_session, spelled_session, search)
+    trap.__name__: trap
+    for trap in (
+        calendar,
+        tree,
+        facets,
+        wrong_base,
+        query_session,
+        path_session,
+        folder_session,
+        spelled_session,
+        search,
+    )
 }
 """Each adds itself to a world and returns the path where it begins."""
 
@@ -254,7 +341,10 @@ def _add(world: World, target: str, title: str, text: str, links: Iterable[tuple
 def _page(title: str, text: str, links: Iterable[tuple[str, str]], head: str = "") -> Answer:
     items = "".join(f'<li><a href="{escape(href)}">{escape(words)}</a></li>\n' for href, words in links)
     menu = '<nav><a href="/">The town</a> <a href="/news?page=1">News</a></nav>'
-    top = f"<!doctype html><html lang=en><head><title>{escape(title)}</title>{head}</head><body>{menu}<h1>{escape(title)}</h1>"
+    top = (
+        "<!doctype html><html "
+        f"lang=en><head><title>{escape(title)}</title>{head}</head><body>{menu}<h1>{escape(title)}</h1>"
+    )
     return Answer(body=f"{top}<p>{text}</p><ul>{items}</ul></body></html>".encode())
 
 

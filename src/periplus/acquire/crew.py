@@ -32,7 +32,10 @@ ENOUGH = 8_192  # for the greatest concurrency that can be set
 
 
 def affordable(concurrency: int, limit: Callable[[], int | None] | None = None) -> int:
-    """The wished number, or as many as there are descriptors for, at least 1. limit: asks for the limit; None: unknown."""
+    """The wished number, or as many as there are descriptors for, at least 1.
+
+    limit: asks for the limit; None: unknown.
+    """
     descriptors = (limit or raised_limit)()
     return concurrency if descriptors is None else max(1, min(concurrency, (descriptors - OTHERS) // PER_REQUEST))
 

@@ -23,7 +23,10 @@ MOST_SITES = 64  # whose lessons are kept at a time; those of others are read fr
 
 
 class Naming(NamedTuple):
-    """The page that a URL is an address of; None: it breaks a rule. rule: which; empty when the URL is the page's own."""
+    """The page that a URL is an address of; None: it breaks a rule.
+
+    rule: which; empty when the URL is the page's own.
+    """
 
     page: Url | None
     rule: str = ""
@@ -52,16 +55,21 @@ class Aliases:
         return Naming(twin.url, "; ".join(twin.findings), True)
 
     def ruling(self, task: Task) -> Skipped | None:
-        """A page's task that need not be asked for any longer, for its page was fetched under another address meanwhile."""
+        """A page's task that need not be asked for any longer,
+        for its page was fetched under another address meanwhile.
+        """
         if self._lessons is None or task.request.purpose is not Purpose.PAGE or task.layer == 0:
             return None
         naming = self.of(task.request.url)
         return None if naming.page == task.request.url else Skipped(Reason.ALIAS, naming.rule)
 
     def learn(self, url: Url, document: Document) -> None:
-        if self._lessons is not None and not document.needs_script:  # all shells of a site are alike: that says nothing of its pages
+        # all shells of a site are alike: that says nothing of its pages
+        if self._lessons is not None and not document.needs_script:
             site = site_key(url)
-            self._fallen += [(site, retraction.finding) for retraction in self._sense(site).learn(url, document.digests.text)]
+            self._fallen += [
+                (site, retraction.finding) for retraction in self._sense(site).learn(url, document.digests.text)
+            ]
 
     def collect(self) -> tuple[tuple[SiteKey, str], ...]:
         """The findings that fell since last asked, for the store."""
@@ -87,14 +95,20 @@ GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when 
 
 
 class Memory:
-    """Texts met lately, and how near the start: at least the last GENERATION different ones. What falls out is asked of the store again."""
+    """Texts met lately, and how near the start: at least the last GENERATION different ones.
+
+    What falls out is asked of the store again.
+    """
 
     def __init__(self) -> None:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
 
     def is_new(self, text: str, layer: int | None = None) -> bool:
-        """True the first time, and again when it is met nearer than before: what was too deep may be within the limit. Remembers."""
+        """True the first time, and again when it is met nearer than before: what was too deep may be within the limit.
+
+        Remembers.
+        """
         clicks = LAYER_NONE if layer is None else layer
         before = self._young.get(text)
         if before is not None and before <= clicks:
@@ -112,7 +126,9 @@ class Memory:
 
 
 class Discovery:
-    """Turns links into candidates, each URL once per worker unless it is met nearer the start: of 60 links on a page nearly all are known."""
+    """Turns links into candidates, each URL once per worker unless it is met nearer the start:
+    of 60 links on a page nearly all are known.
+    """
 
     def __init__(self, scope: Territory, rules: Scope, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
@@ -125,13 +141,18 @@ class Discovery:
             reason, rule = Reason.SCOPE, self._scope.rule_for(url)
         elif self._is_too_deep(layer):
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
-        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap)
+        return Candidate(
+            url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap
+        )
 
     def _is_too_deep(self, layer: int | None) -> bool:
         return self._rules.max_depth >= 0 and (layer is None or layer > self._rules.max_depth)
 
     def ruling(self, task: Task) -> Skipped | None:
-        """A page's task that was set waiting under other limits, and that those of this run keep out. A later run may let it in again."""
+        """A page's task that was set waiting under other limits, and that those of this run keep out.
+
+        A later run may let it in again.
+        """
         request = task.request
         if request.purpose is not Purpose.PAGE or task.recheck:
             return None
@@ -148,14 +169,18 @@ class Discovery:
         if naming.page is None:
             return (Candidate(url, url_id(url), host, site, Reason.RULE, layer, naming.rule, in_sitemap=in_sitemap),)
         page = self.candidate(naming.page, layer, hops=hops, in_sitemap=in_sitemap)
-        alias = Candidate(url, url_id(url), host, site, Reason.ALIAS, layer, naming.rule, page=page.url_id, learned=naming.learned)
+        alias = Candidate(
+            url, url_id(url), host, site, Reason.ALIAS, layer, naming.rule, page=page.url_id, learned=naming.learned
+        )
         return page, alias
 
     def of_page(self, source: Url, document: Document, layer: int | None) -> tuple[Candidate, ...]:
-        """Candidates among the links of a page in `layer`. Parts of pages (images, styles) and nofollow links are only noted.
+        """Candidates among the links of a page in `layer`.
 
-        Layers are counted within the site of a start: a link from another site gives its target none, for which of two sites is
-        ahead at a moment is chance.
+        Parts of pages (images, styles) and nofollow links are only noted.
+
+        Layers are counted within the site of a start: a link from another site gives its target none, for which of two
+        sites is ahead at a moment is chance.
         """
         below = None if layer is None else layer + 1
         home = source[: source.index("/", 8) + 1]  # most links stay on their host, and so within its site
@@ -231,11 +256,19 @@ class Harvester:
             return Extracted()
         match visit.outcome:
             case Fetched(status=status) as fetched if 200 <= status < 300:
-                return self._of_page(request, fetched) if request.purpose is Purpose.PAGE else self._of_sitemap(request, fetched)
-            case Redirected(target=target) if request.hops < self._settings.limits.redirect_hops and target != request.url:
+                return (
+                    self._of_page(request, fetched)
+                    if request.purpose is Purpose.PAGE
+                    else self._of_sitemap(request, fetched)
+                )
+            case Redirected(target=target) if (
+                request.hops < self._settings.limits.redirect_hops and target != request.url
+            ):
                 if request.purpose is Purpose.SITEMAP:
                     return Extracted(errands=(self._errand(target, request),))
-                return Extracted(candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1))
+                return Extracted(
+                    candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1)
+                )
             case Skipped(reason=Reason.ALIAS):
                 return Extracted(candidates=self._discovery.named(request.url, request.layer))
             case _:

@@ -20,7 +20,21 @@ from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import LAYER_CHECK, Candidate, Completion, Errand, Lease, Look, Task
 from periplus.model.page import Document
 from periplus.model.ports import Response
-from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Outcome, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
+from periplus.model.visit import (
+    Cause,
+    Cut,
+    Failed,
+    Fetched,
+    Headers,
+    Outcome,
+    Purpose,
+    Reason,
+    Redirected,
+    Request,
+    Skipped,
+    Unchanged,
+    Visit,
+)
 from periplus.settings import FetchLimits, Manners, Settings
 from periplus.urls.canonical import resolve, url_id
 from periplus.urls.hosts import host_key
@@ -33,7 +47,15 @@ REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: what LinkedIn and i
 def visit_of(response: Response, limits: FetchLimits) -> Visit:
     """One exchange as a Visit: redirects resolved, bodies inflated within limits."""
     outcome = _outcome(response, limits)
-    return Visit(response.request, response.started, response.took_s, outcome, len(response.body), response.address, response.first_byte_s)
+    return Visit(
+        response.request,
+        response.started,
+        response.took_s,
+        outcome,
+        len(response.body),
+        response.address,
+        response.first_byte_s,
+    )
 
 
 def _outcome(response: Response, limits: FetchLimits) -> Outcome:
@@ -115,15 +137,28 @@ NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is eno
 
 
 def completion_of(
-    lease: Lease, task: Task, visit: Visit, manners: Manners, document: Document | None = None, candidates: tuple[Candidate, ...] = ()
+    lease: Lease,
+    task: Task,
+    visit: Visit,
+    manners: Manners,
+    document: Document | None = None,
+    candidates: tuple[Candidate, ...] = (),
 ) -> Completion:
     """The end of one task, or its return to the to-do list when a later attempt may end better."""
     outcome = visit.outcome
     if may_pass(outcome) and task.request.attempt < manners.retries:
         waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
-        return Completion(lease, task, visit, None, retry_in_s=manners.retry_wait_s * 2**task.request.attempt if waits else 0.0)
-    if isinstance(outcome, Redirected) and candidates and _is_respelled(task, outcome):  # the server insists on it: so it is asked for from now on
-        return Completion(lease, replace(task, request=replace(task.request, url=outcome.target, hops=task.request.hops + 1)), visit, None)
+        return Completion(
+            lease, task, visit, None, retry_in_s=manners.retry_wait_s * 2**task.request.attempt if waits else 0.0
+        )
+    # the server insists on it: so it is asked for from now on
+    if isinstance(outcome, Redirected) and candidates and _is_respelled(task, outcome):
+        return Completion(
+            lease,
+            replace(task, request=replace(task.request, url=outcome.target, hops=task.request.hops + 1)),
+            visit,
+            None,
+        )
     reason, rule = reason_of(outcome), ""
     match outcome:
         case Redirected() if not candidates:
@@ -158,11 +193,17 @@ def _understood(document: Document) -> tuple[Reason, str]:
         return Reason.UNREADABLE, why
     if why:
         return Reason.PARTIAL, why
-    return (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills") if document.needs_script else (Reason.OK, "")
+    return (
+        (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills")
+        if document.needs_script
+        else (Reason.OK, "")
+    )
 
 
 def with_its_cookies(visit: Visit) -> Request | None:
-    """The request to send once more when a redirect led to its own URL and set cookies: the same, with these; None: it did not, or has them."""
+    """The request to send once more when a redirect led to its own URL and set cookies: the same, with these; None:
+    it did not, or has them.
+    """
     request = visit.request
     match visit.outcome:
         case Redirected(target=target, headers=headers) if target == request.url and not request.fields:
@@ -174,7 +215,9 @@ def with_its_cookies(visit: Visit) -> Request | None:
 
 
 def recognised(task: Task, visit: Visit) -> Visit:
-    """The visit as Unchanged when a server without validators sent the bytes that we hold: nothing is understood twice."""
+    """The visit as Unchanged when a server without validators sent the bytes that we hold:
+    nothing is understood twice.
+    """
     match visit.outcome:
         case Fetched(status=200, headers=headers, body=body) if task.held and body_digest(body) == task.held:
             return replace(visit, outcome=Unchanged(headers, 200))
@@ -184,13 +227,15 @@ def recognised(task: Task, visit: Visit) -> Visit:
 
 def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
     """A failure of ours: recorded as what it is, and the crawl goes on."""
-    broken = Visit(visit.request, visit.started, visit.took_s, Failed(Cause.BUG, detail), visit.wire_bytes, visit.address)
+    broken = Visit(
+        visit.request, visit.started, visit.took_s, Failed(Cause.BUG, detail), visit.wire_bytes, visit.address
+    )
     return Completion(lease, task, broken, Reason.BUG, detail)
 
 
-# HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many servers answer HEAD
-# wrongly and none of them may be called broken for it. Redirects go on as errands: the other host's robots and delay hold for it
-# too. What failed is asked again later by whoever planned the check: see `api.audit`.
+# HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many
+# servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as errands: the other host's
+# robots and delay hold for it too. What failed is asked again later by whoever planned the check: see `api.audit`.
 
 LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -209,7 +254,10 @@ def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Chec
     request = task.request
     match visit.outcome:
         case Redirected(target=target) if request.hops < settings.limits.redirect_hops and target != request.url:
-            return Checked(_ended(lease, task, visit), (check_errand(dataclasses.replace(request, url=target, hops=request.hops + 1, attempt=0)),))
+            return Checked(
+                _ended(lease, task, visit),
+                (check_errand(dataclasses.replace(request, url=target, hops=request.hops + 1, attempt=0)),),
+            )
         case Redirected():
             return Checked(_ended(lease, task, visit))
         case Fetched(status=status) as fetched if 200 <= status < 300:
@@ -228,7 +276,10 @@ def _ended(lease: Lease, task: Task, visit: Visit) -> Completion:
 
 
 def check_errand(request: Request, in_s: float = 0.0) -> Errand:
-    """The wish that a link's target be checked; request: of purpose HEAD or CHECK. in_s: not before so many seconds from now."""
+    """The wish that a link's target be checked; request: of purpose HEAD or CHECK.
+
+    in_s: not before so many seconds from now.
+    """
     return Errand(host_key(request.url), site_key(request.url), request, LAYER_CHECK, in_s)
 
 
@@ -242,7 +293,9 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     tree = html.parse(text)
     said, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
     shown = text_of(blocks_of(tree))
-    found = tuple((fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments)
+    found = tuple(
+        (fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments
+    )
     if fetched.cut:  # what is not in a part may be in the rest
         found = tuple((name, verdict if verdict in _THERE else FragmentVerdict.UNKNOWN) for name, verdict in found)
     return Look(media_type, said.title, said.h1, shown[:LOOK_CHARS], found)

@@ -1,4 +1,6 @@
-"""The hosts that a worker holds: when each may be asked again, its tasks in hand, and whose turn it is, of names of one address too."""
+"""The hosts that a worker holds: when each may be asked again, its tasks in hand, and whose turn it is,
+of names of one address too.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,18 @@ from periplus.model.web import HostKey, Origin
 from periplus.settings import DELAY_FLOOR_S, Manners
 from periplus.urls.hosts import special_network
 
-# Promises, over any history: a request starts no sooner than the host's delay after the one before it started; a wait that the server asked
-# for (Retry-After) is kept, and where it is longer than the limit the host is given up; each refusal for load (429, 503) halves the rate,
-# though to no longer gaps than the server asked for, each good answer gives a tenth of it back; a failure of the server as a whole
-# suspends it for a time that doubles, until it answers or is given up.
+# Promises, over any history: a request starts no sooner than the host's delay after the one before it started;
+# a wait that the server asked for (Retry-After) is kept, and where it is longer than the limit the host is
+# given up; each refusal for load (429, 503) halves the rate, though to no longer gaps than the server asked
+# for, each good answer gives a tenth of it back; a failure of the server as a whole suspends it for a time that
+# doubles, until it answers or is given up.
 
 RATE_FLOOR = 1 / 64  # six refusals in a row; slower than that a host is as good as suspended
 UNPACED_S = 0.1  # the delay that a refused rate is halved from where none was set (hosts of one's own)
 STRIKES_IF_NEVER_SEEN = 2  # a host that never answered is most likely a wrong name: no long siege
-_HOST_FAILURES = frozenset({Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY})
+_HOST_FAILURES = frozenset(
+    {Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,9 @@ class Pace:
 
 
 def delay_for(manners: Manners, mine: bool, crawl_delay_s: float | None) -> float:
-    """The seconds between starts that a host gets: ours or its robots.txt's, whichever is longer, never under the floor."""
+    """The seconds between starts that a host gets: ours or its robots.txt's, whichever is longer,
+    never under the floor.
+    """
     asked = 0.0 if crawl_delay_s is None or (mine and manners.ignore_robots) else crawl_delay_s
     delay = max(manners.delay_s, asked)
     return delay if mine else max(delay, DELAY_FLOOR_S)
@@ -67,7 +74,8 @@ def retry_after_s(value: str, now: float) -> float | None:
         return float(text[:9])
     try:
         moment = parsedate_to_datetime(text)
-        if moment.tzinfo is None:  # asctime's form names no zone, and is GMT (RFC 9110, 5.6.7): never the zone of this machine
+        # asctime's form names no zone, and is GMT (RFC 9110, 5.6.7): never the zone of this machine
+        if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return max(0.0, moment.timestamp() - now)
     except (ValueError, TypeError, OverflowError):
@@ -83,7 +91,9 @@ def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
     """After a request ended at `now` (on the caller's clock) with this visit."""
     match visit.outcome:
         case Fetched(status=429 | 503 as status, headers=headers):
-            return _refused(pace, status, retry_after_s(headers.get("retry-after"), visit.started + visit.took_s), manners, now)
+            return _refused(
+                pace, status, retry_after_s(headers.get("retry-after"), visit.started + visit.took_s), manners, now
+            )
         case Failed(cause=cause) if cause in _HOST_FAILURES:
             return struck(pace, cause.value, manners, now)
         case Failed():
@@ -94,23 +104,32 @@ def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
 
 
 def _refused(pace: Pace, status: int, asked_s: float | None, manners: Manners, now: float) -> Pace:
-    """After a refusal for load. asked_s: the server's Retry-After, which says how slow is slow enough: 6 pages that each refused twice
-    with 2 s took 342 s while every refusal halved the rate."""
+    """After a refusal for load.
+
+    asked_s: the server's Retry-After, which says how slow is slow enough: 6 pages that each refused twice with 2 s took
+    342 s while every refusal halved the rate.
+    """
     most_s, why = manners.max_retry_after_s, f"{status}"
     enough = max(pace.delay_s, UNPACED_S) / asked_s if asked_s else 0.0
     slower = replace(pace, rate=max(RATE_FLOOR, pace.rate / 2, min(pace.rate, enough)), answered=True)
     if asked_s is None:
         asked_s, slower = manners.retry_wait_s * 2 ** min(pace.strikes, 16), replace(slower, strikes=pace.strikes + 1)
     elif asked_s > most_s:
-        slower, why = replace(slower, strikes=manners.host_strikes), f"{status}, Retry-After {asked_s:g} s is longer than max-retry-after-s {most_s:g}"
-    return replace(slower, not_before=max(pace.not_before, now + max(slower.gap_s, min(asked_s, most_s))), waits_for=why)
+        slower, why = (
+            replace(slower, strikes=manners.host_strikes),
+            f"{status}, Retry-After {asked_s:g} s is longer than max-retry-after-s {most_s:g}",
+        )
+    return replace(
+        slower, not_before=max(pace.not_before, now + max(slower.gap_s, min(asked_s, most_s))), waits_for=why
+    )
 
 
 def _heard_at(visit: Visit, now: float) -> float:
     """When the answer's first byte came, for an exchange that ended at `now`.
 
-    The delay counts from there: a request reaches the server some time after we started it (a new connection takes longer
-    than a kept one), and only an answer proves that it is there. Counted from the start, the server saw gaps up to a tenth too short.
+    The delay counts from there: a request reaches the server some time after we started it (a new connection takes
+    longer than a kept one), and only an answer proves that it is there. Counted from the start, the server saw gaps
+    up to a tenth too short.
     """
     return now - max(0.0, visit.took_s - visit.first_byte_s)
 
@@ -121,8 +140,9 @@ def suspended(pace: Pace, until: float, why: str) -> Pace:
 
 
 def struck(pace: Pace, why: str, manners: Manners, now: float) -> Pace:
-    """After a failure of the host as a whole: a wait that doubles with each in a row, as often as it takes to give the host up (where others' robots.txt
-    lead to it, it is asked further)."""
+    """After a failure of the host as a whole: a wait that doubles with each in a row,
+    as often as it takes to give the host up (where others' robots.txt lead to it, it is asked further).
+    """
     wait = manners.retry_wait_s * 2 ** min(pace.strikes, manners.host_strikes, 16)
     return suspended(replace(pace, strikes=pace.strikes + 1), now + wait, why)
 
@@ -143,13 +163,15 @@ def may_pass(outcome: Outcome) -> bool:
             return False
 
 
-# Names are hosts to robots.txt and to the web; to the machine behind them they are one. Where more names of a worker's lead to an address
-# than may be asked side by side, it is treated as one host would be: one request at a time, and starts the delay apart. The names take
-# turns in the order in which they come.
+# Names are hosts to robots.txt and to the web; to the machine behind them they are one. Where more names of a worker's
+# lead to an address than may be asked side by side, it is treated as one host would be: one request at a time, and
+# starts the delay apart. The names take turns in the order in which they come.
 #
-# A name's address is known when it is first connected to: what must wait then is not sent. Each worker process keeps its own turns.
+# A name's address is known when it is first connected to: what must wait then is not sent. Each worker
+# process keeps its own turns.
 
-MOST_KNOWN = 65_536  # names, and addresses; what was met first is forgotten first, and learned anew from the next answer
+# names, and addresses; what was met first is forgotten first, and learned anew from the next answer
+MOST_KNOWN = 65_536
 OWN_MACHINE = "loopback"  # its names are taken for those of a test, or of proxies and tunnels
 
 
@@ -168,8 +190,11 @@ class AddressTurns:
     """The addresses that one worker's names lead to. Times on the caller's monotonic clock, in seconds."""
 
     def __init__(self, most_names: int, gap_s: float, mine: frozenset[str] = frozenset()) -> None:
-        """most_names: of one address that are asked side by side. gap_s: between two starts at an address that has more. mine: hosts that
-        take no turns, by name, or by name and port."""
+        """most_names: of one address that are asked side by side.
+
+        gap_s: between two starts at an address that has more. mine: hosts that take no turns, by
+        name, or by name and port.
+        """
         self._most, self._gap_s, self._mine = most_names, gap_s, mine
         self._address: dict[str, str] = {}
         self._places: dict[str, _Place] = {}
@@ -204,7 +229,12 @@ class AddressTurns:
         """When a host may be asked: now, and it is taken to be asked; or at a later time, which is kept for it."""
         name = host.rpartition(":")[0]
         place = self._places.get(self._address.get(name, ""))
-        if place is None or len(place.names) <= self._most or host in place.flying or not self._mine.isdisjoint((host, name)):
+        if (
+            place is None
+            or len(place.names) <= self._most
+            or host in place.flying
+            or not self._mine.isdisjoint((host, name))
+        ):
             return now
         slot = place.slots.pop(host, place.next_slot)
         if slot <= now and not place.flying and place.free_at <= now:
@@ -225,8 +255,8 @@ class AddressTurns:
             del known[next(iter(known))]
 
 
-# Politeness is the host's: one pace for all that is asked at one name and port. Failure is an origin's: a port that speaks plain HTTP
-# fails whoever follows a link to it by https, and is there for all others.
+# Politeness is the host's: one pace for all that is asked at one name and port. Failure is an origin's: a port that
+# speaks plain HTTP fails whoever follows a link to it by https, and is there for all others.
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +301,8 @@ class HeldHost:
     fresh: tuple[bool, bool] = (True, True)  # whether a page brought something new: in this round, in the one before
     leaving: bool = False  # beyond our share: nothing more is started, and its lease ends when it is quiet
     due_at: float | None = None  # its valid entry in the worker's heap
-    polls: bool = False  # it has nothing to ask before others get on, and looks again now and then: nobody need wait for it
+    # it has nothing to ask before others get on, and looks again now and then: nobody need wait for it
+    polls: bool = False
     dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its layer
 
     @property
@@ -284,7 +315,10 @@ class HeldHost:
         return not self.in_flight and not self.uncommitted
 
     def pace_of(self, origin: Origin) -> Pace:
-        """The pace, with the failures of this origin. One not met since the lease began is taken for what the host was then."""
+        """The pace, with the failures of this origin.
+
+        One not met since the lease began is taken for what the host was then.
+        """
         standing = self.standings.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered)
         return replace(self.pace, strikes=standing.strikes, answered=standing.answered)
 
@@ -292,7 +326,9 @@ class HeldHost:
         self.pace, self.standings[origin] = pace, OriginHealth(pace.strikes, pace.answered)
 
     def may_doubt_again(self, layer: int) -> bool:
-        """Whether a URL of this layer that looks like a trap may be put off once more: while each round brings something new."""
+        """Whether a URL of this layer that looks like a trap may be put off once more:
+        while each round brings something new.
+        """
         if layer >= LAYER_DOUBT and layer != self.doubt_round:
             self.doubt_round, self.fresh = layer, (False, self.fresh[0])
         return layer < LAYER_DOUBT or self.fresh[1]
@@ -316,16 +352,37 @@ class HeldHost:
         wait = max(0.0, pace.not_before - now)
         strikes = min((standing.strikes for standing in standings), default=self.lease.strikes)
         answered = self.lease.answered or any(standing.answered for standing in standings)
-        return HostState(self.lease, wait, pace.delay_s, pace.rate, strikes, answered, pace.waits_for, tuple(self.given_up), release, self.traps.changes())
+        return HostState(
+            self.lease,
+            wait,
+            pace.delay_s,
+            pace.rate,
+            strikes,
+            answered,
+            pace.waits_for,
+            tuple(self.given_up),
+            release,
+            self.traps.changes(),
+        )
 
 
-def preferred(hosts: Sequence[HeldHost], policy: Policy, room: int, now: float) -> tuple[list[HeldHost], list[HeldHost]]:
-    """Those that start now, at most `room` by the policy, and the others. Who is preferred and must still wait keeps its room free; not who
-    waits for the others themselves: nobody can say for how long."""
+def preferred(
+    hosts: Sequence[HeldHost], policy: Policy, room: int, now: float
+) -> tuple[list[HeldHost], list[HeldHost]]:
+    """Those that start now, at most `room` by the policy, and the others.
+
+    Who is preferred and must still wait keeps its room free; not who waits for the others themselves:
+    nobody can say for how long.
+    """
     by_id = {host.lease.host_id: host for host in hosts}
-    ready = [ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, _wait_s(host, now)) for host in hosts]
+    ready = [
+        ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, _wait_s(host, now))
+        for host in hosts
+    ]
     starting = [host_id for host_id in policy.choose(ready, room) if by_id[host_id].pace.not_before <= now]
-    return [by_id[host_id] for host_id in starting], [host for host_id, host in by_id.items() if host_id not in starting]
+    return [by_id[host_id] for host_id in starting], [
+        host for host_id, host in by_id.items() if host_id not in starting
+    ]
 
 
 def _wait_s(host: HeldHost, now: float) -> float:
@@ -334,8 +391,11 @@ def _wait_s(host: HeldHost, now: float) -> float:
 
 
 def surplus_hosts(hosts: Sequence[HeldHost], surplus: int, late_at: float) -> tuple[list[HeldHost], list[HeldHost]]:
-    """(quiet hosts to be released now, busy ones to be released when they are quiet), `surplus` together if there are so many; who waits
-    longest goes first. late_at: who is due later goes in any case; monotonic."""
+    """(quiet hosts to be released now, busy ones to be released when they are quiet),
+    `surplus` together if there are so many; who waits longest goes first.
+
+    late_at: who is due later goes in any case; monotonic.
+    """
     quiet = sorted((host for host in hosts if host.is_quiet), key=lambda host: -host.pace.not_before)
     leaving = [host for at, host in enumerate(quiet) if at < surplus or host.pace.not_before > late_at]
     return leaving, [host for host in hosts if not host.is_quiet][: max(0, surplus - len(leaving))]

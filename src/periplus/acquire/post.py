@@ -23,14 +23,21 @@ SIGNATURE = "Periplus-Signature"
 
 
 def signature(secret: str, body: bytes, at: int) -> str:
-    """t: when it was signed, seconds since the epoch; v1: HMAC-SHA256 of `t.body`, hexadecimal. Who checks t takes no old notice twice."""
+    """t: when it was signed, seconds since the epoch; v1: HMAC-SHA256 of `t.body`, hexadecimal.
+
+    Who checks t takes no old notice twice.
+    """
     told = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={told}"
 
 
 def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: Clock) -> str:
     """Empty: the server took it, with a status of 200 to 299; else why not."""
-    fields = ("Content-Type: application/json; charset=utf-8", "Expect:", f"{SIGNATURE}: {signature(secret, body, int(clock.now()))}")
+    fields = (
+        "Content-Type: application/json; charset=utf-8",
+        "Expect:",
+        f"{SIGNATURE}: {signature(secret, body, int(clock.now()))}",
+    )
     transport = CurlTransport(Wire(LIMITS, identity, 1), clock)
     try:
         transport.start(Request(url, body=body, fields=fields))
@@ -68,5 +75,7 @@ def send_mail(letter: EmailMessage, settings: MailSettings) -> str:
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 server.quit()
     except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: an address that is none
-        return f"{settings.server}:{settings.port}: {type(error).__name__}: {error}".replace(settings.password or "\0", "***")
+        return f"{settings.server}:{settings.port}: {type(error).__name__}: {error}".replace(
+            settings.password or "\0", "***"
+        )
     return f"refused for {', '.join(refused)}" if refused else ""

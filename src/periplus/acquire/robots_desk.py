@@ -1,7 +1,9 @@
-"""May this URL be asked for, by its origin's robots.txt and failures and what its family yielded, and what must be fetched to know it?
+"""May this URL be asked for, by its origin's robots.txt and failures and what its family yielded,
+and what must be fetched to know it?
 
-States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of robots.txt to another host is an
-errand on that host's to-do list, done by whoever holds it; until then the origin is asked, and its host waits.
+States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of
+robots.txt to another host is an errand on that host's to-do list, done by whoever holds it; until then the
+origin is asked, and its host waits.
 """
 
 from __future__ import annotations
@@ -9,7 +11,17 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from periplus.acquire.hosts import HeldHost, OriginHealth, OriginRules, Pace, delay_for, finished, given_up, struck, suspended
+from periplus.acquire.hosts import (
+    HeldHost,
+    OriginHealth,
+    OriginRules,
+    Pace,
+    delay_for,
+    finished,
+    given_up,
+    struck,
+    suspended,
+)
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, GivenUp, StoredRobots, Task
@@ -22,7 +34,8 @@ from periplus.urls.hosts import host_key, origin_of, path_and_query
 
 log = logging.getLogger(__name__)
 
-LOST_ON_THE_WAY = (Cut.SHORT, Cut.TIME_LIMIT)  # a network error (RFC 9309, 2.3.1.4): the rule that forbids may be in what did not come
+# a network error (RFC 9309, 2.3.1.4): the rule that forbids may be in what did not come
+LOST_ON_THE_WAY = (Cut.SHORT, Cut.TIME_LIMIT)
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
 PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
 PENDING_LIFE_S = 60.0  # then it is asked for anew
@@ -48,21 +61,31 @@ class RobotsDesk:
         return found
 
     def give_up(self, host: HeldHost, origin: Origin, reason: Reason, why: str) -> None:
-        """Leaves an origin for the rest of this run. The wait that its failure brought is over: the host may have another origin."""
+        """Leaves an origin for the rest of this run.
+
+        The wait that its failure brought is over: the host may have another origin.
+        """
         given_up = self._given_up[origin] = GivenUp(origin, reason, why)
         if len(self._given_up) > MOST_GIVEN_UP:
             del self._given_up[next(iter(self._given_up))]
         host.given_up.append(given_up)
         now = self._clock.monotonic()
-        host.pace = suspended(replace(host.pace, not_before=min(host.pace.not_before, now)), now + host.pace.gap_s, "delay")
+        host.pace = suspended(
+            replace(host.pace, not_before=min(host.pace.not_before, now)), now + host.pace.gap_s, "delay"
+        )
         log.warning("host=%s given_up=%s why=%s", origin, reason, why)
 
     def ruling(self, host: HeldHost, task: Task) -> Skipped | None:
-        """Whether a task may be asked for: Skipped(OK) if so. None: the host's robots.txt must be known first, or its origin is given up."""
+        """Whether a task may be asked for: Skipped(OK) if so.
+
+        None: the host's robots.txt must be known first, or its origin is given up.
+        """
         url = task.request.url
         if (given_up := self._given_up.get(origin_of(url))) is not None:
             if task.request.purpose is Purpose.ROBOTS:  # whoever waits for the answer is told that there is none
-                self._keep(host, Origin(task.request.about), robots_from_answer(0, given_up.reason.value), ERROR_LIFE_S, 0)
+                self._keep(
+                    host, Origin(task.request.about), robots_from_answer(0, given_up.reason.value), ERROR_LIFE_S, 0
+                )
                 return Skipped(given_up.reason, given_up.rule)
             host.given_up.append(given_up)
             return None
@@ -78,11 +101,18 @@ class RobotsDesk:
         verdict = known.rules.decide(path_and_query(url))
         if not verdict.allowed:
             return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
-        trap = host.traps.admit(url, task.doubt) if task.request.purpose is Purpose.PAGE and task.layer != 0 and not task.recheck else None
+        trap = (
+            host.traps.admit(url, task.doubt)
+            if task.request.purpose is Purpose.PAGE and task.layer != 0 and not task.recheck
+            else None
+        )
         return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
 
     def rules_for(self, host: HeldHost, url: Url) -> OriginRules | None:
-        """The rules that bind url. None: not known yet; the request that will tell is in host.side, or the host waits."""
+        """The rules that bind url.
+
+        None: not known yet; the request that will tell is in host.side, or the host waits.
+        """
         origin = origin_of(url)
         if host.mine and self._manners.ignore_robots:
             return _NO_RULES
@@ -102,12 +132,15 @@ class RobotsDesk:
             if stored.expires > now:
                 return self._adopt(host, origin, answer, stored.expires)
         elif (sent_at or (stored.fetched if stored is not None else 0.0)) + PENDING_LIFE_S > now:
-            host.pace = suspended(host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host")
+            host.pace = suspended(
+                host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host"
+            )
             host.polls = True
             return None
         self._sent.pop(origin, None)
         if stored is None and host.standings:
-            host.standings.setdefault(origin, OriginHealth(0, False))  # that the host answered by another scheme says nothing of this one
+            # that the host answered by another scheme says nothing of this one
+            host.standings.setdefault(origin, OriginHealth(0, False))
         host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
         return None
 
@@ -116,7 +149,12 @@ class RobotsDesk:
         known = OriginRules(rules, answer.access, expires)
         most_s = self._manners.max_crawl_delay_s
         if (rules.crawl_delay or 0.0) > most_s and not host.mine:
-            self.give_up(host, origin, Reason.ROBOTS, f"Crawl-delay: {rules.crawl_delay:g} is longer than max-crawl-delay-s {most_s:g}")
+            self.give_up(
+                host,
+                origin,
+                Reason.ROBOTS,
+                f"Crawl-delay: {rules.crawl_delay:g} is longer than max-crawl-delay-s {most_s:g}",
+            )
             return known
         host.rules[origin] = known
         slowest = max(one.rules.crawl_delay or 0.0 for one in host.rules.values())
@@ -159,7 +197,10 @@ class RobotsDesk:
         self._stored.append(StoredRobots(Origin(onward.about), 0, PENDING, b"", now, now + PENDING_LIFE_S))
 
     def _keep(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, life_s: float, strikes: int) -> None:
-        """Stores an answer. One that could not be had suspends the host, and is asked for again when the host's time comes."""
+        """Stores an answer.
+
+        One that could not be had suspends the host, and is asked for again when the host's time comes.
+        """
         now = self._clock.now()
         if answer.access is Access.NONE:
             life_s = min(life_s, self._manners.retry_wait_s)
@@ -173,7 +214,10 @@ class RobotsDesk:
             self._errands.extend(self._sitemap_errands(origin, answer))
 
     def _suspend(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, strikes: int) -> None:
-        """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed. strikes: before the answer."""
+        """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed.
+
+        strikes: before the answer.
+        """
         if answer.cause == Cause.PRIVATE:  # nobody was asked: nothing to wait for
             self.give_up(host, origin, Reason.PRIVATE, "private-address: allowed by --allow-private")
             return
@@ -207,7 +251,8 @@ def _with_delay(pace: Pace, delay_s: float) -> Pace:
     return replace(slower, not_before=slower.not_before + max(0.0, slower.gap_s - pace.gap_s))
 
 
-# Whose robots.txt could not be had because nobody can talk to the host at all: the host's failure, not that of its rules.
+# Whose robots.txt could not be had because nobody can talk to the host at all: the host's
+# failure, not that of its rules.
 _DOWN = {
     Cause.NAME.value: Reason.HOST_DOWN,
     Cause.CONNECT.value: Reason.HOST_DOWN,

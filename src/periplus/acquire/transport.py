@@ -58,7 +58,10 @@ def _deflate(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _zstd(body: bytes) -> Iterator[tuple[bytes, int]]:
-    """By decompressobj, for the stream reader does not tell an end from a break. It has no limit of its own: small slices bound it."""
+    """By decompressobj, for the stream reader does not tell an end from a break.
+
+    It has no limit of its own: small slices bound it.
+    """
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
@@ -138,9 +141,9 @@ def inflate(body: bytes, content_encoding: str, limits: FetchLimits) -> tuple[by
 
 # The wire: the one file that opens sockets. libcurl's multi interface, driven by a selector.
 #
-# One exchange is one hop; redirects are answers. Everything that a server or network does becomes a `Response`. Bounds are
-# kept while bytes arrive: header, body, first byte, whole time. An address is refused when the socket is about to be
-# opened, after name resolution, so a name that changes its address between check and use gets nowhere.
+# One exchange is one hop; redirects are answers. Everything that a server or network does becomes a `Response`. Bounds
+# are kept while bytes arrive: header, body, first byte, whole time. An address is refused when the socket is about to
+# be opened, after name resolution, so a name that changes its address between check and use gets nowhere.
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.5"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -205,8 +208,10 @@ class Wire:
     concurrency: int
     auth_hosts: frozenset[HostKey] = frozenset()  # the only hosts that are sent the password
     reads: Callable[[str], bool] = lambda media_type: True  # whether a body of this media type is wanted
-    reads_start: Callable[[str, bytes], bool] = lambda media_type, start: True  # whether one of this type that begins so is wanted
-    admits: Callable[[HostKey, str], bool] = lambda host, address: True  # whether a host may be asked at the address that it led to
+    # whether one of this type that begins so is wanted
+    reads_start: Callable[[str, bytes], bool] = lambda media_type, start: True
+    # whether a host may be asked at the address that it led to
+    admits: Callable[[HostKey, str], bool] = lambda host, address: True
 
 
 class _Handed(socket.socket):
@@ -278,12 +283,16 @@ class _Slot:
             self.easy.setopt(pycurl.POSTFIELDS, request.body)
         extra = self._extra_headers(request)
         if extra or self.special:
-            lines = [line.encode("latin-1", "replace") for line in extra]  # as servers wrote their validators: pycurl takes ASCII alone for text
+            # as servers wrote their validators: pycurl takes ASCII alone for text
+            lines = [line.encode("latin-1", "replace") for line in extra]
             self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers, *lines])
             self.special = bool(extra)
 
     def _extra_headers(self, request: Request) -> list[str]:
-        extra = [field for field in request.fields if not (field.startswith("Cookie:") and self.wire.identity.cookie_file)]  # libcurl's jar has those
+        # libcurl's jar has those
+        extra = [
+            field for field in request.fields if not (field.startswith("Cookie:") and self.wire.identity.cookie_file)
+        ]
         if request.etag:
             extra.append(f"If-None-Match: {request.etag}")
         if request.last_modified:
@@ -303,10 +312,12 @@ class _Slot:
         return _Handed(family, kind, protocol)
 
     def _on_sending(self, address: str, own_address: str, port: int, own_port: int) -> int:
-        """Called by libcurl when all is ready and the request's first byte is next: the last look at the time there can be.
+        """Called by libcurl when all is ready and the request's first byte is next:
+        the last look at the time there can be.
 
-        A process may be stopped at any moment before, and its host be another worker's when it goes on. libcurl comes here again when a
-        connection that was kept dies without an answer: to ask anew at once is not its decision, for the host's delay holds for that too.
+        A process may be stopped at any moment before, and its host be another worker's when it goes on. libcurl comes
+        here again when a connection that was kept dies without an answer: to ask anew at once is not its decision, for
+        the host's delay holds for that too.
         """
         if self.sent:
             self.cause = Cause.RESET
@@ -337,19 +348,28 @@ class _Slot:
         return None
 
     def _judge_media_type(self) -> None:
-        """Decides at the header's end whether the body is worth its bytes. Error pages and redirects are short: read."""
+        """Decides at the header's end whether the body is worth its bytes.
+
+        Error pages and redirects are short: read.
+        """
         if self.status not in (200, 203, 206):
             return
         headers = Headers(tuple(self.fields))
         media_type = headers.get("content-type").partition(";")[0].strip().lower()
-        self.wanted = self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or not media_type or self.wire.reads(media_type)
+        self.wanted = (
+            self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or not media_type or self.wire.reads(media_type)
+        )
         if not self.wanted:
             self.cut = Cut.NOT_WANTED
 
     def _may_be_read(self, start: bytes) -> bool:
         """Judged again by the first bytes, where the header leaves open what comes. Compressed ones tell nothing."""
         headers = Headers(tuple(self.fields))
-        if self.status not in (200, 203, 206) or self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or headers.get("content-encoding"):
+        if (
+            self.status not in (200, 203, 206)
+            or self.request.purpose not in (Purpose.PAGE, Purpose.CHECK)
+            or headers.get("content-encoding")
+        ):
             return True
         return self.wire.reads_start(headers.get("content-type").partition(";")[0].strip().lower(), start)
 
@@ -371,11 +391,18 @@ class _Slot:
         """The finished exchange as a value. code: libcurl's, 0 when all went well."""
         cause = self.cause
         if cause is None and self.cut is Cut.NONE and (code or not self.header_whole):
-            if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:  # an answer began: what came is worth having
+            # an answer began: what came is worth having
+            if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
             else:
                 cause = self._cause_of(code)
-                ours = self.refused if cause is Cause.PRIVATE else "not sent in time" if code == pycurl.E_ABORTED_BY_CALLBACK else ""
+                ours = (
+                    self.refused
+                    if cause is Cause.PRIVATE
+                    else "not sent in time"
+                    if code == pycurl.E_ABORTED_BY_CALLBACK
+                    else ""
+                )
                 detail = ours or detail or "the header ended early"
         if cause is Cause.RESET and not self.status:  # whether it was a kept one or a new one is chance
             detail = "the connection was lost before an answer"
@@ -386,7 +413,19 @@ class _Slot:
         body = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         address = easy.getinfo(pycurl.PRIMARY_IP) if self.status and not self.wire.identity.proxy else ""
         headers = Headers(tuple(self.fields), self.status_line)
-        return Response(self.request, self.started, took, self.status, headers, body, self.cut, cause, detail if cause else "", address, first_byte)
+        return Response(
+            self.request,
+            self.started,
+            took,
+            self.status,
+            headers,
+            body,
+            self.cut,
+            cause,
+            detail if cause else "",
+            address,
+            first_byte,
+        )
 
     def _cause_of(self, code: int) -> Cause:
         """Why no answer came. code 0: libcurl takes a connection that closes within the header for a good end."""
@@ -445,7 +484,9 @@ class CurlTransport:
     def _turn(self, pause_s: float) -> None:
         """One round: wait for sockets, let libcurl act, collect what finished."""
         for key, mask in self._selector.select(pause_s):
-            bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (pycurl.CSELECT_OUT if mask & selectors.EVENT_WRITE else 0)
+            bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (
+                pycurl.CSELECT_OUT if mask & selectors.EVENT_WRITE else 0
+            )
             self._multi.socket_action(key.fd, bits)
         now = self._clock.monotonic()
         if self._timer_at is not None and now >= self._timer_at:
@@ -486,7 +527,9 @@ class CurlTransport:
             if known:
                 self._selector.unregister(fd)
             return
-        mask = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0)
+        mask = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
+            selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
+        )
         if known:
             self._selector.modify(fd, mask)
         else:

@@ -1,9 +1,10 @@
 """The crawl's loop in one process: lease hosts, start what is due, take what arrived, store it in batches.
 
 No threads and no coroutines: one loop over libcurl's sockets, in which everything that waits is a time in a heap.
-Promises: a host is asked only while its lease outlasts the request's time limit; never more than per_host requests at once and
-never sooner than its pace allows; what was fetched is stored within commit_interval_s or when the host can go no further without; a
-failure of ours costs the page in hand and no other. What is lost with the process is what was in hand.
+Promises: a host is asked only while its lease outlasts the request's time limit; never more than per_host
+requests at once and never sooner than its pace allows; what was fetched is stored within commit_interval_s or
+when the host can go no further without; a failure of ours costs the page in hand and no other. What is lost
+with the process is what was in hand.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from dataclasses import replace
 from periplus.acquire.crew import Crew
 from periplus.acquire.discovery import Harvester
 from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
-from periplus.acquire.hosts import HeldHost, Pace, delay_for, finished, given_up, preferred, started, surplus_hosts, suspended
+from periplus.acquire.hosts import (
+    HeldHost,
+    Pace,
+    delay_for,
+    finished,
+    given_up,
+    preferred,
+    started,
+    surplus_hosts,
+    suspended,
+)
 from periplus.acquire.robots_desk import RobotsDesk
 from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
 from periplus.model.ports import CrawlStore, Response
@@ -37,8 +48,11 @@ HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must w
 MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
-FEW_HELD = 32  # up to so many, at every tick: counting them costs nothing, and a worker that came or ran dry waits 0.3 s for hosts instead of 1.2
-TEXTS = 1_000_000  # pages of a site whose texts are compared when it gives out session ids: some 200 MB while they are read
+# up to so many, at every tick: counting them costs nothing, and a worker that came or ran dry waits 0.3 s
+# for hosts instead of 1.2
+FEW_HELD = 32
+# pages of a site whose texts are compared when it gives out session ids: some 200 MB while they are read
+TEXTS = 1_000_000
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
 
 
@@ -49,7 +63,11 @@ class _Past:
         self._store, self._lease = store, lease
 
     def texts(self) -> Iterable[tuple[Url, bytes]]:
-        return ((url, digest) for url, digest in self._store.texts(self._lease.site, TEXTS) if host_key(url) == self._lease.host)
+        return (
+            (url, digest)
+            for url, digest in self._store.texts(self._lease.site, TEXTS)
+            if host_key(url) == self._lease.host
+        )
 
     def known(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
         return self._store.known(self._lease, urls)
@@ -66,7 +84,8 @@ class Worker:
         self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
         self._name = ""
         self._held: dict[int, HeldHost] = {}
-        self._due: list[tuple[float, int]] = []  # (monotonic time, host id); entries of hosts that moved on are passed over
+        # (monotonic time, host id); entries of hosts that moved on are passed over
+        self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
         self._done: list[Completion] = []
         self._errands: list[Errand] = []
@@ -77,7 +96,8 @@ class Worker:
 
     def run(self, tick: Callable[[], bool]) -> None:
         """tick: called every TICK_S at most; True asks to stop."""
-        self._lease_end = self._clock.monotonic() + self._keeping.lease_s  # only a commit puts it off, for only a commit tells what was lost
+        # only a commit puts it off, for only a commit tells what was lost
+        self._lease_end = self._clock.monotonic() + self._keeping.lease_s
         self._name = self._store.join(os.getpid(), self._clock.now())
         try:
             self._loop(tick)
@@ -132,15 +152,19 @@ class Worker:
         chosen = self._crew.policy.choose(ready, room) if ready else ()
         if chosen or not self._held:  # who holds nothing says that it is there: it is counted when hosts are shared out
             leases = self._store.lease(self._name, chosen, wall)
-            now = self._clock.monotonic()  # read after `wall`: whatever delays us between the two, a host waits rather longer
+            # read after `wall`: whatever delays us between the two, a host waits rather longer
+            now = self._clock.monotonic()
             for lease in leases:
                 self._hold(lease, now)
 
     def _hold(self, lease: Lease, now: float) -> None:
         mine = not self._crew.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
-        delay = delay_for(self._manners, mine, None)  # a Crawl-delay follows when the rules are known, before they let anything pass
+        # a Crawl-delay follows when the rules are known, before they let anything pass
+        delay = delay_for(self._manners, mine, None)
         pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
-        host = HeldHost(lease, pace, mine, self._crew.detector(self._store.trap_memory(lease), _Past(self._store, lease)))
+        host = HeldHost(
+            lease, pace, mine, self._crew.detector(self._store.trap_memory(lease), _Past(self._store, lease))
+        )
         self._held[lease.host_id] = host
         self._schedule(host)
 
@@ -150,8 +174,11 @@ class Worker:
         heapq.heappush(self._due, (host.due_at, host.lease.host_id))
 
     def _give_back(self, surplus: int) -> None:
-        """Returns the hosts beyond our share, quiet ones at once and busy ones when what they have under way is stored; and, where others need
-        the room, those that must wait long. The tasks of others that must wait go back: they count against the budget of pages."""
+        """Returns the hosts beyond our share, quiet ones at once and busy ones when what they have under way is stored;
+        and, where others need the room, those that must wait long.
+
+        The tasks of others that must wait go back: they count against the budget of pages.
+        """
         late_at, hosts = self._clock.monotonic() + HORIZON_S, list(self._held.values())
         quiet, busy = surplus_hosts(hosts, surplus, late_at if len(hosts) >= MOST_HELD else math.inf)
         for host in busy:
@@ -181,16 +208,26 @@ class Worker:
         while self._due and self._due[0][0] <= now and self._transport.in_flight < self._manners.concurrency:
             turn = self._turn(now)
             if not turn and self._crew.policy.patience_s is not None:  # a favourite is waited for
-                return min((host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now), default=TICK_S)
+                return min(
+                    (host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now),
+                    default=TICK_S,
+                )
             for host in turn:
                 self._serve(host, now)
-                if host.tasks and self._crew.policy.patience_s is not None:  # the policy says who has a page in hand: not who waits for its robots.txt
+                # the policy says who has a page in hand: not who waits for its robots.txt
+                if host.tasks and self._crew.policy.patience_s is not None:
                     host.put_back()
                     self._commit_now = True  # what is in hand counts against the budget
-        return max(0.0, self._due[0][0] - now) if self._due and self._transport.in_flight < self._manners.concurrency else TICK_S
+        return (
+            max(0.0, self._due[0][0] - now)
+            if self._due and self._transport.in_flight < self._manners.concurrency
+            else TICK_S
+        )
 
     def _turn(self, now: float) -> Sequence[HeldHost]:
-        """The host that is due longest; under a policy that chooses page by page, those it prefers of all that it has the patience for."""
+        """The host that is due longest; under a policy that chooses page by page,
+        those it prefers of all that it has the patience for.
+        """
         patience_s = self._crew.policy.patience_s
         until = now + (patience_s or 0.0)
         due: list[HeldHost] = []
@@ -217,18 +254,21 @@ class Worker:
         if host.leaving or host.in_flight >= most or host.side_in_flight:
             return  # its turn comes when something of it ends
         if host.pace.delay_s and host.uncommitted and host.uncommitted + host.in_flight >= most:
-            self._commit()  # so that a kill costs a host no more pages than it may have under way; without a delay, speed counts more
+            # so that a kill costs a host no more pages than it may have under way; without a delay, speed counts more
+            self._commit()
             if self._held.get(host.lease.host_id) is not host:
                 return
         request = self._next_request(host)
         if request is None:
             if host.given_up:
                 host.put_back()
-                host.dry = self._commit_now = True  # what waits for the origin is dropped; with what is left, if anything, it goes on
+                # what waits for the origin is dropped; with what is left, if anything, it goes on
+                host.dry = self._commit_now = True
             elif not host.dry or host.pace.not_before > now:
                 self._schedule(host)
             return
-        now = self._clock.monotonic()  # storing may have taken long; and a process that was stopped knows of it by this alone
+        # storing may have taken long; and a process that was stopped knows of it by this alone
+        now = self._clock.monotonic()
         before = self._lease_end - self._settings.limits.total_timeout_s
         if now > before:
             host.take_back(request)
@@ -261,7 +301,9 @@ class Worker:
             task = host.tasks.popleft()
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
-                ruling = self._crew.aliases.ruling(task) or self._harvester.ruling(task) or self._desk.ruling(host, task)
+                ruling = (
+                    self._crew.aliases.ruling(task) or self._harvester.ruling(task) or self._desk.ruling(host, task)
+                )
             match ruling:
                 case None:
                     host.tasks.appendleft(task)
@@ -277,10 +319,13 @@ class Worker:
         return None
 
     def _refill(self, host: HeldHost) -> bool:
-        if host.uncommitted >= self._keeping.commit_pages:  # many that needed no request: they are not gathered without end
+        # many that needed no request: they are not gathered without end
+        if host.uncommitted >= self._keeping.commit_pages:
             host.dry = self._commit_now = True
             return False
-        tasks, later_s = self._store.take(host.lease, TAKE if self._crew.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now())
+        tasks, later_s = self._store.take(
+            host.lease, TAKE if self._crew.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now()
+        )
         host.tasks.extend(tasks)
         host.in_hand.update((task.layer, task.seq) for task in tasks)
         if tasks:
@@ -297,7 +342,9 @@ class Worker:
         return False
 
     def _put_off(self, host: HeldHost, task: Task, ruling: Skipped) -> None:
-        """What looks like a trap now may look otherwise when nothing else is left: it goes to the end of the to-do list."""
+        """What looks like a trap now may look otherwise when nothing else is left:
+        it goes to the end of the to-do list.
+        """
         layer, visit = max(LAYER_DOUBT, task.layer + 1), Visit(task.request, self._clock.now(), 0.0, ruling)
         self._finish(host, Completion(host.lease, task, visit, None, retry_layer=layer))
 
@@ -310,7 +357,9 @@ class Worker:
             return
         if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
             host.take_back(request)
-            host.pace = suspended(host.pace, self._crew.addresses.turn(host.lease.host, self._clock.monotonic()), "address")
+            host.pace = suspended(
+                host.pace, self._crew.addresses.turn(host.lease.host, self._clock.monotonic()), "address"
+            )
         else:
             self._take_in(host, response)
         if host.leaving and not host.in_flight:
@@ -326,7 +375,9 @@ class Worker:
         self._crew.addresses.ended(host.lease.host, response.address)
         with self._guard(host, task or Task(host.lease.host_id, 0, 0, UrlId(0), request)):
             visit = visit_of(response, self._settings.limits)
-            log.debug("visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s)
+            log.debug(
+                "visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s
+            )
             self._pace(host, visit)
             if task is None:
                 self._visits.append(visit)
@@ -337,8 +388,11 @@ class Worker:
                 self._settle(host, task, visit)
 
     def _pace(self, host: HeldHost, visit: Visit) -> None:
-        """What an answer means for its host. The delay counts from when the request was sent, not from when we wished to send it:
-        connecting takes time, and two requests would reach the server sooner one after another than they left."""
+        """What an answer means for its host.
+
+        The delay counts from when the request was sent, not from when we wished to send it: connecting takes time, and
+        two requests would reach the server sooner one after another than they left.
+        """
         now = self._clock.monotonic()
         if visit.request.purpose is Purpose.ROBOTS:
             self._desk.arrived(host, visit)
@@ -352,7 +406,9 @@ class Worker:
 
     @contextlib.contextmanager
     def _guard(self, host: HeldHost, task: Task) -> Iterator[None]:
-        """The one place where any exception is caught: a bug of ours costs this page, is recorded, and the crawl goes on."""
+        """The one place where any exception is caught: a bug of ours costs this page, is recorded,
+        and the crawl goes on.
+        """
         try:
             yield
         except Exception as error:  # noqa: BLE001 - the guard, see above
@@ -394,7 +450,11 @@ class Worker:
     def _commit_if_due(self) -> bool:
         waited = self._clock.monotonic() - self._committed_at
         has_news = bool(self._done or self._held)  # a lease too must be renewed
-        due = self._commit_now or len(self._done) >= self._keeping.commit_pages or (waited >= self._keeping.commit_interval_s and has_news)
+        due = (
+            self._commit_now
+            or len(self._done) >= self._keeping.commit_pages
+            or (waited >= self._keeping.commit_interval_s and has_news)
+        )
         if due:
             self._commit()
         return due
@@ -418,7 +478,9 @@ class Worker:
                 held.uncommitted -= 1
         gone = [host for host in self._held.values() if release or (host.is_quiet and host.leaving)]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
-        batch = Batch(tuple(done), states, robots, errands, tuple(visits), self._in_hand(), self._crew.aliases.collect())
+        batch = Batch(
+            tuple(done), states, robots, errands, tuple(visits), self._in_hand(), self._crew.aliases.collect()
+        )
         lost = self._store.commit(self._name, batch, self._clock.now())
         self._committed_at, self._commit_now = self._clock.monotonic(), False
         self._lease_end = now + self._keeping.lease_s

@@ -1,4 +1,6 @@
-"""Finds what is wrong with a site's pages, links and redirects, and turns it into issues under the user's own grades."""
+"""Finds what is wrong with a site's pages, links and redirects,
+and turns it into issues under the user's own grades.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit_input import POSITIONS, AuditInput, IssueColumns, Mask, PageTraits, Places, dead, redirecting
+from periplus.analyse.audit_input import (
+    POSITIONS,
+    AuditInput,
+    IssueColumns,
+    Mask,
+    PageTraits,
+    Places,
+    dead,
+    redirecting,
+)
 from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import chain_ends
@@ -22,11 +33,27 @@ from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind
 from periplus.model.visit import Reason
 
-# What has checks of its own, or is no invitation to follow: a form's target expects what is typed, a citation is a name.
-NOT_FOLLOWED = frozenset({LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP})
-_PARTS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
-_WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})  # by which a reader comes to a page
-_BLOCKED = _PARTS - {LinkKind.ICON}  # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
+# What has checks of its own, or is no invitation to follow: a form's target expects what is
+# typed, a citation is a name.
+NOT_FOLLOWED = frozenset(
+    {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
+)
+_PARTS = frozenset(
+    {
+        LinkKind.IMAGE,
+        LinkKind.STYLE,
+        LinkKind.SCRIPT,
+        LinkKind.MEDIA,
+        LinkKind.OBJECT,
+        LinkKind.ICON,
+        LinkKind.FRAME,
+        LinkKind.IFRAME,
+    }
+)
+# by which a reader comes to a page
+_WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})
+# by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
+_BLOCKED = _PARTS - {LinkKind.ICON}
 _OF_VERDICT = (
     (Verdict.SERVER_ERROR, "server-error"),
     (Verdict.MISSING, "soft-404"),
@@ -77,7 +104,9 @@ def _remarks(known: AuditInput) -> Iterator[IssueColumns]:
     mails = [(page, f"{text[:200]}: {problem}") for page, text, problem in remarks.mails if urls.own[page]]
     yield IssueColumns("bad-mailto", np.array([page for page, _ in mails], np.int64), words=[text for _, text in mails])
     malformed = [(page, text[:200]) for page, text in remarks.malformed if urls.own[page]]
-    yield IssueColumns("malformed-link", np.array([page for page, _ in malformed], np.int64), words=[text for _, text in malformed])
+    yield IssueColumns(
+        "malformed-link", np.array([page for page, _ in malformed], np.int64), words=[text for _, text in malformed]
+    )
 
 
 def _nofollow(known: AuditInput) -> Iterator[IssueColumns]:
@@ -138,10 +167,19 @@ def _security(known: AuditInput) -> Iterator[IssueColumns]:
     yield _of_links(known, "insecure-form", np.flatnonzero(downgrade & _is_kind(known, frozenset({LinkKind.FORM}))))
 
 
-CHECKS: tuple[Callable[[AuditInput], Iterator[IssueColumns]], ...] = (_targets, _starts, _remarks, _nofollow, _redirects, _orphans, _security)
+CHECKS: tuple[Callable[[AuditInput], Iterator[IssueColumns]], ...] = (
+    _targets,
+    _starts,
+    _remarks,
+    _nofollow,
+    _redirects,
+    _orphans,
+    _security,
+)
 
 
-# Each check takes the whole input and yields findings as columns: no loop over pages or links is written in Python but where text is looked at.
+# Each check takes the whole input and yields findings as columns: no loop over pages or links is written in Python but
+# where text is looked at.
 
 Check = Callable[[AuditInput], Iterator[IssueColumns]]
 
@@ -151,7 +189,9 @@ _NO_REGIONS = frozenset({"uk", "eu", "en"})  # ISO 3166 has GB; these are writte
 
 
 def audit(known: AuditInput) -> list[IssueColumns]:
-    """All that is wrong, by kind in the order of the table; kinds without findings are left out. O(u + p log p + m log m).
+    """All that is wrong, by kind in the order of the table; kinds without findings are left out.
+
+    O(u + p log p + m log m).
 
     A page that is no answer to a reader (a soft 404), asks not to be indexed or names another page as canonical is not
     asked for title, description or text of its own.
@@ -181,7 +221,9 @@ def _titles(known: AuditInput) -> Iterator[IssueColumns]:
     yield _beyond("h1-several", pages, shown, pages.h1s, 1)
 
 
-def _beyond(code: str, pages: PageTraits, among: Mask, values: NDArray[np.int32 | np.int64 | np.float64], limit: float) -> IssueColumns:
+def _beyond(
+    code: str, pages: PageTraits, among: Mask, values: NDArray[np.int32 | np.int64 | np.float64], limit: float
+) -> IssueColumns:
     """Those whose value is greater than the limit."""
     over = among & (values > limit)
     return IssueColumns(code, pages.place[over], numbers=values[over].astype(np.float64))
@@ -215,7 +257,12 @@ def _canonicals(known: AuditInput) -> Iterator[IssueColumns]:
     gone, moved, hidden = dead(known)[named], redirecting(known)[named], noindex[named]
     chain = (third[named] >= 0) & (third[named] != named)
     taken = np.zeros(len(rows), np.bool_)
-    for code, mask in (("canonical-broken", gone), ("canonical-redirect", moved), ("canonical-noindex", hidden), ("canonical-chain", chain)):
+    for code, mask in (
+        ("canonical-broken", gone),
+        ("canonical-redirect", moved),
+        ("canonical-noindex", hidden),
+        ("canonical-chain", chain),
+    ):
         here = mask & ~taken
         yield IssueColumns(code, page[here], named[here])
         taken |= mask
@@ -227,7 +274,9 @@ def _sitemap(known: AuditInput) -> Iterator[IssueColumns]:
     listed = urls.in_sitemap & urls.own
     if not listed.any():
         return
-    yield IssueColumns("robots-sitemap-conflict", np.flatnonzero(listed & (urls.reason == REASONS.index(Reason.ROBOTS))))
+    yield IssueColumns(
+        "robots-sitemap-conflict", np.flatnonzero(listed & (urls.reason == REASONS.index(Reason.ROBOTS)))
+    )
     yield IssueColumns("redirect-in-sitemap", np.flatnonzero(listed & redirecting(known)))
     yield IssueColumns("broken-in-sitemap", np.flatnonzero(listed & dead(known)))
     in_list = listed[pages.place]
@@ -248,7 +297,12 @@ def _languages(known: AuditInput) -> Iterator[IssueColumns]:
     targets = np.array([row[1] for row in rows], np.int64)
     valid = {language: is_language(language) for language in {row[2] for row in rows}}
     bad = np.array([not valid[row[2]] for row in rows])
-    yield IssueColumns("hreflang-bad-language", sources[bad], targets[bad], words=[row[2] for row, wrong in zip(rows, bad.tolist(), strict=True) if wrong])
+    yield IssueColumns(
+        "hreflang-bad-language",
+        sources[bad],
+        targets[bad],
+        words=[row[2] for row, wrong in zip(rows, bad.tolist(), strict=True) if wrong],
+    )
     yield from _hreflang_pairs(known, sources, targets)
 
 
@@ -268,7 +322,9 @@ def _hreflang_pairs(known: AuditInput, sources: Places, targets: Places) -> Iter
 
 def is_language(code: str) -> bool:
     """Whether a hreflang is one that search engines heed."""
-    return bool(_LANGUAGE.fullmatch(code)) and code.lower().rpartition("-")[2] not in (_NO_REGIONS if "-" in code else ())
+    return bool(_LANGUAGE.fullmatch(code)) and code.lower().rpartition("-")[2] not in (
+        _NO_REGIONS if "-" in code else ()
+    )
 
 
 _UNREAD = {
@@ -290,7 +346,9 @@ def _reading(known: AuditInput) -> Iterator[IssueColumns]:
 def _series(known: AuditInput) -> Iterator[IssueColumns]:
     rows = known.remarks.series
     places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
-    yield IssueColumns("endless-series", places, numbers=left.astype(np.float64), words=[family for _, family, _ in rows])
+    yield IssueColumns(
+        "endless-series", places, numbers=left.astype(np.float64), words=[family for _, family, _ in rows]
+    )
 
 
 def _contents(known: AuditInput) -> Iterator[IssueColumns]:
@@ -299,10 +357,16 @@ def _contents(known: AuditInput) -> Iterator[IssueColumns]:
     yield _beyond("image-without-alt", pages, ~pages.noindex, pages.images_without_alt, 0)
     wanted = np.zeros(len(known.urls.url), np.bool_)
     wanted[pages.place[shown]] = True
-    rows = [(member, group.leader, value) for group in known.remarks.near for member, value in zip(group.members, group.similarity, strict=True)]
+    rows = [
+        (member, group.leader, value)
+        for group in known.remarks.near
+        for member, value in zip(group.members, group.similarity, strict=True)
+    ]
     kept = [row for row in rows if wanted[row[0]] and wanted[row[1]]]
     members, leaders = np.array([row[0] for row in kept], np.int64), np.array([row[1] for row in kept], np.int64)
-    yield IssueColumns("near-duplicate", members, leaders, np.floor(np.array([row[2] for row in kept], np.float64) * 100))
+    yield IssueColumns(
+        "near-duplicate", members, leaders, np.floor(np.array([row[2] for row in kept], np.float64) * 100)
+    )
 
 
 def _measures(known: AuditInput) -> Iterator[IssueColumns]:
@@ -316,7 +380,17 @@ def _measures(known: AuditInput) -> Iterator[IssueColumns]:
     yield IssueColumns("url-too-long", long, numbers=chars[long].astype(np.float64))
 
 
-AUDIT_CHECKS: tuple[Check, ...] = (_titles, _canonicals, _sitemap, _languages, _reading, _series, _contents, _measures, *CHECKS)
+AUDIT_CHECKS: tuple[Check, ...] = (
+    _titles,
+    _canonicals,
+    _sitemap,
+    _languages,
+    _reading,
+    _series,
+    _contents,
+    _measures,
+    *CHECKS,
+)
 
 
 # Turns findings into issues, under the user's own grades and without what the user ignores, and groups issues by cause.
@@ -353,7 +427,11 @@ class AuditRules:
         return self.grades.get(code, KINDS_OF_ISSUES[code].grade)
 
     def ignores(self, issue: Issue) -> bool:
-        return any(fnmatchcase(issue.code, rule.code) and (rule.pattern.search(issue.url) or rule.pattern.search(issue.related)) for rule in self.ignored)
+        return any(
+            fnmatchcase(issue.code, rule.code)
+            and (rule.pattern.search(issue.url) or rule.pattern.search(issue.related))
+            for rule in self.ignored
+        )
 
 
 def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
@@ -391,7 +469,9 @@ class Lookups:
     whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
 
 
-def issues(findings: Iterable[IssueColumns], known: AuditInput, rules: AuditRules | None = None, lookups: Lookups | None = None) -> Iterator[Issue]:
+def issues(
+    findings: Iterable[IssueColumns], known: AuditInput, rules: AuditRules | None = None, lookups: Lookups | None = None
+) -> Iterator[Issue]:
     """The findings one by one, in their order, in words. Bounded memory."""
     rules, lookups = rules or AuditRules(), lookups or Lookups()
     ends = redirect_ends(known)
@@ -436,7 +516,8 @@ def causes(finding: IssueColumns) -> Places:
         case CausedBy.WORDS:
             return _numbered(finding.words or ())
         case CausedBy.GROUP:
-            return np.minimum(finding.subjects, related)  # the first of a group names the second, the others name the first
+            # the first of a group names the second, the others name the first
+            return np.minimum(finding.subjects, related)
 
 
 def _numbered(values: Iterable[object]) -> Places:
@@ -466,11 +547,17 @@ def _worded(finding: IssueColumns, known: AuditInput, ends: Places, lookups: Loo
     related = finding.related if finding.related is not None else np.full(count, -1)
     also = ends[related] if finding.code == "link-to-redirect" else related
     anchors = list(lookups.anchors(finding.links)) if finding.links is not None and lookups.anchors else [""] * count
-    positions = [POSITIONS[place].value for place in known.links.position[finding.links].tolist()] if finding.links is not None else [""] * count
+    positions = (
+        [POSITIONS[place].value for place in known.links.position[finding.links].tolist()]
+        if finding.links is not None
+        else [""] * count
+    )
     numbers = finding.numbers if finding.numbers is not None else np.zeros(count)
     limit = float(getattr(known.limits, _LIMITS[finding.code])) if finding.code in _LIMITS else 0.0
     words = finding.words if finding.words is not None else _whys(related, known, lookups)
-    for row, (page, other, third) in enumerate(zip(finding.subjects.tolist(), related.tolist(), also.tolist(), strict=True)):
+    for row, (page, other, third) in enumerate(
+        zip(finding.subjects.tolist(), related.tolist(), also.tolist(), strict=True)
+    ):
         named, about = urls.url[third] if third >= 0 else "", urls.url[other] if other >= 0 else ""
         detail = kind.detail.format(number=float(numbers[row]), limit=limit, also=named, words=words[row])
         cause = _cause(kind.caused_by, urls.url[page], about, words[row])
@@ -483,7 +570,10 @@ def _whys(related: Places, known: AuditInput, lookups: Lookups) -> Sequence[str]
         return list(lookups.whys(related))
     unchecked = VERDICTS.index(Verdict.UNCHECKED)
     verdicts, reasons = known.urls.verdict[related].tolist(), known.urls.reason[related].tolist()
-    return [VERDICTS[verdict].value if verdict != unchecked else REASONS[reason].value for verdict, reason in zip(verdicts, reasons, strict=True)]
+    return [
+        VERDICTS[verdict].value if verdict != unchecked else REASONS[reason].value
+        for verdict, reason in zip(verdicts, reasons, strict=True)
+    ]
 
 
 def faults(found: Iterable[Issue]) -> list[Fault]:
@@ -491,7 +581,10 @@ def faults(found: Iterable[Issue]) -> list[Fault]:
     groups: dict[tuple[str, Grade, str], list[Issue]] = {}
     for issue in found:
         groups.setdefault((issue.code, issue.grade, issue.cause or issue.url), []).append(issue)
-    made = [Fault(code, grade, cause, len({issue.url for issue in issues}), len(issues), tuple(issues)) for (code, grade, cause), issues in groups.items()]
+    made = [
+        Fault(code, grade, cause, len({issue.url for issue in issues}), len(issues), tuple(issues))
+        for (code, grade, cause), issues in groups.items()
+    ]
     grades, codes = list(Grade), {code: place for place, code in enumerate(KINDS_OF_ISSUES)}
     return sorted(made, key=lambda fault: (grades.index(fault.grade), codes[fault.code], -fault.pages, fault.cause))
 

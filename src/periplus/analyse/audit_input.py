@@ -22,7 +22,9 @@ from periplus.model.web import Url
 
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-_IS_INVALID = np.array([STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE) for reason in REASONS])
+_IS_INVALID = np.array(
+    [STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE) for reason in REASONS]
+)
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
 POSITIONS = tuple(Position)
 """A position's place here stands for it in arrays."""
@@ -50,12 +52,14 @@ class PageTraits:
     title_chars: NDArray[np.int32]
     description: NDArray[np.uint64]  # from `text_keys`; 0: none
     description_chars: NDArray[np.int32]
-    text: NDArray[np.uint64]  # pages with the same number say the same, diacritics and case apart; 0: says what no other page does
+    # pages with the same number say the same, diacritics and case apart; 0: says what no other page does
+    text: NDArray[np.uint64]
     h1s: NDArray[np.int32]  # main headings; -1: not known
     canonical: Places  # the place that the page names; -1: none
     noindex: NDArray[np.bool_]
     has_language: NDArray[np.bool_]
-    charset_mismatch: NDArray[np.bool_]  # header and document name different encodings, or the text contradicts what they name
+    # header and document name different encodings, or the text contradicts what they name
+    charset_mismatch: NDArray[np.bool_]
     took_s: NDArray[np.float64]  # from the request sent to the last byte read
     weight_bytes: NDArray[np.int64]  # with all it pulls in: rows of sizes.PageWeights.pulled, summed
     images_without_alt: NDArray[np.int32]  # -1: not known
@@ -80,10 +84,13 @@ class Remarks:
     texts: Sequence[tuple[int, str]] = ()  # (index of a link, fragment whose `:~:text=` its target lacks)
     mails: Sequence[tuple[int, str, str]] = ()  # (place of the page, mailto: as written, what is wrong)
     malformed: Sequence[tuple[int, str]] = ()  # (place of the page, what stood where a URL belongs)
-    hreflangs: Sequence[tuple[int, int, str]] = ()  # (place of the page, place of the translation, its language as written)
+    # (place of the page, place of the translation, its language as written)
+    hreflangs: Sequence[tuple[int, int, str]] = ()
     near: Sequence[NearGroup] = ()  # indices are places
-    unread: Sequence[tuple[int, Reason, str]] = ()  # (place of an own page that was not read, or not whole; its reason, why)
-    series: Sequence[tuple[int, str, int]] = ()  # (place of the first URL that was left as part of an endless series, the family, how many were)
+    # (place of an own page that was not read, or not whole; its reason, why)
+    unread: Sequence[tuple[int, Reason, str]] = ()
+    # (place of the first URL that was left as part of an endless series, the family, how many were)
+    series: Sequence[tuple[int, str, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,9 @@ class IssueColumns:
 def text_keys(texts: Iterable[str]) -> NDArray[np.uint64]:
     """One number a text: equal for texts that differ in case and white space only, 0 for empty ones."""
     folded = (" ".join(text.lower().split()) for text in texts)
-    return np.array([xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64)
+    return np.array(
+        [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64
+    )
 
 
 def dead(known: AuditInput) -> Mask:

@@ -14,7 +14,9 @@ HOUR_S = 3600.0
 
 
 def cascades_of_lines(lines: Iterable[str]) -> Cascades:
-    """A story a line: `site,hours site,hours ...`, hours on any clock that all stories share. Empty lines and `#` lines are passed over.
+    """A story a line: `site,hours site,hours ...`, hours on any clock that all stories share.
+
+    Empty lines and `#` lines are passed over.
 
     A site that stands twice in a story counts where it is earliest. Raises UsageError, naming the line.
     """
@@ -32,12 +34,17 @@ def _event(part: str, line: int) -> tuple[float, str]:
     except ValueError:
         when = float("nan")
     if not comma or not site or not isfinite(when):
-        raise UsageError(f"line {line} of the cascades has {part[:60]!r} where site,hours belongs, as in: example.org,338200.5 other.example,338214")
+        raise UsageError(
+            f"line {line} of the cascades has {part[:60]!r} where site,hours belongs, as in: "
+            "example.org,338200.5 other.example,338214"
+        )
     return when, site
 
 
 def cascades_of_stories(found: Stories) -> Cascades:
-    """A site has a story when its first page of it is out; one that the order puts later than its date says is as late as the page before it."""
+    """A site has a story when its first page of it is out; one that the order puts later than its date says is as
+    late as the page before it.
+    """
     events = []
     for story in found.stories:
         latest = 0.0
@@ -46,11 +53,16 @@ def cascades_of_stories(found: Stories) -> Cascades:
             latest = max(latest, page.date.when / HOUR_S)
             rows.append((latest, str(page.site)))
         events.append(rows)
-    return _cascades(events, [story.title for story in found.stories], {str(site): posts for site, posts in found.posts})
+    return _cascades(
+        events, [story.title for story in found.stories], {str(site): posts for site, posts in found.posts}
+    )
 
 
 def _cascades(events: Sequence[Sequence[tuple[float, str]]], titles: Sequence[str], posts: dict[str, int]) -> Cascades:
-    """events: by story, (hours, site) in any order. posts: by site; without them a site's are the stories that it has."""
+    """events: by story, (hours, site) in any order.
+
+    posts: by site; without them a site's are the stories that it has.
+    """
     names: dict[str, int] = {}
     members: list[int] = []
     delays: list[float] = []
@@ -68,7 +80,15 @@ def _cascades(events: Sequence[Sequence[tuple[float, str]]], titles: Sequence[st
         offsets.append(len(members))
     had = np.bincount(np.array(members, np.int64), minlength=len(names))
     written = np.array([posts.get(name, had[place]) for name, place in names.items()], np.int64)
-    return Cascades(tuple(names), tuple(titles), np.array(offsets), np.array(members, np.int64), np.array(delays, np.float64), np.array(starts), written)
+    return Cascades(
+        tuple(names),
+        tuple(titles),
+        np.array(offsets),
+        np.array(members, np.int64),
+        np.array(delays, np.float64),
+        np.array(starts),
+        written,
+    )
 
 
 def halves(cascades: Cascades) -> tuple[Cascades, Cascades]:

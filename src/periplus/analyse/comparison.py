@@ -9,7 +9,18 @@ from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted
 from periplus.model.audit import Issue
-from periplus.model.comparison import BranchChange, ChangedPage, Comparison, FieldChange, IssueChanges, LinkNote, Move, PageNote, RunView, Side
+from periplus.model.comparison import (
+    BranchChange,
+    ChangedPage,
+    Comparison,
+    FieldChange,
+    IssueChanges,
+    LinkNote,
+    Move,
+    PageNote,
+    RunView,
+    Side,
+)
 from periplus.model.graph import LinkRows
 from periplus.model.results import SiteMap
 from periplus.model.web import Url
@@ -58,7 +69,10 @@ def changed_links(before: LinkRows, after: LinkRows) -> tuple[LinkRows, LinkRows
     """(links that came, links that went), by source and target."""
     ids = distinct_sorted(np.concatenate([before.sources, before.targets, after.sources, after.targets]))
     count = max(len(ids), 1)
-    was, now = (distinct_sorted(places_in_sorted(ids, rows.sources) * count + places_in_sorted(ids, rows.targets)) for rows in (before, after))
+    was, now = (
+        distinct_sorted(places_in_sorted(ids, rows.sources) * count + places_in_sorted(ids, rows.targets))
+        for rows in (before, after)
+    )
     came, went = now[places_in_sorted(was, now) < 0], was[places_in_sorted(now, was) < 0]
     return LinkRows(ids[came // count], ids[came % count]), LinkRows(ids[went // count], ids[went % count])
 
@@ -89,7 +103,8 @@ def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...
     alone[shared] = False
     titles, layers = view.fields["title"], view.site_map.layer if view.site_map else np.full(len(alone), -1)
     return tuple(
-        PageNote(view.graph.pages[at], str(titles[at]), int(layers[at]), other.reasons.get(view.graph.pages[at], "")) for at in np.flatnonzero(alone).tolist()
+        PageNote(view.graph.pages[at], str(titles[at]), int(layers[at]), other.reasons.get(view.graph.pages[at], ""))
+        for at in np.flatnonzero(alone).tolist()
     )
 
 
@@ -143,7 +158,10 @@ def _moves(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple
 
 
 def _branches(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[BranchChange, ...]:
-    """The branches whose pages are not the same, by URL. Pages that came or went as a whole count in before and after only."""
+    """The branches whose pages are not the same, by URL.
+
+    Pages that came or went as a whole count in before and after only.
+    """
     if before.site_map is None or after.site_map is None:
         return ()
     was, now = _column(before.graph.pages), _column(after.graph.pages)

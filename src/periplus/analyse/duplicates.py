@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from periplus.model.duplicates import Contender, Duplicate, DuplicateGroup, Ground, Likeness, SameText
 from periplus.model.web import UrlId
 
-# Repeats are looked for among pages that are shown together, where a millisecond counts; nearness, below, compares runs of words instead, in any
-# number of pages.
+# Repeats are looked for among pages that are shown together, where a millisecond counts; nearness, below, compares runs
+# of words instead, in any number of pages.
 
 CHARS_LEAST = 200  # of content; of fewer, a sentence or two being alike says nothing
 
@@ -25,7 +25,8 @@ CHARS_LEAST = 200  # of content; of fewer, a sentence or two being alike says no
 def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]:
     """Of each page the place of the earlier one that it nearly repeats, else its own.
 
-    contents: blocks of each. Two are alike as the characters of the blocks that both have, of all that either has; each block counts once.
+    contents: blocks of each. Two are alike as the characters of the blocks that both have, of all that either
+    has; each block counts once.
     """
     found: list[int] = []
     sizes: list[int] = []
@@ -47,17 +48,20 @@ def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]
     return found
 
 
-# Two pages are as near as the Jaccard similarity of their shingles: runs of five words. Candidates come from one-permutation
-# MinHash, and each is confirmed by the exact similarity. Measured on 1,200 pages of cppreference (358 pairs from 0.8 on): bands of
-# four or eight bins found all of them; SimHash within 3 bits found 8 in 100 of them, within 10 bits 88, and beside these as many
-# false pairs; sixty-four permutations cost 159 us a page instead of 23 and found no more.
+# Two pages are as near as the Jaccard similarity of their shingles: runs of five words. Candidates come from
+# one-permutation MinHash, and each is confirmed by the exact similarity. Measured on 1,200 pages of cppreference
+# (358 pairs from 0.8 on): bands of four or eight bins found all of them; SimHash within 3 bits found 8 in 100 of
+# them, within 10 bits 88, and beside these as many false pairs; sixty-four permutations cost 159 us a page instead
+# of 23 and found no more.
 
 Hashes = NDArray[np.uint64]
 
 SHINGLE_WORDS = 5
 SHINGLES_LEAST = 20  # distinct; of fewer words than a paragraph, half the words being alike says nothing
 BINS = 128
-FOUND_LEAST = 0.995  # of the pairs just at the threshold, by the binomial law: at 0.8 bands of six bins find 998 in 1,000, and look at 28 in 100 at 0.5
+# of the pairs just at the threshold, by the binomial law: at 0.8 bands of six bins find 998 in 1,000, and
+# look at 28 in 100 at 0.5
+FOUND_LEAST = 0.995
 LEADERS_MOST = 16  # of one bucket: bounds the work where a template fills thousands of pages alike
 CONFIRMED_MOST = 8  # candidates of one page whose shingles are compared, best estimate first
 ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, and 0.133 at most
@@ -65,7 +69,8 @@ ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bin
 _EMPTY = np.uint64(2**64 - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: Knuth's multiplicative hashing
 _MIX = np.uint64(0xBF58476D1CE4E5B9)  # from the finaliser of splitmix64 (Steele, Lea, Flood 2014)
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces: a sign is a word
+# scripts without spaces: a sign is a word
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _WORDS = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
@@ -114,7 +119,8 @@ _word_hash = lru_cache(maxsize=65_536)(_hash)
 def sketch(found: Hashes) -> Hashes:
     """uint64[BINS]: the least shingle of each bin, empty bins filled from the next full one.
 
-    found: `shingles`, ascending, at least one. Source: Li, Owen, Zhang 2012; filling as in Shrivastava and Li 2014 (rotation).
+    found: `shingles`, ascending, at least one. Source: Li, Owen, Zhang 2012; filling as in
+    Shrivastava and Li 2014 (rotation).
     """
     bins = (found >> np.uint64(57)).astype(np.int64)
     first = np.searchsorted(bins, np.arange(BINS))
@@ -151,9 +157,9 @@ def jaccard(one: Hashes, other: Hashes) -> float:
 def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, threshold: float = 0.8) -> list[NearGroup]:
     """Groups of pages, each within threshold of its leader, largest groups first; no page is in two.
 
-    Each page in turn joins the nearest leader before it, or becomes a leader. So a group cannot drift along a chain of small
-    steps, the outcome depends on the order of the pages only, and the work grows with the pages and not with their pairs.
-    shingles_of: a page's shingles again, asked for candidates only; the last few hundred are remembered.
+    Each page in turn joins the nearest leader before it, or becomes a leader. So a group cannot drift along a chain of
+    small steps, the outcome depends on the order of the pages only, and the work grows with the pages and not with
+    their pairs. shingles_of: a page's shingles again, asked for candidates only; the last few hundred are remembered.
     """
     remembered = lru_cache(maxsize=512)(shingles_of)
     page_rows, buckets = _shared_buckets(known, band_bins(threshold))
@@ -161,7 +167,9 @@ def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, thresh
     groups: dict[int, list[tuple[int, float]]] = {}
     for page, row in zip(page_rows.tolist(), buckets.tolist(), strict=True):
         mine = [bucket for bucket in row if bucket >= 0]
-        best, similarity = _nearest(page, {leader for bucket in mine for leader in leaders.get(bucket, ())}, known, remembered, threshold)
+        best, similarity = _nearest(
+            page, {leader for bucket in mine for leader in leaders.get(bucket, ())}, known, remembered, threshold
+        )
         if best >= 0:
             groups.setdefault(best, []).append((page, similarity))
             continue
@@ -169,7 +177,10 @@ def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, thresh
             held = leaders.setdefault(bucket, [])
             if len(held) < LEADERS_MOST:
                 held.append(page)
-    made = [NearGroup(leader, tuple(page for page, _ in found), tuple(value for _, value in found)) for leader, found in groups.items()]
+    made = [
+        NearGroup(leader, tuple(page for page, _ in found), tuple(value for _, value in found))
+        for leader, found in groups.items()
+    ]
     return sorted(made, key=lambda group: (-len(group.members), group.leader))
 
 
@@ -196,7 +207,9 @@ def _shared_buckets(known: Sketches, bins: int) -> tuple[NDArray[np.int64], NDAr
     return pages[some], buckets[some]
 
 
-def _nearest(page: int, candidates: set[int], known: Sketches, shingles_of: Callable[[int], Hashes], threshold: float) -> tuple[int, float]:
+def _nearest(
+    page: int, candidates: set[int], known: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
+) -> tuple[int, float]:
     """(the nearest candidate within threshold, its similarity); (-1, 0.0): none."""
     if not candidates:
         return -1, 0.0
@@ -213,12 +226,15 @@ def _nearest(page: int, candidates: set[int], known: Sketches, shingles_of: Call
     return best, similarity
 
 
-# A page with diacritics goes before one without: its text can be made into the other, but not the other way round. Then what the owner says
-# (a page names it as its canonical), then of nearly equal texts the one that most pages have, then the nearest to the start, for there readers
-# find it, then the shorter URL, at last the alphabet.
-# Links to a page are not counted: menus and calendars decide such counts, and to count them all of a collection's links must be read.
+# A page with diacritics goes before one without: its text can be made into the other, but not the other way round. Then
+# what the owner says (a page names it as its canonical), then of nearly equal texts the one that most pages have, then
+# the nearest to the start, for there readers find it, then the shorter URL, at last the alphabet.
+# Links to a page are not counted: menus and calendars decide such counts, and to count them all of a
+# collection's links must be read.
 
-IN_FULL = 0.01  # of a text's characters that are not ASCII, where its language is written with diacritics: see tests/unit/test_duplicate_groups.py
+# of a text's characters that are not ASCII, where its language is written with diacritics: see
+# tests/unit/test_duplicate_groups.py
+IN_FULL = 0.01
 
 Merit = tuple[int, bool, int, int, int, str]  # in the order of Ground, least first
 
@@ -246,11 +262,15 @@ class NearHeads(NamedTuple):
     others: Sequence[NearPage]  # nearest first
 
 
-Same = tuple[Sequence[SameText], bool]  # pages of one text, the one that stands for all first; whether the texts were compared
+# pages of one text, the one that stands for all first; whether the texts were compared
+Same = tuple[Sequence[SameText], bool]
 
 
 def merit(page: Contender, marks: int, copies: int = 0) -> Merit:
-    """By which pages are put in order: the least is the one that stands for all. copies: of pages of one text all have as many."""
+    """By which pages are put in order: the least is the one that stands for all.
+
+    copies: of pages of one text all have as many.
+    """
     return -marks, not page.is_named, -copies, page.layer, len(page.url), page.url
 
 
@@ -260,12 +280,16 @@ def best_first(pages: Iterable[SameText]) -> list[SameText]:
 
 
 def is_in_full(text: str) -> bool:
-    """Whether a text has the diacritics, or the letters, of a language that has any. Of nearly equal texts the longer one has more of them, so
-    that they are not counted there."""
+    """Whether a text has the diacritics, or the letters, of a language that has any.
+
+    Of nearly equal texts the longer one has more of them, so that they are not counted there.
+    """
     return len(text) - len(text.encode("ascii", "ignore")) >= IN_FULL * len(text) > 0
 
 
-def near_heads(heads: Sequence[Head], known: Sketches, shingles_of: Callable[[int], Hashes], threshold: float) -> list[NearHeads]:
+def near_heads(
+    heads: Sequence[Head], known: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
+) -> list[NearHeads]:
     """Heads in groups, each within threshold of the best of its group. known, shingles_of: by the head's place."""
     order = sorted(range(len(heads)), key=lambda place: _merit_of(heads[place]))
     sorted_known = Sketches(known.bins[order], known.shingles[order]) if order else known
@@ -285,16 +309,29 @@ def _merit_of(head: Head) -> Merit:
 
 
 def _contained(similarity: float, own: int, other: int) -> float:
-    """The share of own shingles that are shared; from the Jaccard similarity of the two sets, which tells how many are."""
+    """The share of own shingles that are shared; from the Jaccard similarity of the two sets,
+    which tells how many are.
+    """
     return round(similarity * (own + other) / (1 + similarity)) / own
 
 
 def grouped(same: Iterable[Same], near: Iterable[NearHeads]) -> list[DuplicateGroup]:
-    """Each page in one group at most, the largest groups first. same: pages of one text; near: whose heads are near one another."""
+    """Each page in one group at most, the largest groups first.
+
+    same: pages of one text; near: whose heads are near one another.
+    """
     by_head = {pages[0].page.url_id: (pages, is_confirmed) for pages, is_confirmed in same}
     groups = [_near_group(heads, by_head) for heads in near]
-    taken = {url_id for heads in near for url_id in (heads.first.page.url_id, *(other.head.page.url_id for other in heads.others))}
-    groups += [_group(pages[0].page, _twins(pages), _decided(pages), is_confirmed) for head, (pages, is_confirmed) in by_head.items() if head not in taken]
+    taken = {
+        url_id
+        for heads in near
+        for url_id in (heads.first.page.url_id, *(other.head.page.url_id for other in heads.others))
+    }
+    groups += [
+        _group(pages[0].page, _twins(pages), _decided(pages), is_confirmed)
+        for head, (pages, is_confirmed) in by_head.items()
+        if head not in taken
+    ]
     return sorted(groups, key=lambda group: (-len(group.pages), group.url))
 
 
@@ -306,24 +343,38 @@ def _near_group(heads: NearHeads, by_head: Mapping[UrlId, Same]) -> DuplicateGro
         twins, other_confirmed = by_head.get(other.head.page.url_id, ((), True))
         is_confirmed = is_confirmed and other_confirmed
         for page in [same.page for same in twins] or [other.head.page]:
-            pages.append(Duplicate(page.url_id, page.url, page.charset, Likeness.NEAR, other.similarity, other.contained, number))
+            pages.append(
+                Duplicate(page.url_id, page.url, page.charset, Likeness.NEAR, other.similarity, other.contained, number)
+            )
         grounds.add(_ground(_merit_of(heads.first), _merit_of(other.head)))
     return _group(heads.first.page, pages, grounds, is_confirmed)
 
 
 def _group(first: Contender, pages: Sequence[Duplicate], grounds: set[Ground], is_confirmed: bool) -> DuplicateGroup:
-    return DuplicateGroup(first.url_id, first.url, first.charset, tuple(ground for ground in Ground if ground in grounds), tuple(pages), is_confirmed)
+    return DuplicateGroup(
+        first.url_id,
+        first.url,
+        first.charset,
+        tuple(ground for ground in Ground if ground in grounds),
+        tuple(pages),
+        is_confirmed,
+    )
 
 
 def _twins(pages: Sequence[SameText]) -> list[Duplicate]:
     """All but the first, the most alike first."""
     first, *others = pages
-    found = [Duplicate(page.page.url_id, page.page.url, page.page.charset, _likeness(first, page), 1.0, 1.0, 0) for page in others]
+    found = [
+        Duplicate(page.page.url_id, page.page.url, page.page.charset, _likeness(first, page), 1.0, 1.0, 0)
+        for page in others
+    ]
     return sorted(found, key=lambda page: list(Likeness).index(page.like))
 
 
 def _likeness(first: SameText, other: SameText) -> Likeness:
-    return Likeness.BYTES if first.body == other.body else Likeness.WORDS if first.text == other.text else Likeness.FOLDED
+    return (
+        Likeness.BYTES if first.body == other.body else Likeness.WORDS if first.text == other.text else Likeness.FOLDED
+    )
 
 
 def _decided(pages: Sequence[SameText]) -> set[Ground]:

@@ -15,7 +15,8 @@ from periplus.model.story import Decisions, EditorVerdict, Entry, EntryKey, Port
 from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 
-HALF_LIFE_S = 3 * 86_400.0  # a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
+# a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
+HALF_LIFE_S = 3 * 86_400.0
 RELEVANT = 0.5  # relevance models are calibrated: from here on a page is more likely of the topic than not
 LEAST_SITES = 2  # that tell a story, as those who find stories have it
 WEEK_MOST = 40  # stories of one week in the archive: more than an editor reads
@@ -49,9 +50,11 @@ def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
 
 
 def entry_keys(stories: Sequence[Story], known: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:
-    """A key for each story, all different: the one under which most of its pages were shown before, else one made from its first page.
+    """A key for each story, all different: the one under which most of its pages were shown before,
+    else one made from its first page.
 
-    Of two stories that want one key (a story that fell apart) the one with more of its pages keeps it, of equals the first.
+    Of two stories that want one key (a story that fell apart) the one with more of its pages keeps
+    it, of equals the first.
     """
     wishes = [Counter(known[page.url] for page in story.pages if page.url in known).most_common(1) for story in stories]
     order = sorted(range(len(stories)), key=lambda place: -wishes[place][0][1] if wishes[place] else 0)
@@ -78,7 +81,9 @@ def _new_key(url: Url, taken: Collection[EntryKey]) -> EntryKey:
 
 
 def weight(story: Story, moment: float) -> float:
-    """How much a story weighs at a moment: each site that tells it counts once, by its first page, and half as much every HALF_LIFE_S."""
+    """How much a story weighs at a moment: each site that tells it counts once, by its first page,
+    and half as much every HALF_LIFE_S.
+    """
     first: dict[SiteKey, float] = {}
     for page in story.pages:
         first[page.site] = min(page.date.when, first.get(page.site, page.date.when))
@@ -86,22 +91,32 @@ def weight(story: Story, moment: float) -> float:
 
 
 def selection(
-    portal: Portal, stories: Sequence[Story], decisions: Decisions, known: Mapping[Url, EntryKey], now: float, relevance: Mapping[Url, float] | None = None
+    portal: Portal,
+    stories: Sequence[Story],
+    decisions: Decisions,
+    known: Mapping[Url, EntryKey],
+    now: float,
+    relevance: Mapping[Url, float] | None = None,
 ) -> Selection:
     """The entries of an edition, without their texts.
 
-    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages that it lacks do not count; None: no topic.
-    A story off the topic is left out unless the editor approved or pinned it; so is what is beyond WEEK_MOST in its week and not on the front page.
-    With portal.approve only approved and pinned entries are published, and the others wait.
+    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages that it lacks do
+    not count; None: no topic.
+    A story off the topic is left out unless the editor approved or pinned it; so is what is beyond
+    WEEK_MOST in its week and not on the front page. With portal.approve only approved and pinned entries
+    are published, and the others wait.
     """
     entries = []
-    moment = min(now, max((page.date.when for story in stories for page in story.pages), default=now))  # an old collection is as it was when it was new
+    # an old collection is as it was when it was new
+    moment = min(now, max((page.date.when for story in stories for page in story.pages), default=now))
     for key, story in zip(entry_keys(stories, known), stories, strict=True):
         verdict, score = decisions.entries.get(key), _relevance(story, relevance)
         if verdict is None and score is not None and score < RELEVANT:
             continue
         entries.append(Entry(key, story, weight(story, moment) * (1.0 if score is None else score), score, verdict))
-    entries.sort(key=lambda entry: (entry.verdict is not EditorVerdict.PINNED, -entry.weight, -entry.updated, entry.key))
+    entries.sort(
+        key=lambda entry: (entry.verdict is not EditorVerdict.PINNED, -entry.weight, -entry.updated, entry.key)
+    )
     hidden = tuple(entry for entry in entries if entry.verdict is EditorVerdict.HIDDEN)
     shown = _heaviest([entry for entry in entries if entry.verdict is not EditorVerdict.HIDDEN], portal.stories)
     waits = [portal.approve and entry.verdict not in (EditorVerdict.APPROVED, EditorVerdict.PINNED) for entry in shown]
@@ -135,7 +150,8 @@ _ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")  #
 
 
 def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, title: str = "") -> str:
-    """The beginning of the first running text of the content: a sentence, or some that are short; cut at a word where it is too long.
+    """The beginning of the first running text of the content: a sentence, or some that are short;
+    cut at a word where it is too long.
 
     parts: one for each block; None: all is content. title: that is not to be said twice. Empty: there is no such text.
     """
@@ -166,7 +182,9 @@ def _beginning(text: str) -> str:
 
 
 def _ends(text: str) -> list[int]:
-    """Where sentences end: at their marks before what does not go on in small letters; not after one letter (`J. Smith`)."""
+    """Where sentences end: at their marks before what does not go on in small letters;
+    not after one letter (`J. Smith`).
+    """
     ends = []
     for found in _ENDS.finditer(text):
         follows = text[found.end() :].lstrip()[:1]

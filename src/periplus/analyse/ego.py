@@ -41,7 +41,8 @@ class NeighbourhoodQuery:
 class Web:
     """k nodes, each standing for pages of a book, and the links between them that count.
 
-    links: (nodes, into) -> (node, other end, links) of each pair with links to (into) or from the nodes; never to themselves.
+    links: (nodes, into) -> (node, other end, links) of each pair with links to (into) or from the
+    nodes; never to themselves.
     """
 
     groups: Places  # u: the node of each URL
@@ -54,7 +55,11 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A node. place: its URL, of several the one of greatest rank; links_here, linked: links from it to the middle, and from the middle to it."""
+    """A node.
+
+    place: its URL, of several the one of greatest rank; links_here, linked: links from it to the middle,
+    and from the middle to it.
+    """
 
     place: int
     step: int  # 0: the middle
@@ -67,7 +72,8 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Nodes, the middle first, then by step and rank; links between them as (source, end, links) by place in nodes, most links first.
+    """Nodes, the middle first, then by step and rank; links between them as (source, end, links) by place in nodes,
+    most links first.
 
     neighbours: how many there are within the steps; bounded: at least so many, for not all were followed.
     """
@@ -79,32 +85,53 @@ class Neighbourhood:
 
 
 def web_of(book: LinkBook, grouping: Grouping, *, menus: bool) -> Web:
-    """The nodes of a book. menus: whether links of menus count. Of pages at once; else it looks at each link: 1 s for ten million."""
+    """The nodes of a book.
+
+    menus: whether links of menus count. Of pages at once; else it looks at each link: 1 s for ten million.
+    """
     menu = _menu_ends(book)
     count = len(book.ids)
     if grouping is Grouping.PAGE:
         every, one = np.arange(count), np.ones(count, np.int64)
-        return Web(every, every, one, book.fetched.astype(np.int64), book.rank.astype(np.float64), partial(_page_links, book, menu, menus))
+        return Web(
+            every,
+            every,
+            one,
+            book.fetched.astype(np.int64),
+            book.rank.astype(np.float64),
+            partial(_page_links, book, menu, menus),
+        )
     groups = book.sites if grouping is Grouping.SITE else book.directories
     nodes = int(groups.max()) + 1 if count else 0
-    by_rank = np.lexsort((-np.arange(count), book.rank))  # of several writes to one place the last stays: the greatest rank's
+    # of several writes to one place the last stays: the greatest rank's
+    by_rank = np.lexsort((-np.arange(count), book.rank))
     best = np.full(nodes, -1, np.int64)
     best[groups[by_rank]] = by_rank
     pages, fetched = (np.bincount(groups, values, nodes).astype(np.int64) for values in (np.ones(count), book.fetched))
     joined = _matrix(np.repeat(groups, np.diff(book.out_offsets)), book, groups, menu if not menus else None)
     return Web(
-        groups.astype(np.int64), best, pages, fetched, np.bincount(groups, book.rank, nodes).astype(np.float64), partial(_node_links, joined, joined.T.tocsr())
+        groups.astype(np.int64),
+        best,
+        pages,
+        fetched,
+        np.bincount(groups, book.rank, nodes).astype(np.float64),
+        partial(_node_links, joined, joined.T.tocsr()),
     )
 
 
 def _menu_ends(book: LinkBook) -> NDArray[np.bool_]:
-    """Of each URL, whether so many fetched pages of its site link to it that the links are a menu's. Links from other sites count too, for they are few."""
+    """Of each URL, whether so many fetched pages of its site link to it that the links are a menu's.
+
+    Links from other sites count too, for they are few.
+    """
     mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
     found: NDArray[np.bool_] = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
     return found
 
 
-def _counts(ends: NDArray[np.uint32], of: Places, menu: NDArray[np.bool_], menus: bool, *, into: bool) -> tuple[NDArray[np.bool_], Places]:
+def _counts(
+    ends: NDArray[np.uint32], of: Places, menu: NDArray[np.bool_], menus: bool, *, into: bool
+) -> tuple[NDArray[np.bool_], Places]:
     """(which of the links to or from `of` count, their other ends)."""
     places = place_of_ends(ends)
     kept = ((ends & np.uint32(PART)) == 0) & (places != of)
@@ -113,7 +140,9 @@ def _counts(ends: NDArray[np.uint32], of: Places, menu: NDArray[np.bool_], menus
     return kept, places
 
 
-def _page_links(book: LinkBook, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool) -> tuple[Places, Places, Places]:
+def _page_links(
+    book: LinkBook, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool
+) -> tuple[Places, Places, Places]:
     offsets, ends = (book.in_offsets, book.in_ends) if into else (book.out_offsets, book.out_ends)
     of, found = _slices(offsets, nodes)
     kept, places = _counts(ends[found], of, menu, menus, into=into)
@@ -124,12 +153,19 @@ def _slices(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, Places]:
     """(row, place) of every value in these rows of compressed sparse rows."""
     begins = offsets[rows]
     counts = offsets[rows + 1] - begins
-    return np.repeat(rows, counts), np.arange(int(counts.sum())) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    return np.repeat(rows, counts), np.arange(int(counts.sum())) + np.repeat(
+        begins - (np.cumsum(counts) - counts), counts
+    )
 
 
-def _matrix(source: NDArray[np.int32], book: LinkBook, groups: NDArray[np.int32], without: NDArray[np.bool_] | None) -> sparse.csr_array:
-    """Links between nodes, counted. source: the node that each link leaves; without: whose links are a menu's, None: menus count.
-    In the narrow types of the book: widened, ten million links take twice as long."""
+def _matrix(
+    source: NDArray[np.int32], book: LinkBook, groups: NDArray[np.int32], without: NDArray[np.bool_] | None
+) -> sparse.csr_array:
+    """Links between nodes, counted.
+
+    source: the node that each link leaves; without: whose links are a menu's, None: menus count. In the narrow types of
+    the book: widened, ten million links take twice as long.
+    """
     ends = book.out_ends
     places = ends >> np.uint32(2)
     end = groups[places]
@@ -141,7 +177,9 @@ def _matrix(source: NDArray[np.int32], book: LinkBook, groups: NDArray[np.int32]
     return sparse.coo_array((np.ones(len(source), np.int64), (source, end)), shape=(nodes, nodes)).tocsr()
 
 
-def _node_links(out: sparse.csr_array, back: sparse.csr_array, nodes: Places, into: bool) -> tuple[Places, Places, Places]:
+def _node_links(
+    out: sparse.csr_array, back: sparse.csr_array, nodes: Places, into: bool
+) -> tuple[Places, Places, Places]:
     matrix = back if into else out
     of, found = _slices(matrix.indptr.astype(np.int64), nodes)
     return of, matrix.indices[found].astype(np.int64), matrix.data[found]
@@ -156,13 +194,26 @@ def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
     total, bounded = len(first), False
     if asked.steps > 1:
         chosen = first[np.argsort(-web.weight[first], kind="stable")][:EXPANDED]
-        further = np.setdiff1d(np.union1d(web.links(chosen, True)[1], web.links(chosen, False)[1]), np.append(first, asked.middle))
+        further = np.setdiff1d(
+            np.union1d(web.links(chosen, True)[1], web.links(chosen, False)[1]), np.append(first, asked.middle)
+        )
         bounded = len(chosen) < len(first)
         total += len(further)
         steps |= dict.fromkeys(_best(further, web, asked.most + 1 - len(steps)), 2)
-    counts = [dict(zip(ends.tolist(), many.tolist(), strict=True)) for ends, many in ((here, many_here), (linked, many_linked))]
+    counts = [
+        dict(zip(ends.tolist(), many.tolist(), strict=True))
+        for ends, many in ((here, many_here), (linked, many_linked))
+    ]
     nodes = tuple(
-        Near(int(web.best[n]), step, int(web.pages[n]), int(web.fetched[n]), float(web.weight[n]), counts[0].get(n, 0), counts[1].get(n, 0))
+        Near(
+            int(web.best[n]),
+            step,
+            int(web.pages[n]),
+            int(web.fetched[n]),
+            float(web.weight[n]),
+            counts[0].get(n, 0),
+            counts[1].get(n, 0),
+        )
         for n, step in steps.items()
     )
     return Neighbourhood(nodes, _between(web, np.array(list(steps))), total, bounded)
@@ -191,4 +242,10 @@ def book_graph(book: LinkBook) -> LinkGraph:
     kept = ((book.out_ends & np.uint32(PART)) == 0) & (places != source)
     counts = np.bincount(source[kept], minlength=len(book.ids))
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return LinkGraph([Url("")] * len(book.ids), offsets, places[kept].astype(np.int32), book.fetched, np.full(len(book.ids), -1, np.int32))
+    return LinkGraph(
+        [Url("")] * len(book.ids),
+        offsets,
+        places[kept].astype(np.int32),
+        book.fetched,
+        np.full(len(book.ids), -1, np.int32),
+    )

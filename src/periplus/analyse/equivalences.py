@@ -16,11 +16,13 @@ from periplus.urls.families import mask
 from periplus.urls.scope import site_key
 from periplus.urls.twins import MOST_TWISTS, ORDER, Twist, differences, is_well_known, place, twists_of, without, words
 
-# Pages are paired by grouping on their URLs without one twist (see `urls.twins`): pairs of equal text speak for a rule, one pair of
-# different texts speaks against it, and then nothing is proposed. Twists that always change together (a session and a time stamp in
-# every link) are found by pages of equal text and judged as one. Work grows with pages times twists.
+# Pages are paired by grouping on their URLs without one twist (see `urls.twins`): pairs of equal text speak for a
+# rule, one pair of different texts speaks against it, and then nothing is proposed. Twists that always change
+# together (a session and a time stamp in every link) are found by pages of equal text and judged as one. Work grows
+# with pages times twists.
 
-CONFIRMATIONS = 5  # pairs of equal text that a rule needs: the trap detector believes a guess after 8, but pairs with one page too
+# pairs of equal text that a rule needs: the trap detector believes a guess after 8, but pairs with one page too
+CONFIRMATIONS = 5
 PAGES = 2  # of different texts, among them: all log-in forms are alike, whatever their parameters say
 ROUNDS = 4  # a twist may hide another: sessions are seen through first, then what they covered
 NEAR = 0.95  # share of common shingles from which two texts are called nearly equal (as in C3 of the duplicates)
@@ -30,7 +32,10 @@ EXAMPLES = 3
 
 
 class SeenPage(NamedTuple):
-    """A page that was fetched, as far as its content is compared. shingles: a sample by value, the same for all; None: not known."""
+    """A page that was fetched, as far as its content is compared.
+
+    shingles: a sample by value, the same for all; None: not known.
+    """
 
     url: Url
     text_digest: bytes
@@ -80,7 +85,9 @@ class Proposal:
                 return f"{what}{kind} on {where}: {self.near} pairs have nearly the same text, {self.same} the same"
             case TwistVerdict.DIFFERENT:
                 always = "always" if not self.same else f"{self.same} times did not, {self.different} times did"
-                return f"{what} on {where}: {always} changed the text" + (f" in {self.different} pairs" if not self.same else "")
+                return f"{what} on {where}: {always} changed the text" + (
+                    f" in {self.different} pairs" if not self.same else ""
+                )
             case TwistVerdict.UNKNOWN:
                 return f"{what}{kind} on {where}: {self.same} equal pairs of {self.pages} pages, too few"
 
@@ -93,9 +100,24 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
     sites: dict[SiteKey, list[SeenPage]] = defaultdict(list)
     for page in pages:
         sites[site_key(page.url)].append(page)
-    found = [proposal for site in sorted(sites) for proposal in _of_site(site, sorted(sites[site], key=lambda page: page.url), confirmations)]
+    found = [
+        proposal
+        for site in sorted(sites)
+        for proposal in _of_site(site, sorted(sites[site], key=lambda page: page.url), confirmations)
+    ]
     order = list(TwistVerdict)
-    return tuple(sorted(found, key=lambda proposal: (order.index(proposal.verdict), -proposal.same, proposal.site, proposal.place, sorted(proposal.twists))))
+    return tuple(
+        sorted(
+            found,
+            key=lambda proposal: (
+                order.index(proposal.verdict),
+                -proposal.same,
+                proposal.site,
+                proposal.place,
+                sorted(proposal.twists),
+            ),
+        )
+    )
 
 
 def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[Proposal]:
@@ -105,21 +127,35 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     for _ in range(ROUNDS):
         plain = _Plain(frozenset((where, twists) for where, twists in accepted))
         judged = {
-            (found.place, found.twists): found for hypothesis in _hypotheses(pages, plain) for found in _judged(site, pages, hypothesis, plain, confirmations)
+            (found.place, found.twists): found
+            for hypothesis in _hypotheses(pages, plain)
+            for found in _judged(site, pages, hypothesis, plain, confirmations)
         }
-        fresh = {key: found for key, found in judged.items() if found.verdict is TwistVerdict.SAME and key not in accepted}
+        fresh = {
+            key: found for key, found in judged.items() if found.verdict is TwistVerdict.SAME and key not in accepted
+        }
         others = {key: found for key, found in judged.items() if found.verdict is not TwistVerdict.SAME}
         accepted |= _smallest(fresh)
         if not fresh:
             break
     proven = {(where, twist) for where, twists in accepted for twist in twists}
-    rest = [found for (where, twists), found in others.items() if len(twists) == 1 and not any((where, twist) in proven for twist in twists)]
+    rest = [
+        found
+        for (where, twists), found in others.items()
+        if len(twists) == 1 and not any((where, twist) in proven for twist in twists)
+    ]
     return list(accepted.values()) + rest
 
 
 def _smallest(found: dict[tuple[str, frozenset[Twist]], Proposal]) -> dict[tuple[str, frozenset[Twist]], Proposal]:
-    """Of several findings in one place, those that no smaller one contains: what goes along without need is judged again by itself."""
-    return {key: value for key, value in found.items() if not any(other[0] == key[0] and other[1] < key[1] for other in found)}
+    """Of several findings in one place, those that no smaller one contains:
+    what goes along without need is judged again by itself.
+    """
+    return {
+        key: value
+        for key, value in found.items()
+        if not any(other[0] == key[0] and other[1] < key[1] for other in found)
+    }
 
 
 class _Plain:
@@ -161,7 +197,9 @@ class _Evidence:
     different: int = 0
 
 
-def _judged(site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Twist], plain: _Plain, confirmations: int) -> list[Proposal]:
+def _judged(
+    site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Twist], plain: _Plain, confirmations: int
+) -> list[Proposal]:
     """The hypothesis in each place where pages have it."""
     groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
     for page in pages:
@@ -172,7 +210,9 @@ def _judged(site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Twist], 
     for (where, _), group in groups.items():
         if len(group) > 1 or not twists_of(group[0].url).isdisjoint(twists):
             places[where].append(group)
-    return [_proposal(site, where, twists, _Pairs(places[where], plain, twists), confirmations) for where in sorted(places)]
+    return [
+        _proposal(site, where, twists, _Pairs(places[where], plain, twists), confirmations) for where in sorted(places)
+    ]
 
 
 class _Pairs:
@@ -193,7 +233,8 @@ class _Pairs:
                 self._book(one, other)
 
     def _book(self, one: SeenPage, other: SeenPage) -> None:
-        whole = self._twists <= (differences(one.url, other.url) or frozenset())  # only then does it speak for each of the twists
+        # only then does it speak for each of the twists
+        whole = self._twists <= (differences(one.url, other.url) or frozenset())
         if one.text_digest == other.text_digest:
             self.evidence.same += whole
             if not whole:
@@ -225,9 +266,23 @@ def _proposal(site: SiteKey, where: str, twists: frozenset[Twist], pairs: _Pairs
     else:
         verdict = TwistVerdict.UNKNOWN
     examples = (pairs.unequal if verdict is TwistVerdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
-    paths = tuple(sorted({"/".join(map(mask, _path(url).split("/"))) for url in pairs.urls})) if not where.endswith("*") else (where,)
+    paths = (
+        tuple(sorted({"/".join(map(mask, _path(url).split("/"))) for url in pairs.urls}))
+        if not where.endswith("*")
+        else (where,)
+    )
     return Proposal(
-        site, where, twists, verdict, seen.same, seen.near, seen.different, len(pairs.texts), tuple(examples), paths, _preferred(twists, pairs.urls)
+        site,
+        where,
+        twists,
+        verdict,
+        seen.same,
+        seen.near,
+        seen.different,
+        len(pairs.texts),
+        tuple(examples),
+        paths,
+        _preferred(twists, pairs.urls),
     )
 
 
@@ -246,17 +301,24 @@ def _preferred(twists: Set[Twist], urls: Set[Url]) -> str:
     return ""
 
 
-# Only what no pair contradicts becomes a rule. What was found in many places, or is a session or campaign, becomes a rule of the site;
-# the rest stays with its script or folder, and scripts in which it was not proven are kept from the folder's rule.
+# Only what no pair contradicts becomes a rule. What was found in many places, or is a session or campaign,
+# becomes a rule of the site; the rest stays with its script or folder, and scripts in which it was not proven
+# are kept from the folder's rule.
 
 PLACES_FOR_SITE = 3  # scripts or folders that agree, before a parameter is said to mean nothing on the whole site
 _FORMS = ("www", "scheme", "slash")
 
 
 def rules_text(proposals: Iterable[Proposal]) -> str:
-    """TOML tables [[site]] and [[script]] of all proposals with TwistVerdict.SAME, each with its evidence as a comment; empty for none."""
+    """TOML tables [[site]] and [[script]] of all proposals with TwistVerdict.SAME, each with its evidence as a comment;
+    empty for none.
+    """
     ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.twists)))
-    parts = [part for _, group in groupby(ordered, key=lambda proposal: proposal.site) for part in _rules_of_site(list(group))]
+    parts = [
+        part
+        for _, group in groupby(ordered, key=lambda proposal: proposal.site)
+        for part in _rules_of_site(list(group))
+    ]
     return "\n".join(parts)
 
 
@@ -272,7 +334,8 @@ def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
     narrow = [proposal for proposal in proven if not proposal.twists <= wide]
     places = {place: list(group) for place, group in groupby(narrow, key=lambda proposal: proposal.place)}
     guards = _guards(found, places, wide)
-    for where in sorted([*places, *guards], key=lambda place: (place.endswith("/*"), -len(place), place)):  # the first that fits holds: scripts before folders
+    # the first that fits holds: scripts before folders
+    for where in sorted([*places, *guards], key=lambda place: (place.endswith("/*"), -len(place), place)):
         parts.append(_script_table(places[where], wide) if where in places else _guard(guards[where]))
     return parts
 
@@ -289,19 +352,33 @@ def _is_site_wide(twist: Twist, found: Sequence[Proposal]) -> bool:
 
 def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Twist]) -> dict[str, Proposal]:
     """Scripts that a folder's rule would reach, and where its parameter is not proven."""
-    folders = {twist: place for place, group in places.items() if place.endswith("/*") for proposal in group for twist in proposal.twists - wide}
+    folders = {
+        twist: place
+        for place, group in places.items()
+        if place.endswith("/*")
+        for proposal in group
+        for twist in proposal.twists - wide
+    }
     return {
         proposal.place: proposal
         for proposal in found
-        if proposal.place not in places and any(twist in folders and proposal.place.startswith(folders[twist][:-1]) for twist in proposal.twists)
+        if proposal.place not in places
+        and any(twist in folders and proposal.place.startswith(folders[twist][:-1]) for twist in proposal.twists)
     }
 
 
 def _site_table(proven: Sequence[Proposal], wide: set[Twist]) -> str:
-    kinds = {kind: sorted(twist.name for twist in wide if twist.kind == kind) for kind in ("parameter", "path-parameter", "index")}
+    kinds = {
+        kind: sorted(twist.name for twist in wide if twist.kind == kind)
+        for kind in ("parameter", "path-parameter", "index")
+    }
     lines = _evidence([proposal for proposal in proven if proposal.twists & wide])
     lines += ["[[site]]", f"site = {_text(proven[0].site)}"]
-    lines += [f"{field} = {_list(kinds[kind])}" for kind, field in (("parameter", "ignored"), ("path-parameter", "path_ignored")) if kinds[kind]]
+    lines += [
+        f"{field} = {_list(kinds[kind])}"
+        for kind, field in (("parameter", "ignored"), ("path-parameter", "path_ignored"))
+        if kinds[kind]
+    ]
     if kinds["index"]:
         lines.append(f"index = {_list(kinds['index'])}")
     for kind in _FORMS:
@@ -317,12 +394,22 @@ def _script_table(group: Sequence[Proposal], wide: set[Twist]) -> str:
     names = sorted({twist.name for proposal in group for twist in proposal.twists - wide if twist.kind == "parameter"})
     paths = sorted({path for proposal in group for path in proposal.paths})
     is_sorted = any(ORDER in proposal.twists for proposal in group)
-    lines = [*_evidence(group), "[[script]]", f"path = {_list(paths)}", f"site = {_text(group[0].site)}", f"ignored = {_list(names)}"]
+    lines = [
+        *_evidence(group),
+        "[[script]]",
+        f"path = {_list(paths)}",
+        f"site = {_text(group[0].site)}",
+        f"ignored = {_list(names)}",
+    ]
     return "\n".join([*lines, f"sort = {'true' if is_sorted else 'false'}"]) + "\n"
 
 
 def _guard(proposal: Proposal) -> str:
-    lines = [f"# {proposal.sentence}: kept from the folder's rule below", "[[script]]", f"path = {_list(sorted(proposal.paths))}"]
+    lines = [
+        f"# {proposal.sentence}: kept from the folder's rule below",
+        "[[script]]",
+        f"path = {_list(sorted(proposal.paths))}",
+    ]
     return "\n".join([*lines, f"site = {_text(proposal.site)}", "ignored = []", "sort = false"]) + "\n"
 
 

@@ -14,12 +14,17 @@ from periplus.model.webometrics import Baseline, Curve, Estimate, Harvest, Harve
 Floats = NDArray[np.float64]
 
 CONFIDENCE_Z = 1.959964  # 95 %
-LEAST_SITES = 0.5  # share of the sites that must have been read before anything is said of all; of others hardly a page is known
-# Set on made campaigns (quality/bandits/completeness.py, seeds below 2,000), so that nine intervals in ten hold on each kind of site:
+# share of the sites that must have been read before anything is said of all; of others hardly a page is known
+LEAST_SITES = 0.5
+# Set on made campaigns (quality/bandits/completeness.py, seeds below 2,000), so that nine intervals in ten
+# hold on each kind of site:
 PRIOR_PAGES = 3.0  # of the pooled yield in each site's
-RECENT_SHARE = 0.1  # of a site's pages are its last ones; with a quarter 90 % of the intervals held on universities and mixed sites, with half 87 %, so 92 %
+# of a site's pages are its last ones; with a quarter 90 % of the intervals held on universities and mixed
+# sites, with half 87 %, so 92 %
+RECENT_SHARE = 0.1
 TINY = 1e-9
-NONE_IN = 3.0  # where n pages had nothing new, one in n / 3 may have: 95 % (the rule of three, Hanley and Lippman-Hand 1983)
+# where n pages had nothing new, one in n / 3 may have: 95 % (the rule of three, Hanley and Lippman-Hand 1983)
+NONE_IN = 3.0
 RECENT_PAGES = 50  # as the live display of a campaign: the last yields say what a site still gives
 CURVE_POINTS = 200  # a drawing shows no more; the first and the last page are among them
 
@@ -27,7 +32,8 @@ CURVE_POINTS = 200  # a drawing shows no more; the first and the last page are a
 def richness(rows: HarvestRows) -> Richness:
     """How many different items were found, and how many all known pages hold: those that were read and those that wait.
 
-    coverage: Chao and Jost 2012. The total is reckoned by site, see `_total`; there is none while less than LEAST_SITES of the sites were read.
+    coverage: Chao and Jost 2012. The total is reckoned by site, see `_total`; there is none while less than
+    LEAST_SITES of the sites were read.
     """
     own = np.bincount(rows.site, minlength=len(rows.sites))
     known = np.maximum(rows.known, own)
@@ -42,11 +48,15 @@ def richness(rows: HarvestRows) -> Richness:
 
 
 def _total(observed: int, site: Numbers, shown: Floats, unread: Ints) -> Estimate:
-    """Items on all known pages. shown: float64[2, pages], of each page's items those that stand on no other, and on one other (each half); unread: by site.
+    """Items on all known pages.
 
-    By all of a site's pages, and by its last ones, for yields fade and grow: the interval reaches from the least to the most of these. Those that look
-    poorer than the mean site may only have come to a poor part: the upper end gives them the mean site's yield. Errors: each site's of what it lacks,
-    independent of one another; and that of a count which is `_dispersion` times as uneven as one by chance.
+    shown: float64[2, pages], of each page's items those that stand on no other, and on one other
+    (each half); unread: by site.
+
+    By all of a site's pages, and by its last ones, for yields fade and grow: the interval reaches from the least to the
+    most of these. Those that look poorer than the mean site may only have come to a poor part: the upper end gives them
+    the mean site's yield. Errors: each site's of what it lacks, independent of one another; and that of a count which
+    is `_dispersion` times as uneven as one by chance.
     """
     own = np.bincount(site, minlength=len(unread))
     pages, left = int(own.sum()), unread > 0
@@ -69,13 +79,19 @@ def _total(observed: int, site: Numbers, shown: Floats, unread: Ints) -> Estimat
 
 
 def _unseen(site: Numbers, shown: Floats, own: Ints, unread: Ints) -> tuple[Floats, Floats]:
-    """(least, most) new items on each site's unread pages, by some of its pages. own: pages of each site that were read in all.
+    """(least, most) new items on each site's unread pages, by some of its pages.
 
-    At most what the read ones brought that stands nowhere else, page for page (Good 1953); at least what Chao and Lin 2012 have for a sample without
-    replacement. Each site is reckoned as if PRIOR_PAGES of the pooled yield had been read of it too: one that was not read has the pooled yield.
+    own: pages of each site that were read in all.
+
+    At most what the read ones brought that stands nowhere else, page for page (Good 1953); at least what Chao and Lin
+    2012 have for a sample without replacement. Each site is reckoned as if PRIOR_PAGES of the pooled yield had been
+    read of it too: one that was not read has the pooled yield.
     """
     taken = np.bincount(site, minlength=len(own)) + PRIOR_PAGES
-    once, twice = ((np.bincount(site, items, minlength=len(own)) + PRIOR_PAGES * items.mean()) / taken for items in shown)  # a page
+    # a page
+    once, twice = (
+        (np.bincount(site, items, minlength=len(own)) + PRIOR_PAGES * items.mean()) / taken for items in shown
+    )
     most = once * unread
     weight = own + PRIOR_PAGES
     below = 2 * twice * unread + weight * once
@@ -83,8 +99,11 @@ def _unseen(site: Numbers, shown: Floats, own: Ints, unread: Ints) -> tuple[Floa
 
 
 def _dispersion(site: Numbers, single: Floats, own: Ints) -> float:
-    """How many times as uneven as by chance new items come: variance over mean of their sums over as many pages as there are such runs; 1.0 at least.
-    Rich pages stand together, so pages by themselves would say too little."""
+    """How many times as uneven as by chance new items come: variance over mean of their sums over as many pages as
+    there are such runs; 1.0 at least.
+
+    Rich pages stand together, so pages by themselves would say too little.
+    """
     of_site = np.split(single[np.argsort(site, kind="stable")], np.cumsum(own)[:-1])
     variances, means = 0.0, 0.0
     for items in of_site:
@@ -127,8 +146,8 @@ def site_curves(rows: HarvestRows) -> tuple[Curve, ...]:
 def round_robin(rows: HarvestRows) -> Baseline:
     """What taking a page of each site in turn finds, as far as its pages were fetched: nothing of it is assumed.
 
-    A site is passed over once all of its known pages were asked for. The round robin ends at the first turn that comes to a page which was not fetched.
-    (What it would find beyond was estimated before, and was off by 1.3 to 5 times.)
+    A site is passed over once all of its known pages were asked for. The round robin ends at the first turn that comes
+    to a page which was not fetched. (What it would find beyond was estimated before, and was off by 1.3 to 5 times.)
     """
     own = np.bincount(rows.site, minlength=len(rows.sites))
     place = _places_within(rows.site, own)
@@ -158,11 +177,15 @@ def harvest_of(rows: HarvestRows, companions: HarvestRows, item: str) -> Harvest
     fresh = new_items(rows)
     recent = float(fresh[-RECENT_PAGES:].mean()) if len(fresh) else 0.0
     discovered = curve("sites outside the target set", new_items(companions))
-    return Harvest(item, site_curves(rows), curve("found", fresh), round_robin(rows), richness(rows), discovered, recent)
+    return Harvest(
+        item, site_curves(rows), curve("found", fresh), round_robin(rows), richness(rows), discovered, recent
+    )
 
 
 def harvest_rows(sites: Sequence[str], known: Ints, site: Numbers, pairs: tuple[Ints, Ints]) -> HarvestRows:
-    """sites: names; known: pages of each; site: of each page, in the order of fetching; pairs: (page, any number of an item), perhaps twice."""
+    """sites: names; known: pages of each; site: of each page, in the order of fetching; pairs: (page,
+    any number of an item), perhaps twice.
+    """
     page, item = pairs
     names = distinct_sorted(item)
     span = max(len(names), 1)

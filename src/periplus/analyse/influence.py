@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-# The value of a set of sites is, summed over stories, the best benefit that one of them has of the story; it grows with each site, by less and
-# less. So lazy greedy is within 1 - 1/e of the best, `influence_search` brings it nearer, and `influence_bounds` says how near.
-# Source: Leskovec, Krause, Guestrin, Faloutsos, VanBriesen, Glance 2007 (CELF).
+# The value of a set of sites is, summed over stories, the best benefit that one of them has of the story; it grows with
+# each site, by less and less. So lazy greedy is within 1 - 1/e of the best, `influence_search` brings it nearer, and
+# `influence_bounds` says how near. Source: Leskovec, Krause, Guestrin, Faloutsos, VanBriesen, Glance 2007 (CELF).
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-HORIZON_SHARE = 0.99  # of all delays lie within the horizon of detection time: the last hundredth are posts of years later
+# of all delays lie within the horizon of detection time: the last hundredth are posts of years later
+HORIZON_SHARE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class SiteSelection:
 def coverage(cascades: Cascades, objective: Objective, *, by_posts: bool = False) -> Coverage:
     """The benefit of each site for each story.
 
-    dl: 1. dt: the share of the horizon that is left when the site has the story. pa: the sites that have it no earlier in its order than this
-    one. by_posts: a site costs its posts (at least 1), else 1.
+    dl: 1. dt: the share of the horizon that is left when the site has the story. pa: the sites that have it no earlier
+    in its order than this one. by_posts: a site costs its posts (at least 1), else 1.
     """
     counts = np.diff(cascades.offsets)
     stories = np.repeat(np.arange(len(counts)), counts)
@@ -74,7 +75,9 @@ def coverage(cascades: Cascades, objective: Objective, *, by_posts: bool = False
     np.maximum.at(best, stories, values)
     size = len(cascades.sites)
     costs = np.maximum(cascades.posts, 1).astype(np.float64) if by_posts else np.ones(size)
-    return Coverage(np.searchsorted(sites, np.arange(size + 1)), stories, sites, values, float(best.sum()), costs, len(counts))
+    return Coverage(
+        np.searchsorted(sites, np.arange(size + 1)), stories, sites, values, float(best.sum()), costs, len(counts)
+    )
 
 
 def _benefits(cascades: Cascades, objective: Objective, stories: Ints, counts: Ints) -> Floats:
@@ -89,7 +92,9 @@ def _benefits(cascades: Cascades, objective: Objective, stories: Ints, counts: I
 
 
 def newer_first(cover: Coverage, cascades: Cascades) -> Coverage:
-    """The same benefits, those of the newest story worth e times those of the oldest: to choose for the stories to come."""
+    """The same benefits, those of the newest story worth e times those of the oldest:
+    to choose for the stories to come.
+    """
     order = np.empty(cover.story_count)
     order[np.argsort(cascades.starts_h, kind="stable")] = np.arange(cover.story_count)
     return replace(cover, values=cover.values * np.exp(order / max(cover.story_count, 1) - 1.0)[cover.stories])
@@ -126,20 +131,33 @@ def gains(cover: Coverage, best: Floats) -> Floats:
     """float64[n]: what each site would add. best: by story, what is had already."""
     more = cover.values - best[cover.stories]
     np.maximum(more, 0.0, out=more)
-    return np.bincount(cover.sites, more, cover.site_count).astype(np.float64, copy=False)  # of no entries it counts whole
+    # of no entries it counts whole
+    return np.bincount(cover.sites, more, cover.site_count).astype(np.float64, copy=False)
 
 
-def lazy_greedy(cover: Coverage, budget: float, *, by_ratio: bool = False, among: Sequence[int] | None = None, had: Floats | None = None) -> SiteSelection:
-    """Always the site that adds most (by_ratio: most for its cost) of those that the budget still allows; of equal ones the first.
+def lazy_greedy(
+    cover: Coverage,
+    budget: float,
+    *,
+    by_ratio: bool = False,
+    among: Sequence[int] | None = None,
+    had: Floats | None = None,
+) -> SiteSelection:
+    """Always the site that adds most (by_ratio: most for its cost) of those that the budget still allows;
+    of equal ones the first.
 
-    Equal to the plain greedy: what a site adds never grows, so an old figure is a bound, and only the top of the heap is worked out anew.
-    among: choose only from these. had: by story, what is had before.
+    Equal to the plain greedy: what a site adds never grows, so an old figure is a bound, and only the top of the heap
+    is worked out anew. among: choose only from these. had: by story, what is had before.
     """
     best = np.zeros(cover.story_count) if had is None else had.copy()
     first = gains(cover, best)
     weight = cover.costs if by_ratio else np.ones(cover.site_count)
     some = np.arange(cover.site_count) if among is None else np.array(sorted(among), np.int64)
-    heap = [(-key, site, 0) for key, site in zip((first[some] / weight[some]).tolist(), some.tolist(), strict=True) if key > 0]
+    heap = [
+        (-key, site, 0)
+        for key, site in zip((first[some] / weight[some]).tolist(), some.tolist(), strict=True)
+        if key > 0
+    ]
     heapq.heapify(heap)
     sites: list[int] = []
     added: list[float] = []
@@ -172,28 +190,38 @@ def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, .
     kept = list(sites)
     while True:
         held = set(kept)
-        more = lazy_greedy(cover, budget - float(cover.costs[kept].sum()), among=[site for site in range(cover.site_count) if site not in held])
+        more = lazy_greedy(
+            cover,
+            budget - float(cover.costs[kept].sum()),
+            among=[site for site in range(cover.site_count) if site not in held],
+        )
         if not more.sites:
             return tuple(kept)
         kept += more.sites
 
 
-# Give each story a price. No choice has more than all prices together plus, for the sites that the budget buys best, what their benefits exceed
-# the prices by; and the least such sum over all prices is the value of the linear programme. The online bound of Leskovec et al. is this sum
-# where the price of a story is what the choice has of it. From there prices move against the excess of offers (subgradient), and where few
-# sites are left in question, HiGHS finds the best prices. Whatever the prices, the sum is worked out here, so the bound never rests on a solver.
+# Give each story a price. No choice has more than all prices together plus, for the sites that the budget buys best,
+# what their benefits exceed the prices by; and the least such sum over all prices is the value of the linear programme.
+# The online bound of Leskovec et al. is this sum where the price of a story is what the choice has of it. From there
+# prices move against the excess of offers (subgradient), and where few sites are left in question, HiGHS finds the best
+# prices. Whatever the prices, the sum is worked out here, so the bound never rests on a solver.
 
 ROUNDS = 400  # within 0.2 % on 6,331 stories; a thousand bring 0.05 % more
-ENTRIES_IN_ALL = 60_000_000  # of all rounds together: bounds the time to a second or two, of a million entries 60 rounds
+# of all rounds together: bounds the time to a second or two, of a million entries 60 rounds
+ENTRIES_IN_ALL = 60_000_000
 PATIENCE = 8  # rounds without a smaller bound before steps become shorter
 SHORTER = 0.7
 NEAR_ENOUGH = 1e-4  # of the value: no bound is worth more work
 FLAT_ENTRIES, STEPPED_ENTRIES = 300_000, 40_000  # of linear programmes that HiGHS solves in some seconds
-EXACT_ENTRIES, NODES_MOST = 2_000, 2_000  # of a programme in whole sites, solved within a second or two; by nodes, since time is no argument
+# of a programme in whole sites, solved within a second or two; by nodes, since time is no argument
+EXACT_ENTRIES, NODES_MOST = 2_000, 2_000
 
 
 def bound_at(cover: Coverage, prices: Floats, budget: float) -> tuple[float, Floats, Floats]:
-    """(no choice has more; each site's excess over the prices; how much of each site the budget buys). prices: float64[m], >= 0."""
+    """(no choice has more; each site's excess over the prices; how much of each site the budget buys).
+
+    prices: float64[m], >= 0.
+    """
     excess = cover.values - prices[cover.stories]
     np.maximum(excess, 0.0, out=excess)
     worth = np.bincount(cover.sites, excess, cover.site_count).astype(np.float64, copy=False)
@@ -202,7 +230,9 @@ def bound_at(cover: Coverage, prices: Floats, budget: float) -> tuple[float, Flo
 
 
 def _knapsack(worth: Floats, costs: Floats, budget: float) -> Floats:
-    """How much of each to take, 0 to 1, so that the worth is greatest: the best for their costs first, of the last one a part."""
+    """How much of each to take, 0 to 1, so that the worth is greatest: the best for their costs first,
+    of the last one a part.
+    """
     order = np.argsort(-worth / costs, kind="stable")
     paid = np.cumsum(costs[order])
     share = np.zeros(len(worth))
@@ -215,7 +245,10 @@ def _knapsack(worth: Floats, costs: Floats, budget: float) -> Floats:
 
 
 def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> tuple[float, Floats]:
-    """(the least bound found from these prices on, its prices). value: of the best choice known, which no bound can undercut."""
+    """(the least bound found from these prices on, its prices).
+
+    value: of the best choice known, which no bound can undercut.
+    """
     least, kept = bound_at(cover, prices, budget)[0], prices
     step, idle = 1.0, 0
     for _ in range(min(ROUNDS, max(ENTRIES_IN_ALL // max(len(cover.values), 1), 40))):
@@ -229,7 +262,9 @@ def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> t
         if idle >= PATIENCE:
             step, idle, prices = step * SHORTER, 0, kept
             found, _, share = bound_at(cover, prices, budget)
-        offers = np.bincount(cover.stories, share[cover.sites] * (cover.values > prices[cover.stories]), cover.story_count)
+        offers = np.bincount(
+            cover.stories, share[cover.sites] * (cover.values > prices[cover.stories]), cover.story_count
+        )
         way = 1.0 - offers
         way[(prices <= 0) & (way > 0)] = 0.0  # a price cannot fall below nothing
         length = float((way * way).sum())
@@ -240,7 +275,9 @@ def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> t
 
 
 def in_question(cover: Coverage, prices: Floats, budget: float, value: float) -> Ints:
-    """The sites that a choice better than value may have: any other one costs the bound more than what lies between it and value."""
+    """The sites that a choice better than value may have:
+    any other one costs the bound more than what lies between it and value.
+    """
     bound, worth, share = bound_at(cover, prices, budget)
     rate = worth / cover.costs
     marginal = float(rate[share > 0].min(initial=np.inf))
@@ -251,8 +288,8 @@ def in_question(cover: Coverage, prices: Floats, budget: float, value: float) ->
 def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats) -> float | None:
     """The linear programme, by HiGHS; None: it is too large, or was not solved.
 
-    Where sites differ in the benefit that they have of a story, only over the sites in question: with value, a bound on every choice
-    all the same, since a better one has sites in question only.
+    Where sites differ in the benefit that they have of a story, only over the sites in question: with value, a bound on
+    every choice all the same, since a better one has sites in question only.
     """
     least, most = np.full(cover.story_count, np.inf), np.zeros(cover.story_count)
     np.minimum.at(least, cover.stories, cover.values)
@@ -263,7 +300,10 @@ def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats
 
 
 def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
-    """Of stories of which all sites have the same. Variables: how much of each site, and of each story. Rows: story <= its sites; the budget."""
+    """Of stories of which all sites have the same.
+
+    Variables: how much of each site, and of each story. Rows: story <= its sites; the budget.
+    """
     from scipy.sparse import coo_array
 
     sites, stories = cover.site_count, cover.story_count
@@ -292,7 +332,8 @@ def _entries_of(cover: Coverage, some: Ints) -> Ints:
 def _stepped(cover: Coverage, budget: float, some: Ints, held: Ints) -> tuple[Coverage, Floats, csr_array, Floats]:
     """(some sites alone; the programme: aim, factors, limits). held: their entries.
 
-    Variables: how much of each site; by entry, how much of the story is taken there. Rows: the budget; taken <= had; a story is taken once.
+    Variables: how much of each site; by entry, how much of the story is taken there. Rows: the budget; taken <=
+    had; a story is taken once.
     """
     from scipy.sparse import coo_array
 
@@ -306,12 +347,22 @@ def _stepped(cover: Coverage, budget: float, some: Ints, held: Ints) -> tuple[Co
     limits = np.concatenate([[budget], np.zeros(size), np.ones(len(used))])
     matrix = coo_array((factors, (rows, columns)), shape=(len(limits), len(some) + size)).tocsr()
     aim = np.concatenate([np.zeros(len(some)), -cover.values[held]])
-    reduced = Coverage(np.searchsorted(site, np.arange(len(some) + 1)), story, site, cover.values[held], 0.0, cover.costs[some], len(used))
+    reduced = Coverage(
+        np.searchsorted(site, np.arange(len(some) + 1)),
+        story,
+        site,
+        cover.values[held],
+        0.0,
+        cover.costs[some],
+        len(used),
+    )
     return reduced, aim, matrix, limits
 
 
 def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) -> tuple[tuple[int, ...], bool] | None:
-    """(a choice among the sites in question, whether none is better), by branch and bound; None: they are too many for that."""
+    """(a choice among the sites in question, whether none is better), by branch and bound; None:
+    they are too many for that.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     some = in_question(cover, prices, budget, value)
@@ -320,7 +371,13 @@ def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) ->
         return None
     _, aim, matrix, limits = _stepped(cover, budget, some, held)
     whole = np.concatenate([np.ones(len(some)), np.zeros(len(held))])
-    done = milp(aim, integrality=whole, bounds=Bounds(0, 1), constraints=LinearConstraint(matrix, -np.inf, limits), options={"node_limit": NODES_MOST})
+    done = milp(
+        aim,
+        integrality=whole,
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, -np.inf, limits),
+        options={"node_limit": NODES_MOST},
+    )
     return (tuple(some[done.x[: len(some)] > 0.5].tolist()), done.status == 0) if done.x is not None else None
 
 
@@ -329,28 +386,36 @@ def _solved(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
     from scipy.optimize import linprog
 
     # simplex: 25 s where interior points take 2. The stubs know no sparse matrices.
-    done = linprog(aim, A_ub=matrix, b_ub=limits, bounds=(0, 1), method="highs-ipm")  # type: ignore[call-overload]  # see above
+    # see above
+    done = linprog(aim, A_ub=matrix, b_ub=limits, bounds=(0, 1), method="highs-ipm")  # type: ignore[call-overload]
     return -np.asarray(done.ineqlin.marginals, np.float64) if done.status == 0 else None
 
 
 SWAPS_MOST = 500  # a guard; on 6,331 stories and 100 sites a handful is made
 LEAST_GAIN = 1e-9  # of a swap, as a share of the value: less is rounding
-KICKS = 100  # on 6,331 stories 30 brought 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 from .874 to .885
+# on 6,331 stories 30 brought 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 from .874 to .885
+KICKS = 100
 KICK_ENTRIES = 6_000_000  # of all kicks together: a second or so
 KICK_SHARE = 0.15  # of the sites are given back at once
 WHOLE = 1e-6  # a bound that falls short of a whole number by less is that number
 PROVED = 0.998  # of the bound: the linear programme takes seconds, and is asked only where prices alone prove less
 
 
-def influence_of(cascades: Cascades, cover: Coverage, budget: float, rng: random.Random, *, for_future: bool = False) -> Influence:
+def influence_of(
+    cascades: Cascades, cover: Coverage, budget: float, rng: random.Random, *, for_future: bool = False
+) -> Influence:
     """The sites of most value within the budget. cover: of these cascades. Same generator, same choice.
 
-    for_future: newer stories count more, and nothing is exchanged, since what fits these stories best fits the next ones less (of 6,331
-    stories, the later half: .722, .811, .894 at 20, 40, 100 sites, with exchanges .713, .804, .892).
+    for_future: newer stories count more, and nothing is exchanged, since what fits these stories best fits
+    the next ones less (of 6,331 stories, the later half: .722, .811, .894 at 20, 40, 100 sites, with
+    exchanges .713, .804, .892).
     """
     unit = bool((cover.costs == 1).all())
     ranked = newer_first(cover, cascades) if for_future else cover
-    by_rule = {rule: lazy_greedy(ranked, budget, by_ratio=rule == "ratio") for rule in (("benefit",) if unit else ("benefit", "ratio"))}
+    by_rule = {
+        rule: lazy_greedy(ranked, budget, by_ratio=rule == "ratio")
+        for rule in (("benefit",) if unit else ("benefit", "ratio"))
+    }
     rule = max(by_rule, key=lambda name: by_rule[name].value)
     sites, swaps = (by_rule[rule].sites, 0) if for_future else swapped(cover, by_rule[rule].sites, budget)
     sites = sites if for_future else kicked(cover, sites, budget, rng)
@@ -409,7 +474,9 @@ def _in_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tupl
         fresh = own[~seen[own]]
         seen[own] = True
         gain = (after - before) / (cover.total or 1.0)
-        made.append(Chosen(site, gain, after / (cover.total or 1.0), float(cover.costs[site]), _largest(cascades, fresh)))
+        made.append(
+            Chosen(site, gain, after / (cover.total or 1.0), float(cover.costs[site]), _largest(cascades, fresh))
+        )
     return tuple(made)
 
 
@@ -455,7 +522,8 @@ def swapped(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple
 def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[int, int, float]:
     """(place in chosen, site to put there, what that adds). slack: what the budget leaves.
 
-    Taking out s loses, by story that it has best, the best less the second best; of that the site that comes in may give some back.
+    Taking out s loses, by story that it has best, the best less the second best; of that the site that
+    comes in may give some back.
     """
     if not chosen:
         return 0, 0, 0.0

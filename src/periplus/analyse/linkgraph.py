@@ -14,7 +14,9 @@ from periplus.model.results import OTHERS, MapNode, SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
 
-PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDEXED, State.REGISTERED)) - {Reason.RESOURCE}
+PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDEXED, State.REGISTERED)) - {
+    Reason.RESOURCE
+}
 LOOKUP_BLOCK = 200_000  # ids looked up at once; fewer in all are sooner found by halving than buckets are made
 _IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
 _IS_PAGE = np.array([reason in PAGES for reason in REASONS])
@@ -23,14 +25,15 @@ _IS_PAGE = np.array([reason in PAGES for reason in REASONS])
 def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph:
     """The pages among urls (of one site) and the links between them.
 
-    links: of the kinds that lead to pages. redirects: one for each URL that redirects, of any site. A link to a URL that
-    redirects is a link to where the redirects end; circles of redirects, links out of what was not fetched, to other URLs
-    than these and to the page itself fall away, and parallel links are one. The order of the rows does not matter.
-    O(urls log urls + links log links).
+    links: of the kinds that lead to pages. redirects: one for each URL that redirects, of any site. A link to a URL
+    that redirects is a link to where the redirects end; circles of redirects, links out of what was not fetched, to
+    other URLs than these and to the page itself fall away, and parallel links are one. The order of the rows does not
+    matter. O(urls log urls + links log links).
     """
     kept = np.flatnonzero(_IS_PAGE[urls.reasons])
     texts = [urls.texts[row] for row in kept.tolist()]
-    by_text = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)  # canonical URLs are ASCII: text order is byte order
+    # canonical URLs are ASCII: text order is byte order
+    by_text = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     rows = kept[by_text]
     fetched = _IS_FETCHED[urls.reasons[rows]]
     ids = urls.ids[rows]
@@ -94,8 +97,10 @@ def _searched(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _first_places(ids: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Where the ids of each bucket begin, the place of the first id for those past the last. A bucket is an id's leading bits;
-    ids are digests, so with four to eight buckets an id most hold one or none."""
+    """Where the ids of each bucket begin, the place of the first id for those past the last.
+
+    A bucket is an id's leading bits; ids are digests, so with four to eight buckets an id most hold one or none.
+    """
     bits = _bucket_bits(ids)
     counts = np.bincount((ids >> (64 - bits)) + (1 << (bits - 1)), minlength=1 << bits)
     begins = np.cumsum(counts) - counts
@@ -107,7 +112,9 @@ def _bucket_bits(ids: NDArray[np.int64]) -> int:
 
 
 def _guessed(ids: NDArray[np.int64], first: NDArray[np.int32], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """As `_searched`, looking first at the first id of the bucket: 10 M ids among 1 M take 0.8 s, by halving alone 3.8 s."""
+    """As `_searched`, looking first at the first id of the bucket: 10 M ids among 1 M take 0.8 s,
+    by halving alone 3.8 s.
+    """
     bits = _bucket_bits(ids)
     place: NDArray[np.int64] = first[(wanted >> (64 - bits)) + (1 << (bits - 1))].astype(np.int64)
     missed = np.flatnonzero(ids[place] != wanted)
@@ -123,7 +130,8 @@ def distinct_sorted(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return ascending[first]
 
 
-TIE = 1e-12  # relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
+# relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
+TIE = 1e-12
 Indices = NDArray[np.int32]
 Places = Indices | NDArray[np.int64]
 
@@ -132,15 +140,19 @@ def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> 
     """The tree of layers: each page hangs from a page one click nearer to the home page.
 
     graph: the indexed and registered pages of one site. rank: float64[n], greater is better. Where several pages of the
-    layer before link to a page, its parent is the one with the greatest rank; ranks closer than TIE are equal, and then the
-    smaller URL wins, so that the map depends neither on the order of fetching nor on rounding.
+    layer before link to a page, its parent is the one with the greatest rank; ranks closer than TIE are equal, and then
+    the smaller URL wins, so that the map depends neither on the order of fetching nor on rounding.
     O(links + pages log pages). Raises UsageError if home is not an indexed page.
     Source: Rimnac, Susta, Zivnustka, Webmapa, (P1)-(P5).
     """
     if not 0 <= home < len(graph.pages):
-        raise UsageError(f"page {home} is not among the {len(graph.pages)} pages of the graph: name a page that was crawled")
+        raise UsageError(
+            f"page {home} is not among the {len(graph.pages)} pages of the graph: name a page that was crawled"
+        )
     if not graph.indexed[home]:
-        raise UsageError(f"{graph.pages[home]} was not fetched, and a map begins with a fetched page: name another home page")
+        raise UsageError(
+            f"{graph.pages[home]} was not fetched, and a map begins with a fetched page: name another home page"
+        )
     by_precedence = _by_precedence(rank)
     layer, parent, layers = _layers(graph, home, by_precedence)
     order, below = _depth_first(parent, layers, by_precedence)
@@ -199,8 +211,13 @@ def _depth_first(parent: Indices, layers: list[Indices], by_precedence: NDArray[
     return order, below
 
 
-def depth_first_places(parent: Places, layers: Sequence[Places], by_precedence: NDArray[np.int64]) -> tuple[NDArray[np.int64], Indices]:
-    """(each page's place in its tree, depth first, siblings by precedence; how many stand below it). Of one tree or several."""
+def depth_first_places(
+    parent: Places, layers: Sequence[Places], by_precedence: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Indices]:
+    """(each page's place in its tree, depth first, siblings by precedence; how many stand below it).
+
+    Of one tree or several.
+    """
     below = np.zeros(len(parent), np.int32)
     for pages in reversed(layers[1:]):
         np.add.at(below, parent[pages], below[pages] + 1)
@@ -229,17 +246,20 @@ def map_tree(
     """The map folded to at most max_nodes pages, each with its branch's totals; what is left out is in OTHERS nodes.
 
     The pages kept are those whose branches hold most rank, so a well linked single page outlasts a long tail of
-    calendar days. Every page of the map is in exactly one node; totals of children and the page itself add up to the node's.
-    size_bytes, indexed, rank: one value a page. max_depth: the last layer named; -1: any. The home page is always named.
+    calendar days. Every page of the map is in exactly one node; totals of children and the page itself add up
+    to the node's. size_bytes, indexed, rank: one value a page. max_depth: the last layer named; -1: any. The
+    home page is always named.
     """
     order = site_map.order
     after = np.arange(1, len(order) + 1) + site_map.below[order]  # where each branch ends
-    unit = float(rank[order].sum()) / 2.0**50  # ranks as whole numbers: their sums are exact, and no branch exceeds its parent's
+    # ranks as whole numbers: their sums are exact, and no branch exceeds its parent's
+    unit = float(rank[order].sum()) / 2.0**50
     weights = np.rint(rank[order] / unit).astype(np.int64)
     own = np.stack([np.ones(len(order), np.int64), indexed[order], size_bytes[order], weights])
     totals = np.stack([_branch_totals(row, after) for row in own])
     allowed = np.flatnonzero((site_map.layer[order] <= max_depth) | (max_depth < 0))
-    heaviest = np.argsort(-totals[3, allowed], kind="stable")[: max(max_nodes, 1)]  # equal: the earlier, which is the parent
+    # equal: the earlier, which is the parent
+    heaviest = np.argsort(-totals[3, allowed], kind="stable")[: max(max_nodes, 1)]
     shown = np.sort(allowed[heaviest])
     pages = order[shown]
     return _assemble(pages.tolist(), site_map.parent[pages].tolist(), totals[:, shown], own[:, shown], unit)
@@ -252,7 +272,9 @@ def _branch_totals(values: NDArray[np.int64], after: NDArray[np.int64]) -> NDArr
     return totals
 
 
-def _assemble(pages: list[int], parents: list[int], totals: NDArray[np.int64], own: NDArray[np.int64], unit: float) -> MapNode:
+def _assemble(
+    pages: list[int], parents: list[int], totals: NDArray[np.int64], own: NDArray[np.int64], unit: float
+) -> MapNode:
     """Nodes of the pages, which stand depth first; built from the last to the first, so each finds its children ready.
     totals, own: int64[4, pages], rows pages, indexed, bytes, rank in units."""
     waiting: dict[int, list[MapNode]] = {page: [] for page in pages}
@@ -311,7 +333,9 @@ def invalid_links(known: LinksOfDomains) -> Positions:
 
 
 def external_domains(known: LinksOfDomains) -> ExternalDomains:
-    """The links from an indexed page to a URL of another domain that is not invalid, grouped by that domain. O(m log m).
+    """The links from an indexed page to a URL of another domain that is not invalid, grouped by that domain.
+
+    O(m log m).
 
     An invalid URL is an error of the site, hence never listed as external.
     """

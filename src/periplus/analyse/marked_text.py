@@ -9,9 +9,13 @@ from periplus.analyse.shorkin import Fragments, Mask, is_tag, tag_name
 from periplus.model.duplicates import MarkedBlock, TextRun
 from periplus.model.page import BlockKind, Part
 
-# elements that stand within a line: what is before and after them is one word where no white space is. HTML Living Standard, 4.5 (text-level)
+# elements that stand within a line: what is before and after them is one word where no white space is. HTML Living
+# Standard, 4.5 (text-level)
 _INLINE = frozenset(
-    b"a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub sup time tt u var wbr".split()
+    (
+        b"a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike "
+        b"strong sub sup time tt u var wbr"
+    ).split()
 )
 _KINDS = {
     **dict.fromkeys((b"h1", b"h2", b"h3", b"h4", b"h5", b"h6"), BlockKind.HEADING),
@@ -23,9 +27,12 @@ _KINDS = {
 
 
 def marked_blocks(pieces: Fragments, navigation: Mask) -> Iterator[MarkedBlock]:
-    """The page's visible text in order. A tag that is not of a line ends a block, and the next is of the kind that the tag says.
+    """The page's visible text in order.
 
-    navigation: one a fragmenter, or none at all: the page has fewer fragmenters than a chain. The title is not part of the text.
+    A tag that is not of a line ends a block, and the next is of the kind that the tag says.
+
+    navigation: one a fragmenter, or none at all: the page has fewer fragmenters than a chain. The title
+    is not part of the text.
     """
     marks = navigation.tolist() or [False] * len(pieces.parts)
     bounds = (*pieces.starts, len(pieces.source))
@@ -39,7 +46,11 @@ def marked_blocks(pieces: Fragments, navigation: Mask) -> Iterator[MarkedBlock]:
             continue
         name = tag_name(part)
         if not name or name in _INLINE:
-            runs.append((" ", runs[-1][1]) if runs and pieces.source[bounds[at] + len(part) : bounds[at + 1]] else ("", Part.CONTENT))
+            runs.append(
+                (" ", runs[-1][1])
+                if runs and pieces.source[bounds[at] + len(part) : bounds[at + 1]]
+                else ("", Part.CONTENT)
+            )
             continue
         yield from _block(runs, kind, level)
         runs = []

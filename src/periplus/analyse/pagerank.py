@@ -16,10 +16,10 @@ from periplus.model.results import Ranking
 def pagerank(graph: LinkGraph, *, damping: float = 0.85, tolerance: float = 1e-10, max_rounds: int = 200) -> Ranking:
     """How often a surfer who follows links at random is found on each page.
 
-    damping: chance of following a link, 0 < damping < 1. tolerance: stop when a round changes the scores by less, summed over
-    pages (L1); the scores are then within tolerance * damping / (1 - damping) of the true ones, 6e-10 with the defaults.
-    Returns scores with sum 1; no pages give none. A page without links out gives its score to all pages alike.
-    Raises NotConverged after max_rounds (the defaults need at most 150).
+    damping: chance of following a link, 0 < damping < 1. tolerance: stop when a round changes the scores by less,
+    summed over pages (L1); the scores are then within tolerance * damping / (1 - damping) of the true ones, 6e-10 with
+    the defaults. Returns scores with sum 1; no pages give none. A page without links out gives its score to all pages
+    alike. Raises NotConverged after max_rounds (the defaults need at most 150).
     Source: Page, Brin, Motwani, Winograd 1999; pages without links as in Langville and Meyer 2005.
     """
     ranking = _iterate(graph, damping, tolerance, max_rounds, spread=True)
@@ -28,12 +28,19 @@ def pagerank(graph: LinkGraph, *, damping: float = 0.85, tolerance: float = 1e-1
     return replace(ranking, scores=ranking.scores / ranking.scores.sum())
 
 
-def published_rank(graph: LinkGraph, *, damping: float = 0.85, rounds: int | None = None, tolerance: float = 1e-10, max_rounds: int = 200) -> Ranking:
+def published_rank(
+    graph: LinkGraph,
+    *,
+    damping: float = 0.85,
+    rounds: int | None = None,
+    tolerance: float = 1e-10,
+    max_rounds: int = 200,
+) -> Ranking:
     """PR(p) = (1-k) + k * sum over links q->p of PR(q) / out(q), k = damping: the site mapper's own scale.
 
-    Starts with 1 for every page and computes so many rounds, or, with None, until a round changes the scores by no more than
-    tolerance per page on average. After at least one round PR(p) >= 1-k. What a page without links out holds is lost, hence
-    the sum is at most n. At the end the scores are those of `pagerank` times one number.
+    Starts with 1 for every page and computes so many rounds, or, with None, until a round changes the scores by no more
+    than tolerance per page on average. After at least one round PR(p) >= 1-k. What a page without links out holds is
+    lost, hence the sum is at most n. At the end the scores are those of `pagerank` times one number.
     Raises NotConverged after max_rounds, only if rounds is None.
     Source: Rimnac, Susta, Zivnustka, Webmapa; its figure shows rounds=1.
     """
@@ -46,10 +53,11 @@ def published_rank(graph: LinkGraph, *, damping: float = 0.85, rounds: int | Non
 
 
 def _iterate(graph: LinkGraph, damping: float, tolerance: float, max_rounds: int, *, spread: bool) -> Ranking:
-    """Rounds of x = (1-k) + k * (shares of the pages that link here [+ an even share of what pages without links hold]).
+    """Rounds of x = (1-k) + k * (shares of the pages that link here [+ an even share of what
+    pages without links hold]).
 
-    x starts at 1 for every page. spread keeps the sum at n, and halves the rounds on graphs with few pages without links.
-    float64 throughout: float32 takes 20 ms a round instead of 36 (1 M pages, 10 M links) but ends 1e-7 off.
+    x starts at 1 for every page. spread keeps the sum at n, and halves the rounds on graphs with few pages without
+    links. float64 throughout: float32 takes 20 ms a round instead of 36 (1 M pages, 10 M links) but ends 1e-7 off.
     """
     if not 0 < damping < 1:
         raise UsageError(f"damping lies between 0 and 1; {damping} does not")
@@ -73,7 +81,9 @@ def _iterate(graph: LinkGraph, damping: float, tolerance: float, max_rounds: int
 
 
 def _links_in(graph: LinkGraph) -> sparse.csr_array:
-    """Row p holds a 1 for each page that links to p, ascending, so that sums do not depend on the order of discovery."""
+    """Row p holds a 1 for each page that links to p, ascending,
+    so that sums do not depend on the order of discovery.
+    """
     count = len(graph.pages)
     # scipy keeps both index arrays in the wider of their types: int64 would cost a third more per round
     offsets = graph.offsets.astype(np.int32) if len(graph.targets) < 2**31 else graph.offsets
@@ -84,8 +94,8 @@ def _links_in(graph: LinkGraph) -> sparse.csr_array:
 def link_score(rank: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Ranks (all > 0) as 0 to 100 on a logarithmic scale: 0 the least of these pages, 100 the greatest; all alike: 100.
 
-    For reading and sorting within one map; two sites' scores are not comparable. Source: Screaming Frog's link score, the
-    form in which site owners know PageRank.
+    For reading and sorting within one map; two sites' scores are not comparable. Source: Screaming Frog's link score,
+    the form in which site owners know PageRank.
     """
     if len(rank) == 0:
         return np.zeros(0, np.uint8)

@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from periplus.model.duplicates import TemplateRules
 
-# A fragmenter is a tag, or the text between two tags, white space around it left out; a chain is some consecutive ones, named by the
-# CRC32 of their bytes and their length. So a run of source text that two pages share is one number that both have, wherever it stands.
-# Source: Shorkin 2013. What a tag is: a comment, a script's text and a style's text count as one fragmenter each, so that cutting
-# between fragmenters never leaves half of them; a `>` within a quoted value ends no tag.
+# A fragmenter is a tag, or the text between two tags, white space around it left out; a chain is some consecutive
+# ones, named by the CRC32 of their bytes and their length. So a run of source text that two pages share is one
+# number that both have, wherever it stands. Source: Shorkin 2013. What a tag is: a comment, a script's text and a
+# style's text count as one fragmenter each, so that cutting between fragmenters never leaves half of them; a `>`
+# within a quoted value ends no tag.
 
 Chains = NDArray[np.uint64]  # of each chain the CRC32, then its length in bytes, 32 bits each
 Mask = NDArray[np.bool_]
 
 MIN_FRAGMENTERS_CHAIN = 6  # D2: the method's own
 
-_REST = rb"""[^>=]*(?:=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))?[^>=]*)*(?:>|\Z)"""  # of a tag, after its name has begun; cannot fail, so it is linear
+# of a tag, after its name has begun; cannot fail, so it is linear
+_REST = rb"""[^>=]*(?:=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))?[^>=]*)*(?:>|\Z)"""
 _FRAGMENT = re.compile(
     rb"[^<]+(?:<(?![a-zA-Z/!?])[^<]*)*"  # text; a `<` that begins no tag is text too
     rb"|<!--.*?(?:-->|\Z)"
@@ -68,13 +70,18 @@ def fragments(source: str) -> Fragments:
 
 
 def chains(pieces: Fragments, length: int = MIN_FRAGMENTERS_CHAIN) -> Chains:
-    """Of each chain of so many consecutive fragmenters, in order: CRC32 of their bytes, and how many bytes. Shorter pages have none."""
+    """Of each chain of so many consecutive fragmenters, in order: CRC32 of their bytes, and how many bytes.
+
+    Shorter pages have none.
+    """
     ends = list(accumulate(map(len, pieces.parts), initial=0))
     if len(ends) <= length:
         return np.zeros(0, np.uint64)
     joined = memoryview(b"".join(pieces.parts))
     spans = zip(ends, ends[length:], strict=False)
-    return np.fromiter((crc32(joined[begin:end]) << 32 | end - begin for begin, end in spans), np.uint64, len(ends) - length)
+    return np.fromiter(
+        (crc32(joined[begin:end]) << 32 | end - begin for begin, end in spans), np.uint64, len(ends) - length
+    )
 
 
 def lengths(found: Chains) -> NDArray[np.int64]:
@@ -101,10 +108,17 @@ def _among(values: Chains, wanted: Chains) -> Mask:
 
 
 def source_left(pieces: Fragments, gone: Mask) -> str:
-    """The page's source without the fragmenters marked; a script's or a style's text goes and stays with its tag. gone: one a fragmenter, or none at all."""
+    """The page's source without the fragmenters marked; a script's or a style's text goes and stays with its tag.
+
+    gone: one a fragmenter, or none at all.
+    """
     marks = gone.tolist() or [False] * len(pieces.parts)
     bounds = (*pieces.starts, len(pieces.source))
-    kept = [pieces.source[bounds[at] : bounds[at + 1]] for at in range(len(pieces.parts)) if not marks[at - 1 if at in pieces.raw else at]]
+    kept = [
+        pieces.source[bounds[at] : bounds[at + 1]]
+        for at in range(len(pieces.parts))
+        if not marks[at - 1 if at in pieces.raw else at]
+    ]
     return b"".join(kept).decode()
 
 
@@ -119,10 +133,10 @@ def tag_name(part: bytes) -> bytes:
     return found[1].lower() if found else b""
 
 
-# Chains of one page only are left out, and chains that stand on exactly the same pages are one column with their lengths added: a menu of
-# three hundred chains becomes a few columns. Columns of many pages ("common") tell the pages' *kinds* apart, of which a site has a few
-# hundred; what two kinds share is computed once, and only for the rest ("rare" columns) are pages looked up. So nothing here
-# compares all pairs of pages.
+# Chains of one page only are left out, and chains that stand on exactly the same pages are one column with their
+# lengths added: a menu of three hundred chains becomes a few columns. Columns of many pages ("common") tell the pages'
+# *kinds* apart, of which a site has a few hundred; what two kinds share is computed once, and only for the rest ("rare"
+# columns) are pages looked up. So nothing here compares all pairs of pages.
 
 Numbers = NDArray[np.int64]
 Columns = NDArray[np.int32]
@@ -133,8 +147,8 @@ RARE_SHARE = 64  # a column of one page in so many is rare too: to look at its p
 _TRIALS = 60  # of sets of columns as common: one is a look at all columns of all pages
 _FIRST_LOOK = 64  # pages of a kind that are tried before all of them are
 
-# Columns are told to be equal by sums of random numbers drawn for their pages: 128 bits, so a false equality has odds below 2^-80
-# for ten million columns. The seed is fixed, so equal sites give equal results.
+# Columns are told to be equal by sums of random numbers drawn for their pages: 128 bits, so a false equality has odds
+# below 2^-80 for ten million columns. The seed is fixed, so equal sites give equal results.
 _SEED = 20130501
 
 
@@ -153,7 +167,8 @@ class Index:
     members: tuple[Columns, ...]  # pages of each kind, ascending
     kind_rows: tuple[Columns, ...]  # common columns of each kind
     widest: Numbers  # the greatest whole of each kind
-    shares: dict[int, Numbers]  # bytes of common columns that a kind shares with each kind, as far as they were asked for
+    # bytes of common columns that a kind shares with each kind, as far as they were asked for
+    shares: dict[int, Numbers]
 
 
 def shared_chains(pages: Sequence[Chains]) -> Chains:
@@ -249,8 +264,8 @@ def _turned(rows: dict[int, Columns], columns: int) -> tuple[Columns, Numbers]:
 def _kinds(rows: dict[int, Columns], sizes: Numbers, count: int) -> tuple[Mask, Columns]:
     """(which columns are common, each page's kind: pages of one kind hold the same common columns).
 
-    Columns of most pages come first. Those that stand on pages as by chance would make each page a kind of its own: they stay rare, and are
-    found by halving.
+    Columns of most pages come first. Those that stand on pages as by chance would make each page a kind of its own:
+    they stay rare, and are found by halving.
     """
     draws = np.random.default_rng(_SEED).integers(0, 2**64, len(sizes), np.uint64)
     flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
@@ -317,8 +332,11 @@ def common_bytes(index: Index, columns: Columns) -> Numbers:
 
 
 def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, int]:
-    """(bytes in common, which page): of the live pages the one that has most in common with this one and is no duplicate of it, the first
-    of several; (0, -1): none has anything. duplicates: per cent of what two pages hold together."""
+    """(bytes in common, which page): of the live pages the one that has most in common with this one and is no
+    duplicate of it, the first of several; (0, -1): none has anything.
+
+    duplicates: per cent of what two pages hold together.
+    """
     kind, row = int(index.kinds[page]), index.rows[page]
     if kind not in index.shares:
         index.shares[kind] = _kind_shares(index, index.kind_rows[kind])
@@ -334,7 +352,9 @@ def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, 
     others = live.copy()
     others[near] = False
     others[page] = False
-    open_kinds = np.flatnonzero((base * (100 + duplicates) <= duplicates * (index.wholes[page] + index.widest)) & (base >= max(best, 1)))
+    open_kinds = np.flatnonzero(
+        (base * (100 + duplicates) <= duplicates * (index.wholes[page] + index.widest)) & (base >= max(best, 1))
+    )
     for other in open_kinds[np.argsort(-base[open_kinds], kind="stable")].tolist():
         value = int(base[other])
         if value < best:
@@ -357,13 +377,14 @@ def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
     return -1
 
 
-# 1. Of all pairs of pages the one whose common chains are longest begins a cluster, unless the two are duplicates; what they share is
-#    its navigation part. 2. The page that shares most of it joins, if that is at least `min_nav_length` of the pair's; the navigation
-#    part becomes what is shared; and again. 3. A cluster of four pages is valid. 4. The same with the rest, while it has four; where no
-#    pair begins a valid cluster, the threshold is lowered. What the source leaves open is settled in docs/decisions/0005: ties go to
-#    the pages that come first, and a cluster that stays too small is set aside until the threshold is lowered.
-# The rules compare all pairs of pages again and again. Here a page's best partner is computed when its bound is the greatest of all,
-# and a bound only falls as pages leave; the tests hold a plain transcription against it.
+# 1. Of all pairs of pages the one whose common chains are longest begins a cluster, unless the two are duplicates; what
+#    they share is its navigation part. 2. The page that shares most of it joins, if that is at least `min_nav_length`
+#    of the pair's; the navigation part becomes what is shared; and again. 3. A cluster of four pages is valid. 4. The
+#    same with the rest, while it has four; where no pair begins a valid cluster, the threshold is lowered. What the
+#    source leaves open is settled in docs/decisions/0005: ties go to the pages that come first, and a cluster that
+#    stays too small is set aside until the threshold is lowered.
+# The rules compare all pairs of pages again and again. Here a page's best partner is computed when its bound is the
+# greatest of all, and a bound only falls as pages leave; the tests hold a plain transcription against it.
 
 Watch = Callable[[int, int], None]  # (pages in clusters, clusters so far)
 
@@ -392,8 +413,13 @@ class _Growth:
     bytes: int  # of the navigation part
 
 
-def clusters_of(pages: Sequence[Chains], rules: TemplateRules, watch: Watch = lambda taken, found: None) -> list[ChainCluster]:
-    """In the order in which they are found. pages: the chains of each, in any order. Pages in no cluster are the rest."""
+def clusters_of(
+    pages: Sequence[Chains], rules: TemplateRules, watch: Watch = lambda taken, found: None
+) -> list[ChainCluster]:
+    """In the order in which they are found.
+
+    pages: the chains of each, in any order. Pages in no cluster are the rest.
+    """
     shared = shared_chains(pages)
     index = first_index(pages, shared)
     left = np.ones(len(pages), np.bool_)
@@ -419,10 +445,12 @@ def clusters_of(pages: Sequence[Chains], rules: TemplateRules, watch: Watch = la
 
 
 def _best_pair(index: Index, bounds: list[tuple[int, int, int]], live: Mask, duplicates: int) -> tuple[int, int] | None:
-    """The two live pages that have most in common and are no duplicates; of equals those that come first. None: no two have anything.
+    """The two live pages that have most in common and are no duplicates; of equals those that come first.
 
-    bounds: a heap of (minus the most that a page can share with a live one, page, the partner with whom it does or did; -1 where the bound
-    is no more than that).
+    None: no two have anything.
+
+    bounds: a heap of (minus the most that a page can share with a live one, page, the partner with whom it does or did;
+    -1 where the bound is no more than that).
     """
     while bounds:
         _, page, partner = bounds[0]
@@ -484,7 +512,8 @@ def joined(page: int, chains: Chains, cluster: ChainCluster) -> ChainCluster:
 
 
 def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: TemplateRules) -> list[ChainCluster]:
-    """Known clusters brought up to date: each page that is in none is matched, and what none takes makes clusters of its own, as after a redesign.
+    """Known clusters brought up to date: each page that is in none is matched,
+    and what none takes makes clusters of its own, as after a redesign.
 
     pages: the chains of every page, old ones first; clusters name pages by their place in it.
     """
@@ -504,7 +533,9 @@ def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: T
 
 def navigation_of(count: int, clusters: Sequence[ChainCluster]) -> list[Chains]:
     """The chains to leave out of each page: its cluster's, or for pages that no cluster took those of all clusters."""
-    every = np.unique(np.concatenate([cluster.navigation for cluster in clusters])) if clusters else np.zeros(0, np.uint64)
+    every = (
+        np.unique(np.concatenate([cluster.navigation for cluster in clusters])) if clusters else np.zeros(0, np.uint64)
+    )
     found = [every] * count
     for cluster in clusters:
         for page in cluster.pages:

@@ -16,8 +16,8 @@ from periplus.model.results import LinkedBytes
 def linked_bytes(graph: LinkGraph, size_bytes: NDArray[np.int64], media_type: Sequence[str]) -> LinkedBytes:
     """The sizes of what each page links to, summed by MediaClass, each target once a page.
 
-    graph: n nodes, among them every link's target whose bytes shall count. size_bytes, media_type: one a node; 0 bytes: not
-    known, counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes a page.
+    graph: n nodes, among them every link's target whose bytes shall count. size_bytes, media_type: one a node; 0 bytes:
+    not known, counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes a page.
     """
     count, kinds = len(graph.pages), len(MediaClass)
     place = {kind: index for index, kind in enumerate(MediaClass)}
@@ -37,8 +37,17 @@ LINKED_KINDS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 _CLASSES = len(MediaClass)
 _CLASS_PLACE = {kind: place for place, kind in enumerate(MediaClass)}
 # Where a target was not fetched its kind of link says what it is: a picture's size is unknown, yet it is a picture.
-_CLASS_OF_KIND = {LinkKind.IMAGE: MediaClass.IMAGES, LinkKind.ICON: MediaClass.IMAGES, LinkKind.STYLE: MediaClass.STYLES, LinkKind.SCRIPT: MediaClass.SCRIPTS}
-_CLASS_OF_KIND |= {LinkKind.MEDIA: MediaClass.RECORDINGS, LinkKind.FRAME: MediaClass.PAGES, LinkKind.IFRAME: MediaClass.PAGES}
+_CLASS_OF_KIND = {
+    LinkKind.IMAGE: MediaClass.IMAGES,
+    LinkKind.ICON: MediaClass.IMAGES,
+    LinkKind.STYLE: MediaClass.STYLES,
+    LinkKind.SCRIPT: MediaClass.SCRIPTS,
+}
+_CLASS_OF_KIND |= {
+    LinkKind.MEDIA: MediaClass.RECORDINGS,
+    LinkKind.FRAME: MediaClass.PAGES,
+    LinkKind.IFRAME: MediaClass.PAGES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,10 @@ def media_places(media_types: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def weights(sizes: SizeInput) -> PageWeights:
-    """What each page pulls in and links to: each target once a page, the page itself not among its links. O(u + m log m)."""
+    """What each page pulls in and links to: each target once a page, the page itself not among its links.
+
+    O(u + m log m).
+    """
     pulled, pulled_unsized = _sums(sizes, PULLED_KINDS)
     linked, linked_unsized = _sums(sizes, LINKED_KINDS)
     holders = np.zeros(len(sizes.size_bytes), np.bool_)

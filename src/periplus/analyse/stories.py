@@ -45,14 +45,18 @@ class Article:
 
 
 def own_texts(pages: Sequence[tuple[tuple[Block, ...], Sequence[Part] | None]]) -> list[tuple[str, ...]]:
-    """Of each of a site's pages, the blocks that are its own: marked as content where marks are known, in no menu, not on many of the pages."""
+    """Of each of a site's pages, the blocks that are its own: marked as content where marks are known, in no menu,
+    not on many of the pages.
+    """
     kept = []
     for blocks, parts in pages:
         marks = parts if parts is not None and len(parts) == len(blocks) else None
         own = [
             block.text
             for place, block in enumerate(blocks)
-            if block.kind not in _APART and block.position not in _MENUS and (marks is None or marks[place] is Part.CONTENT)
+            if block.kind not in _APART
+            and block.position not in _MENUS
+            and (marks is None or marks[place] is Part.CONTENT)
         ]
         kept.append(own)
     if len(kept) < TEMPLATE_PAGES:
@@ -94,9 +98,11 @@ def _hash(word: str) -> int:
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
 
 
-# Reprints are cut and edited: of their runs of three words they share a third on the average (Silcock et al. 2023), of runs of five less. So
-# pages are compared by containment (what they share of the smaller one's runs), from a tenth on, and rare words confirm it.
-# Kept runs are a sample by hash, so that the share of the samples is the share of the whole (FracMinHash: Irber et al. 2022).
+# Reprints are cut and edited: of their runs of three words they share a third on the average (Silcock et al. 2023), of
+# runs of five less. So pages are compared by containment (what they share of the smaller one's runs), from a tenth on,
+# and rare words confirm it.
+# Kept runs are a sample by hash, so that the share of the samples is the share of the whole
+# (FracMinHash: Irber et al. 2022).
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -140,16 +146,23 @@ class Words:
         row = np.repeat(np.arange(len(articles)), sizes)[kept]
         column = column[kept]
         rarity = np.log(max(len(articles), 2) / pages[column])
-        weight = (1 + np.log(counts[kept])) * rarity * rarity  # squared: a topic's words are common to its stories, names are not
+        # squared: a topic's words are common to its stories, names are not
+        weight = (1 + np.log(counts[kept])) * rarity * rarity
         norm = np.sqrt(np.bincount(row, weight * weight, len(articles)))
-        self._matrix = csr_array((weight / np.maximum(norm[row], 1e-12), (row, column)), shape=(len(articles), max(len(known), 1)))
+        self._matrix = csr_array(
+            (weight / np.maximum(norm[row], 1e-12), (row, column)), shape=(len(articles), max(len(known), 1))
+        )
 
     def cosine(self, one: Ints, other: Ints) -> Floats:
         """Of each pair; 0 where a page has no rare word."""
         block, found = 20_000, [np.zeros(0)]
         for start in range(0, len(one), block):
             here = slice(start, start + block)
-            found.append(np.asarray((self._matrix[one[here]].multiply(self._matrix[other[here]])).sum(axis=1), np.float64).ravel())
+            found.append(
+                np.asarray(
+                    (self._matrix[one[here]].multiply(self._matrix[other[here]])).sum(axis=1), np.float64
+                ).ravel()
+            )
         return np.concatenate(found)
 
     def cosines(self, pages: Ints) -> Floats:
@@ -171,7 +184,9 @@ def text_pairs(articles: Sequence[Article]) -> TextPairs:
     own = np.bincount(row[telling[column]], minlength=size)  # runs of the site's own formulas do not count
     shared = telling & (np.bincount(column, minlength=len(known)) > 1)
     entry = shared[column]
-    matrix = csr_array((np.ones(int(entry.sum()), np.int32), (row[entry], column[entry])), shape=(size, max(len(known), 1)))
+    matrix = csr_array(
+        (np.ones(int(entry.sum()), np.int32), (row[entry], column[entry])), shape=(size, max(len(known), 1))
+    )
     both = triu(matrix @ matrix.T, k=1, format="coo")
     one, other, count = both.row.astype(np.int64), both.col.astype(np.int64), both.data.astype(np.float64)
     some = (count >= LEAST_SHARED) & (count >= LEAST_CONTAINMENT * np.minimum(own[one], own[other]))
@@ -190,7 +205,8 @@ def _telling(row: Ints, column: Ints, known: int, sites: Ints) -> NDArray[np.boo
     """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
     pages = np.bincount(column, minlength=known)
     many = int(sites.max(initial=0)) + 1
-    pairs = np.sort(column * many + sites[row])  # sorting: numpy's own way to distinct values takes thrice as long on these
+    # sorting: numpy's own way to distinct values takes thrice as long on these
+    pairs = np.sort(column * many + sites[row])
     first = np.ones(len(pairs), np.bool_)
     first[1:] = pairs[1:] != pairs[:-1]
     on_sites = np.bincount(pairs[first] // many, minlength=known)
@@ -208,7 +224,9 @@ CITE_DAYS = 60.0  # what is cited is new; of older pages only those whose words 
 COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the smaller text, and rare words in common
 CUT_COSINE = 0.35  # of less text in common: the rare words have to agree all the more
 TITLE_WORDS = 0.5  # of two titles' words
-SAME_STORY = 0.2  # cosine from which two pages without a line in common may be parts of one story: of one topic's stories 99 in 100 have less
+# cosine from which two pages without a line in common may be parts of one story: of one topic's
+# stories 99 in 100 have less
+SAME_STORY = 0.2
 PART_COSINE = 0.1  # of less, shared text is a formula (a licence, an agency's note)
 CITE_COSINE = 0.03  # a page that cites a story shares at least a name with it
 OLD_COSINE = 0.35  # from which an old page that is cited is part of the story
@@ -252,9 +270,13 @@ def _copies(articles: Sequence[Article], pairs: TextPairs, words: Words) -> dict
     """What each two pages share of the smaller text, where they are copies: rare words agree, and dates or titles."""
     cosines = words.cosine(pairs.one, pairs.other)
     found = {}
-    for one, other, share, cosine in zip(pairs.one.tolist(), pairs.other.tolist(), pairs.containment.tolist(), cosines.tolist(), strict=True):
+    for one, other, share, cosine in zip(
+        pairs.one.tolist(), pairs.other.tolist(), pairs.containment.tolist(), cosines.tolist(), strict=True
+    ):
         least = COPY_COSINE if share >= COPY_CONTAINMENT else CUT_COSINE
-        if cosine >= least and (_days_apart(articles[one], articles[other]) <= COPY_DAYS or _titles_agree(articles[one], articles[other])):
+        if cosine >= least and (
+            _days_apart(articles[one], articles[other]) <= COPY_DAYS or _titles_agree(articles[one], articles[other])
+        ):
             found[one, other] = share
     return found
 
@@ -272,14 +294,19 @@ def _titles_agree(one: Article, other: Article) -> bool:
 
 
 def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], words: Words) -> Edges:
-    """Each page keeps to the story that it has most of; one that has parts of several, and of none more than of the others, is a digest.
+    """Each page keeps to the story that it has most of; one that has parts of several,
+    and of none more than of the others, is a digest.
 
     links: (citing, cited), each once.
     """
     alike = _copies(articles, pairs, words)
     ids = np.array(links, np.int64).reshape(-1, 2)
     cosines = words.cosine(ids[:, 0], ids[:, 1]).tolist()
-    cites = {pair: cosine for pair, cosine in zip(links, cosines, strict=True) if _may_cite(articles[pair[0]], articles[pair[1]], cosine)}
+    cites = {
+        pair: cosine
+        for pair, cosine in zip(links, cosines, strict=True)
+        if _may_cite(articles[pair[0]], articles[pair[1]], cosine)
+    }
     evidence = _evidence(pairs, words, cites)
     copied: dict[int, set[int]] = defaultdict(set)
     for one, other in alike:
@@ -293,17 +320,25 @@ def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], 
             digests.add(page)
         else:
             left |= {(page, other) for other in weights if other not in stories}
-    kept = {pair: share for pair, share in alike.items() if not digests.intersection(pair) and pair not in left and pair[::-1] not in left}
+    kept = {
+        pair: share
+        for pair, share in alike.items()
+        if not digests.intersection(pair) and pair not in left and pair[::-1] not in left
+    }
     cited = [
         pair
         for pair, cosine in cites.items()
-        if not digests.intersection(pair) and pair not in left and (cosine >= CITE_COSINE or len(articles[pair[0]].words) < LEAST_WORDS)
+        if not digests.intersection(pair)
+        and pair not in left
+        and (cosine >= CITE_COSINE or len(articles[pair[0]].words) < LEAST_WORDS)
     ]
     return Edges(kept, tuple(cited), frozenset(digests))
 
 
 def _evidence(pairs: TextPairs, words: Words, cites: Mapping[Pair, float]) -> dict[int, dict[int, float]]:
-    """By page, the pages that it shares text with or cites, each with how much of it that is: a share of its text, or the words' cosine."""
+    """By page, the pages that it shares text with or cites, each with how much of it that is: a share of its text,
+    or the words' cosine.
+    """
     found: dict[int, dict[int, float]] = defaultdict(dict)
     cosines = words.cosine(pairs.one, pairs.other)
     some = np.flatnonzero(cosines >= PART_COSINE)
@@ -320,7 +355,8 @@ def _evidence(pairs: TextPairs, words: Words, cites: Mapping[Pair, float]) -> di
 def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], words: Words) -> set[int] | None:
     """Those of the pages that are of one story with the one they are evidence for; None: it is a digest.
 
-    Stories are told by pages of which no two are alike. What is like pages of several of them (another digest) tells none.
+    Stories are told by pages of which no two are alike. What is like pages of several of them
+    (another digest) tells none.
     """
     near = sorted(weights, key=lambda other: (-weights[other], other))
     if len(near) < 2:
@@ -333,7 +369,10 @@ def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], wor
     if len(tellers) < 2:
         return set(near)
     tells = related[:, tellers]
-    groups = [[near[place] for place in np.flatnonzero(tells[:, at] & (tells.sum(axis=1) == 1)).tolist()] for at in range(len(tellers))]
+    groups = [
+        [near[place] for place in np.flatnonzero(tells[:, at] & (tells.sum(axis=1) == 1)).tolist()]
+        for at in range(len(tellers))
+    ]
     groups.sort(key=lambda group: (-max(weights[other] for other in group), group[0]))
     best, second = (max(weights[other] for other in group) for group in groups[:2])
     if len(tellers) == 2:
@@ -342,7 +381,10 @@ def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], wor
 
 
 def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) -> NDArray[np.bool_]:
-    """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree. Each is related to itself."""
+    """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree.
+
+    Each is related to itself.
+    """
     related = words.cosines(np.array(pages, np.int64)) >= SAME_STORY
     np.fill_diagonal(related, True)
     place = {page: at for at, page in enumerate(pages)}
@@ -359,12 +401,15 @@ def _may_cite(citing: Article, cited: Article, cosine: float) -> bool:
     return days >= -1.0 and (days <= CITE_DAYS or cosine >= OLD_COSINE)
 
 
-# By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after the page that it cites;
-# at last, by when the crawl first saw it. Each page says which of the three it was.
+# By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after
+# the page that it cites; at last, by when the crawl first saw it. Each page says which of the three it was.
 
 
 def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Mapping[Pair, float]) -> Story:
-    """The story of these pages. links: (citing, cited) places in articles; shares: of two places, what they share of the smaller text."""
+    """The story of these pages.
+
+    links: (citing, cited) places in articles; shares: of two places, what they share of the smaller text.
+    """
     after = [(citing, cited) for citing, cited in links if not _is_before(articles[citing], articles[cited])]
     order = _sorted(articles, after)
     place = {page: at for at, page in enumerate(order)}
@@ -395,7 +440,9 @@ def _is_before(one: Article, other: Article) -> bool:
 
 
 def _sorted(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
-    """The places in order: always the earliest of those whose cited pages have all been; where links go in a circle, the earliest of all."""
+    """The places in order: always the earliest of those whose cited pages have all been; where links go in a circle,
+    the earliest of all.
+    """
     waits: dict[int, set[int]] = defaultdict(set)
     frees: dict[int, list[int]] = defaultdict(list)
     for citing, cited in after:
@@ -424,7 +471,9 @@ def _sorted(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
 
 
 def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
-    """When each page was published, at the latest: one without a date of its own is no later than any page that cites it."""
+    """When each page was published, at the latest: one without a date of its own is no later
+    than any page that cites it.
+    """
     when = [one.date.when for one in articles]
     cites: dict[int, list[int]] = defaultdict(list)
     for citing, cited in after:
@@ -447,7 +496,10 @@ def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked:
         known = articles[page].date.source is DateSource.LAST_MODIFIED
         return Order.LINKS if linked else Order.DATES if known else Order.FIRST_SEEN
     others = [other for pair in after if page in pair for other in pair if other != page]
-    unsure = any((yours := _span(articles[other])) is not None and yours[0] <= span[1] and span[0] <= yours[1] for other in others)
+    unsure = any(
+        (yours := _span(articles[other])) is not None and yours[0] <= span[1] and span[0] <= yours[1]
+        for other in others
+    )
     return Order.LINKS if unsure else Order.DATES
 
 
@@ -460,15 +512,19 @@ def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple
     return tuple((later, -earlier, share) for later, (share, earlier) in sorted(best.items()))
 
 
-# Pages that share text, confirmed by rare words and by their dates or titles, are copies; a page that links to another site's page joins that
-# page's story. A page belongs to one story at most: of several that it shares text with or links to, the one whose words it shares most. One
-# that has parts of several stories and stands out for none is a digest; it joins none, else weekly lists of links would make all stories one.
+# Pages that share text, confirmed by rare words and by their dates or titles, are copies; a page that links to another
+# site's page joins that page's story. A page belongs to one story at most: of several that it shares text with or links
+# to, the one whose words it shares most. One that has parts of several stories and stands out for none is a digest; it
+# joins none, else weekly lists of links would make all stories one.
 
 LEAST_SITES = 2  # on one site there is nothing to spread
 
 
 def find_stories(articles: Sequence[Article], links: Iterable[Pair], *, least_sites: int = LEAST_SITES) -> Stories:
-    """The stories among the pages, the weightiest first. links: (citing, cited) places in articles, templates' own left out."""
+    """The stories among the pages, the weightiest first.
+
+    links: (citing, cited) places in articles, templates' own left out.
+    """
     words = Words(articles)
     cites = sorted({(citing, cited) for citing, cited in links if articles[citing].site != articles[cited].site})
     found = edges(articles, text_pairs(articles), cites, words)
@@ -497,7 +553,9 @@ def _by_group(pairs: Iterable[Pair], groups: Groups) -> dict[int, list[Pair]]:
 
 
 def _stories(articles: Sequence[Article], stories: list[Story], digests: Iterable[int]) -> Stories:
-    stories.sort(key=lambda story: (-len(story.sites), -len(story.pages), -story.pages[0].date.when, story.pages[0].url))
+    stories.sort(
+        key=lambda story: (-len(story.sites), -len(story.pages), -story.pages[0].date.when, story.pages[0].url)
+    )
     posts: dict[SiteKey, int] = defaultdict(int)
     dated: dict[DateSource, int] = defaultdict(int)
     for article in articles:

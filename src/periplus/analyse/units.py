@@ -19,7 +19,8 @@ from periplus.urls.hosts import host_name, registered_domain
 from periplus.urls.scope import site_key
 
 EVERY_HOST = "*"
-# Places that host other people's sites: what of a path names a site. Of subdomains (github.io, blogspot.com) each is a site anyway.
+# Places that host other people's sites: what of a path names a site. Of subdomains (github.io,
+# blogspot.com) each is a site anyway.
 PLATFORMS: Mapping[str, str] = {
     EVERY_HOST: r"/(?:~|%7[Ee])[^/?]+",  # the home pages of a university's people
     "github.com": r"/(?!(?:about|apps|features|login|marketplace|orgs|pricing|search|site|topics)(?:[/?]|$))[^/?]+",
@@ -37,7 +38,10 @@ Found = int | str  # a target unit's number, or the name of a site that was met
 
 @dataclass(frozen=True, slots=True)
 class UnitChoice:
-    """How sites that no unit claims are told apart. met_by: `host` (without www.) or `domain` (registered); platforms: see PLATFORMS."""
+    """How sites that no unit claims are told apart.
+
+    met_by: `host` (without www.) or `domain` (registered); platforms: see PLATFORMS.
+    """
 
     met_by: str = "host"
     platforms: tuple[tuple[str, str], ...] = tuple(PLATFORMS.items())
@@ -52,7 +56,8 @@ class UnitsOfUrls:
 
 
 def prefix_of(text: str) -> str:
-    """A prefix as units keep it: no scheme, no `www.`, no slash at the end; `example.org:8080`, `example.org/~ann`, `*.example.org`.
+    """A prefix as units keep it: no scheme, no `www.`, no slash at the end; `example.org:8080`, `example.org/~ann`,
+    `*.example.org`.
 
     Raises UsageError (InvalidUrl) for what is no URL.
     """
@@ -64,15 +69,28 @@ def prefix_of(text: str) -> str:
     return ("*." if below else "") + site_key(url) + path
 
 
-def unit_of(start: str, name: str = "", short: str = "", prefixes: Sequence[str] = (), *, bundle: str = "", official: bool = True) -> Unit:
-    """A unit of a start address. Without prefixes: the start's host, or the folder below it that a platform makes a site."""
+def unit_of(
+    start: str,
+    name: str = "",
+    short: str = "",
+    prefixes: Sequence[str] = (),
+    *,
+    bundle: str = "",
+    official: bool = True,
+) -> Unit:
+    """A unit of a start address.
+
+    Without prefixes: the start's host, or the folder below it that a platform makes a site.
+    """
     url = canonical(start if "://" in start else f"https://{start}")
     own = tuple(dict.fromkeys(map(prefix_of, prefixes))) or (_default_prefix(url),)
     return Unit(name or own[0], short or _short(name or own[0]), url, own, bundle, official)
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 12 else name.partition("/")[0].partition(".")[0][:12] if "." in name else name[:11] + "…"
+    return (
+        name if len(name) <= 12 else name.partition("/")[0].partition(".")[0][:12] if "." in name else name[:11] + "…"
+    )
 
 
 def _default_prefix(url: Url) -> str:
@@ -86,7 +104,10 @@ def promoted(met: Unit, start: str = "") -> Unit:
 
 
 def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | None = None) -> UnitsOfUrls:
-    """The unit of each URL: about 0.5 us each, whatever the number of units. Raises UsageError for a prefix that two units claim."""
+    """The unit of each URL: about 0.5 us each, whatever the number of units.
+
+    Raises UsageError for a prefix that two units claim.
+    """
     found = list(map(unit_finder(targets, choice), urls))
     met = sorted({name for name in found if isinstance(name, str)})
     numbers: dict[Found, int] = {name: len(targets) + place for place, name in enumerate(met)}
@@ -96,7 +117,10 @@ def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | 
 
 
 def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Callable[[Url], Found]:
-    """What tells the target unit (its place) or the name of the site that a URL belongs to. Remembers each host that it met."""
+    """What tells the target unit (its place) or the name of the site that a URL belongs to.
+
+    Remembers each host that it met.
+    """
     finder = _finder(targets, choice or UnitChoice())
     entries: dict[str, Callable[[Path], Found] | Found] = {}
 
@@ -144,7 +168,9 @@ def _claims(targets: Iterable[Unit]) -> dict[str, list[tuple[Path, int]]]:
     for place, unit in enumerate(targets):
         for prefix in unit.prefixes:
             if prefix in owner:
-                raise UsageError(f"{prefix} is a prefix of both {owner[prefix]} and {unit.name}: give it to one of them")
+                raise UsageError(
+                    f"{prefix} is a prefix of both {owner[prefix]} and {unit.name}: give it to one of them"
+                )
             owner[prefix] = unit.name
             host, slash, path = prefix.partition("/")
             claims.setdefault(host, []).append((slash + path, place))
@@ -152,7 +178,9 @@ def _claims(targets: Iterable[Unit]) -> dict[str, list[tuple[Path, int]]]:
 
 
 def _of_host(site: str, claims: Mapping[str, list[tuple[Path, int]]]) -> list[tuple[Path, int]]:
-    """The claims on a host: its own, then those of `*.` domains around it, the nearest first; of equal paths the first counts."""
+    """The claims on a host: its own, then those of `*.` domains around it, the nearest first;
+    of equal paths the first counts.
+    """
     found = list(claims.get(site, ()))
     name = site
     while name:
@@ -185,10 +213,11 @@ _NO = frozenset({"no", "false", "0"})
 
 
 def unit_list(text: str) -> tuple[Unit, ...]:
-    """The units of a file: columns COLUMNS in any order, of which only `start` must be there; prefixes parted by blanks.
+    """The units of a file: columns COLUMNS in any order, of which only `start` must be there;
+    prefixes parted by blanks.
 
-    A file whose first line is no heading has an address a line; empty lines and those that begin with # are passed over.
-    Raises UsageError, naming the line.
+    A file whose first line is no heading has an address a line; empty lines and those that begin with # are passed
+    over. Raises UsageError, naming the line.
     """
     lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
@@ -199,9 +228,14 @@ def unit_list(text: str) -> tuple[Unit, ...]:
         return tuple(_unit({"start": line.strip()}, number) for number, line in enumerate(lines, 1))
     unknown = sorted(set(head) - set(COLUMNS))
     if unknown:
-        raise UsageError(f"the list of sites has columns that mean nothing: {', '.join(unknown)}. There are {', '.join(COLUMNS)}")
+        raise UsageError(
+            f"the list of sites has columns that mean nothing: {', '.join(unknown)}. There are {', '.join(COLUMNS)}"
+        )
     found = csv.DictReader(io.StringIO("\n".join(lines[1:])), fieldnames=head, delimiter=mark, restval="")
-    return tuple(_unit({name: str(value).strip() for name, value in row.items() if name}, number) for number, row in enumerate(found, 2))
+    return tuple(
+        _unit({name: str(value).strip() for name, value in row.items() if name}, number)
+        for number, row in enumerate(found, 2)
+    )
 
 
 def _unit(row: dict[str, str], line: int) -> Unit:

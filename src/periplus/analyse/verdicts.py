@@ -71,7 +71,11 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
         if not on.size:
             break
         step = following[on]
-        ends[on], hops[on], permanent[on] = ends[step], np.minimum(hops[on] + hops[step], len(order)), permanent[on] & permanent[step]
+        ends[on], hops[on], permanent[on] = (
+            ends[step],
+            np.minimum(hops[on] + hops[step], len(order)),
+            permanent[on] & permanent[step],
+        )
         following[on] = following[step]
     loops = following >= 0
     back = np.empty_like(order)
@@ -79,12 +83,14 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
     return ChainEnds(ends[back], hops[back].astype(np.int32), loops[back], permanent[back])
 
 
-def chain_rows(redirects: RedirectColumns, final_status: dict[int, int], wanted: Ids | None = None) -> Iterator[ChainRow]:
+def chain_rows(
+    redirects: RedirectColumns, final_status: dict[int, int], wanted: Ids | None = None
+) -> Iterator[ChainRow]:
     """The chains as tidy rows, one a URL, the requested one first. Cost: the rows.
 
-    wanted: ids of requested URLs; None: those redirects that no other redirect leads to, so that each chain is told once from
-    its beginning, and of each loop that nothing leads into, its smallest id. final_status: what ids that do not redirect
-    answered; not in it: 0.
+    wanted: ids of requested URLs; None: those redirects that no other redirect leads to, so that each chain is told
+    once from its beginning, and of each loop that nothing leads into, its smallest id. final_status: what ids that do
+    not redirect answered; not in it: 0.
     """
     hop = {source: (target, status) for source, target, status in zip(*_lists(redirects), strict=True)}
     for start in _starts(hop) if wanted is None else wanted.tolist():
@@ -93,10 +99,14 @@ def chain_rows(redirects: RedirectColumns, final_status: dict[int, int], wanted:
         place = start
         met: set[int] = set()
         while place in hop and place not in met:
-            yield ChainRow(start, len(met), place, hop[place][1], ChainRole.INTERMEDIATE if met else ChainRole.REQUESTED)
+            yield ChainRow(
+                start, len(met), place, hop[place][1], ChainRole.INTERMEDIATE if met else ChainRole.REQUESTED
+            )
             met.add(place)
             place = hop[place][0]
-        role, status = (ChainRole.LOOP, hop[place][1]) if place in met else (ChainRole.FINAL, final_status.get(place, 0))
+        role, status = (
+            (ChainRole.LOOP, hop[place][1]) if place in met else (ChainRole.FINAL, final_status.get(place, 0))
+        )
         yield ChainRow(start, len(met), place, status, role)
 
 
@@ -155,19 +165,36 @@ PHRASES = frozenset(
     η σελιδα δεν βρεθηκε | σφαλμα 404 | הדף לא נמצא | העמוד לא נמצא | الصفحة غير موجودة | الصفحه غير موجوده | صفحه یافت نشد
     页面不存在 | 页面未找到 | 找不到页面 | 您访问的页面不存在 | 抱歉,页面不存在 | 页面没有找到 | 找不到網頁 | 找不到頁面 | 頁面不存在
     ページが見つかりません | お探しのページは見つかりません | お探しのページは見つかりませんでした | 페이지를 찾을 수 없습니다 | ไม่พบหน้า
-    """.replace("\n", " | ").split("|")
+    """.replace("\n", " | ").split("|")  # noqa: E501
 )
 """Each is a whole title, heading or part of a title: `How to mend 404 pages` is none."""
 
-OPENINGS = ("oops", "sorry", "ups", "uh oh", "whoops", "omlouvame se", "es tut uns leid", "desole", "lo sentimos", "извините", "error", "http", "404", "410")
+OPENINGS = (
+    "oops",
+    "sorry",
+    "ups",
+    "uh oh",
+    "whoops",
+    "omlouvame se",
+    "es tut uns leid",
+    "desole",
+    "lo sentimos",
+    "извините",
+    "error",
+    "http",
+    "404",
+    "410",
+)
 """What may stand before a phrase: `Oops! Page not found`, `404: Page not found`."""
 
 
-# A false alarm costs more than a missed page, so there are three proofs and no weighing of hints: the page has the text of what
-# the same host sends for a URL that cannot exist; it calls itself an error page, and is short; a deep URL is sent to the home
-# page, where the host sends what cannot exist as well. A host that sends one text for everything proves nothing by it.
+# A false alarm costs more than a missed page, so there are three proofs and no weighing of hints: the page has the
+# text of what the same host sends for a URL that cannot exist; it calls itself an error page, and is short; a deep
+# URL is sent to the home page, where the host sends what cannot exist as well. A host that sends one text for
+# everything proves nothing by it.
 
-TEXT_CHARS = 3_000  # with menus and footer: 6,873 pages of manuals have a median of 4,130, an error page has rarely 3,000
+# with menus and footer: 6,873 pages of manuals have a median of 4,130, an error page has rarely 3,000
+TEXT_CHARS = 3_000
 SAME = 0.9  # Jaccard of shingles: an error page may repeat the URL it was asked for
 SAME_SHORT = 20  # distinct shingles; shorter pages are the same only if title and text are, the URL aside
 PROBE_WORDS = "periplus-no-such-page"
@@ -195,16 +222,23 @@ class PageLook:
 class HostHabits:
     """How one host treats what does not exist, as far as that was tried. Each answered 200, perhaps after redirects."""
 
-    probes: Sequence[PageLook] = ()  # of URLs that cannot exist, from `probe_url`; those that answered otherwise left out
+    # of URLs that cannot exist, from `probe_url`; those that answered otherwise left out
+    probes: Sequence[PageLook] = ()
     home: PageLook | None = None  # its home page, to know hosts that send one text for everything
 
 
 def probe_url(url: str, token: str) -> str:
-    """A URL beside this one that cannot exist: same folder, same ending. token: chance, so that nobody can have prepared for it."""
+    """A URL beside this one that cannot exist: same folder, same ending.
+
+    token: chance, so that nobody can have prepared for it.
+    """
     parts = urlsplit(url)
     folder, _, name = parts.path.rpartition("/")
     _, dot, ending = name.rpartition(".")
-    return f"{parts.scheme}://{parts.netloc}{folder}/{PROBE_WORDS}-{token}{dot + ending if dot and len(ending) <= 5 else ''}"
+    return (
+        f"{parts.scheme}://{parts.netloc}{folder}/"
+        f"{PROBE_WORDS}-{token}{dot + ending if dot and len(ending) <= 5 else ''}"
+    )
 
 
 def looks_missing(page: PageLook, habits: HostHabits) -> str:
@@ -220,7 +254,9 @@ def looks_missing(page: PageLook, habits: HostHabits) -> str:
             return "it has the text of the page that the host sends for URLs that cannot exist"
     if len(page.text) <= TEXT_CHARS and not _is_home(page.final_url):
         for where, words in (("title", page.title), ("heading", page.h1)):
-            if says_missing(words) and not (where == "heading" and len(page.title) > 0 and _is_of(page.title, page.url)):
+            if says_missing(words) and not (
+                where == "heading" and len(page.title) > 0 and _is_of(page.title, page.url)
+            ):
                 return f"its {where} says: {words.strip()[:100]}"
     return ""
 
@@ -246,8 +282,12 @@ def _is_of(title: str, url: str) -> bool:
 
 
 def sent_home(page: PageLook, habits: HostHabits) -> bool:
-    """Whether a deep URL was redirected to the home page of its host or domain, where a probe was redirected as well."""
-    return _leads_home(page) and any(_leads_home(probe) and _address(probe.final_url) == _address(page.final_url) for probe in habits.probes)
+    """Whether a deep URL was redirected to the home page of its host or domain,
+    where a probe was redirected as well.
+    """
+    return _leads_home(page) and any(
+        _leads_home(probe) and _address(probe.final_url) == _address(page.final_url) for probe in habits.probes
+    )
 
 
 def _leads_home(page: PageLook) -> bool:
@@ -267,7 +307,11 @@ def _same(one: PageLook, other: PageLook) -> bool:
     if min(len(one.shingles), len(other.shingles)) >= SAME_SHORT:
         return jaccard(one.shingles, other.shingles) >= SAME
     titles = without_address(one.title, one.url), without_address(other.title, other.url)
-    return bool(one.text) and titles[0] == titles[1] and without_address(one.text, one.url) == without_address(other.text, other.url)
+    return (
+        bool(one.text)
+        and titles[0] == titles[1]
+        and without_address(one.text, one.url) == without_address(other.text, other.url)
+    )
 
 
 def without_address(text: str, url: str) -> str:
@@ -281,11 +325,12 @@ def without_address(text: str, url: str) -> str:
 
 
 # Refused is not broken, one failure is no alarm, and what was not asked for is not judged. In this order:
-# what cannot be asked at all; what was not asked; the latest attempt, if it brought an answer that settles the matter; two
-# failures far enough apart; else suspect, with the time of the next attempt.
+# what cannot be asked at all; what was not asked; the latest attempt, if it brought an answer that settles the matter;
+# two failures far enough apart; else suspect, with the time of the next attempt.
 
 PERMANENT = frozenset({301, 308})
-REFUSALS = frozenset({401, 402, 403, 405, 406, 407, 429, 451, 999})  # 405 and 406 to a plain GET are walls against robots
+# 405 and 406 to a plain GET are walls against robots
+REFUSALS = frozenset({401, 402, 403, 405, 406, 407, 429, 451, 999})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PASSING = frozenset({408, 421, 425})  # 4xx that speak of this exchange, not of the page
 LONG_CHAIN = 5  # hops; crawlers for search engines give up after 5 to 10 (RFC 9309 2.3.1.2 asks for at least five)
@@ -300,7 +345,12 @@ _FAILING = {
     Cause.NOT_HTTP: "what it sends is not HTTP",
     Cause.HEADER_LIMIT: "its header is endless",
 }
-_OURS = {Cause.PRIVATE: "a private address, not asked", Cause.PROXY: "the proxy failed", Cause.CANCELLED: "we stopped", Cause.BUG: "a fault of ours"}
+_OURS = {
+    Cause.PRIVATE: "a private address, not asked",
+    Cause.PROXY: "the proxy failed",
+    Cause.CANCELLED: "we stopped",
+    Cause.BUG: "a fault of ours",
+}
 _CUT_SHORT = {
     Cut.SHORT: "the body ended before its declared length",
     Cut.BAD_ENCODING: "the body cannot be decompressed",
@@ -341,7 +391,8 @@ class Evidence:
     reason: Reason = Reason.OK  # of the URL, in the collection
     attempts: Sequence[Attempt] = ()  # oldest first
     hops: Sequence[Hop] = ()  # redirects of the latest attempt, in order
-    circle: bool = False  # these come back to where they were: the status of such an attempt is that of its last redirect
+    # these come back to where they were: the status of such an attempt is that of its last redirect
+    circle: bool = False
     looks_missing: str = ""  # why it seems an error page, from `analyse.verdicts`
     problem: str = ""  # why it can never work: no URL, a mail address that is none
     fragment: FragmentVerdict = FragmentVerdict.TOP
@@ -435,7 +486,10 @@ def _alive(evidence: Evidence, why: str) -> Judgement:
 
 
 def _moved_to(hops: Sequence[Hop]) -> str:
-    """How far the redirects are permanent from the first on; empty: not at all. What a temporary one hides is not to be linked to."""
+    """How far the redirects are permanent from the first on; empty: not at all.
+
+    What a temporary one hides is not to be linked to.
+    """
     place = ""
     for hop in hops:
         if hop.status not in PERMANENT:

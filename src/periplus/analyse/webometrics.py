@@ -39,12 +39,14 @@ _IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
 _IS_WAITING = np.array([reason in _WAITING for reason in REASONS])
 
 
-def web_fragment(urls: UrlRows, links: LinkRows, redirects: LinkRows, contents: tuple[Ints, Ints], assigned: UnitsOfUrls, chosen: int) -> WebFragment:
+def web_fragment(
+    urls: UrlRows, links: LinkRows, redirects: LinkRows, contents: tuple[Ints, Ints], assigned: UnitsOfUrls, chosen: int
+) -> WebFragment:
     """The documents of all units and the distinct links between them.
 
-    urls: ascending by id. links: hyperlinks; redirects: one for each URL that redirects, or that is an alias. contents: (ids, digests) of
-    fetched pages. assigned: of urls, chosen targets first. Links of what was not fetched, to unknown URLs, in circles of redirects and
-    from a document to itself fall away. O(urls log urls + links log links).
+    urls: ascending by id. links: hyperlinks; redirects: one for each URL that redirects, or that is an alias. contents:
+    (ids, digests) of fetched pages. assigned: of urls, chosen targets first. Links of what was not fetched, to unknown
+    URLs, in circles of redirects and from a document to itself fall away. O(urls log urls + links log links).
     """
     fetched = _IS_FETCHED[urls.reasons] if len(urls.reasons) else np.zeros(0, np.bool_)
     names = list(map(_bare, urls.texts))
@@ -81,8 +83,9 @@ def _bare(url: Url) -> str:
 
 
 def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, fetched: Mask) -> Ints:
-    """For each URL, the place of the URL that stands for its page: where redirects end, and of URLs of one name (`_bare`) the one
-    that was fetched, else the first. -1: nowhere."""
+    """For each URL, the place of the URL that stands for its page: where redirects end,
+    and of URLs of one name (`_bare`) the one that was fetched, else the first. -1: nowhere.
+    """
     ids, known = resolved(urls.ids, redirects)
     place = places_in_sorted(urls.ids, ids)
     place[~known] = -1
@@ -93,12 +96,16 @@ def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, f
 
 
 def _kept_if_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
-    """A page that was fetched stands for itself: http and https may have answered differently, and equal contents are merged later."""
+    """A page that was fetched stands for itself: http and https may have answered differently,
+    and equal contents are merged later.
+    """
     return np.where(fetched[place], place, first[place])
 
 
 def _twins(urls: UrlRows, units: Numbers, contents: tuple[Ints, Ints], fetched: Mask) -> Ints:
-    """For each URL, the place of the first by text among the fetched pages of its unit with its content; its own where there is none."""
+    """For each URL, the place of the first by text among the fetched pages of its unit with its content;
+    its own where there is none.
+    """
     twin = np.arange(len(urls.ids))
     place = places_in_sorted(urls.ids, contents[0])
     known = place >= 0
@@ -152,7 +159,10 @@ BLOCK_ROWS = 500  # of co-links counted at once: with 10,000 sites at most 5 M p
 
 
 def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
-    """Every linked pair of units with its count of distinct document pairs; self-links are pairs of a unit with itself. O(links log links)."""
+    """Every linked pair of units with its count of distinct document pairs; self-links are pairs of a unit with itself.
+
+    O(links log links).
+    """
     units = max(len(fragment.units), 1)
     source, end = fragment.sources, fragment.ends
     if model in (DocumentModel.DIRECTORY, DocumentModel.HOST):
@@ -198,12 +208,20 @@ def matrix(links: UnitLinks, size: int) -> Ints:
     return table
 
 
-def co_inlinks(links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None) -> tuple[CoLink, ...]:
-    """For each two of the first `chosen` units, how many other sites link to both; the first `most` pairs of most sites. left_out: sites that do not count."""
+def co_inlinks(
+    links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None
+) -> tuple[CoLink, ...]:
+    """For each two of the first `chosen` units, how many other sites link to both;
+    the first `most` pairs of most sites.
+
+    left_out: sites that do not count.
+    """
     return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
 
 
-def couplings(links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None) -> tuple[CoLink, ...]:
+def couplings(
+    links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None
+) -> tuple[CoLink, ...]:
     """For each two of the first `chosen` units, how many other sites both link to; otherwise the same."""
     return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
 
@@ -211,7 +229,8 @@ def couplings(links: UnitLinks, chosen: int, left_out: Mask | None = None, most:
 def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None) -> tuple[CoLink, ...]:
     """Pairs of members that share an `around`. limits: members are less than the first; so many pairs at most.
 
-    A product of the matrix with itself, BLOCK_ROWS of it at a time, so that a thousand sites which all link to all need no list of pairs.
+    A product of the matrix with itself, BLOCK_ROWS of it at a time, so that a thousand sites which all link to
+    all need no list of pairs.
     """
     from scipy.sparse import csr_array
 
@@ -237,11 +256,17 @@ def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_
 Way = Literal["strong", "weak"]
 WAYS: tuple[Way, Way] = ("strong", "weak")
 COUNTRY_LETTERS = 2  # ISO 3166 codes are the top level domains of two letters; in punycode countries' names are xn--
-_GENERIC_ENCODED = frozenset({"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"})  # Cyrillic, no country
+# Cyrillic, no country
+_GENERIC_ENCODED = frozenset(
+    {"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"}
+)
 
 
 def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, ...]:
-    """Figures of each target unit, in order. links: of this fragment, under any model; impact factors count documents whatever the model."""
+    """Figures of each target unit, in order.
+
+    links: of this fragment, under any model; impact factors count documents whatever the model.
+    """
     size, chosen = len(fragment.units), fragment.chosen
     own = links.sources == links.ends
     source_in, end_in = links.sources < chosen, links.ends < chosen
@@ -268,7 +293,9 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
     others, selves = _linking(fragment)
     found = []
     for unit in range(chosen):
-        whole, external, own_part = (ImpactFactor(count, fetched[unit]) for count in (others[unit] + selves[unit], others[unit], selves[unit]))
+        whole, external, own_part = (
+            ImpactFactor(count, fetched[unit]) for count in (others[unit] + selves[unit], others[unit], selves[unit])
+        )
         found.append(UnitFigures._make((unit, *[column[unit] for column in columns], whole, external, own_part)))
     return tuple(found)
 
@@ -283,11 +310,16 @@ def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
 
 
 def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[Connectivity, ...]:
-    """The target set's, on three vertex sets: all its units, the official ones, and bundles (all units of one organisation as one)."""
+    """The target set's, on three vertex sets: all its units, the official ones,
+    and bundles (all units of one organisation as one).
+    """
     every = np.arange(len(units)) < chosen
     official = every & np.array([unit.official for unit in units], np.bool_)
     bundles: dict[str, int] = {}
-    bundle = np.array([bundles.setdefault(unit.bundle or f"\0{place}", len(bundles)) for place, unit in enumerate(units[:chosen])], np.int64)
+    bundle = np.array(
+        [bundles.setdefault(unit.bundle or f"\0{place}", len(bundles)) for place, unit in enumerate(units[:chosen])],
+        np.int64,
+    )
     whole = between(links, every)
     return (
         _connected("all", whole.sources, whole.ends, np.flatnonzero(every)),
@@ -347,12 +379,19 @@ def suffix_tallies(links: UnitLinks, units: Sequence[Unit], chosen: int, *, inwa
         suffix = public_suffix(units[site].prefixes[0])
         count, total = found.get(suffix, (0, 0))
         found[suffix] = (count + 1, total + int(weight))
-    return tuple(sorted((_tally(suffix, *counts) for suffix, counts in found.items()), key=lambda tally: (-tally.sites, -tally.links, tally.suffix)))
+    return tuple(
+        sorted(
+            (_tally(suffix, *counts) for suffix, counts in found.items()),
+            key=lambda tally: (-tally.sites, -tally.links, tally.suffix),
+        )
+    )
 
 
 def _tally(suffix: str, sites: int, links: int) -> SuffixTally:
     domain = suffix.rpartition(".")[2]
-    country = (len(domain) == COUNTRY_LETTERS and domain.isalpha()) or (domain.startswith("xn--") and domain not in _GENERIC_ENCODED)
+    country = (len(domain) == COUNTRY_LETTERS and domain.isalpha()) or (
+        domain.startswith("xn--") and domain not in _GENERIC_ENCODED
+    )
     return SuffixTally(suffix, domain, country, sites, links)
 
 
@@ -362,7 +401,8 @@ def public_suffix(prefix: str) -> str:
     return registry_suffix(host if is_ip(host) else host.partition(":")[0])
 
 
-GAINS_AT_MOST = 200  # communicators whose gain is measured, those of most units first: each costs two searches for components
+# communicators whose gain is measured, those of most units first: each costs two searches for components
+GAINS_AT_MOST = 200
 NO_MARKS: Mapping[str, SiteMark] = {}
 
 
@@ -380,11 +420,13 @@ def class_of(units: int, back: int | None, is_global: bool, rules: CompanionRule
     return CompanionClass.PRIVATE if units == 1 else CompanionClass.WEAK
 
 
-def companion_set(fragment: WebFragment, links: UnitLinks, rules: CompanionRules, marks: Mapping[str, SiteMark] = NO_MARKS) -> tuple[CompanionSite, ...]:
+def companion_set(
+    fragment: WebFragment, links: UnitLinks, rules: CompanionRules, marks: Mapping[str, SiteMark] = NO_MARKS
+) -> tuple[CompanionSite, ...]:
     """Every site that a target unit links to and that is not of the target set, those of most different units first.
 
-    links: of the fragment, under the page model. What the user marked as out is left out. Nothing is crawled: other rules, other
-    classes. O(links log links + gains).
+    links: of the fragment, under the page model. What the user marked as out is left out. Nothing is crawled: other
+    rules, other classes. O(links log links + gains).
     """
     chosen, size = fragment.chosen, len(fragment.units)
     outward = (links.sources < chosen) & (links.ends >= chosen)
@@ -433,7 +475,8 @@ def _citing_pages(fragment: WebFragment) -> Ints:
 
 def _is_global(unit: Unit, domains: Sequence[str]) -> bool:
     host = unit.prefixes[0].partition("/")[0].partition(":")[0].removeprefix("*.")
-    return any(is_within(host, domain) for domain in domains if host.endswith(domain))  # the second sieves: it is quicker
+    # the second sieves: it is quicker
+    return any(is_within(host, domain) for domain in domains if host.endswith(domain))
 
 
 def _with_gains(sites: Sequence[CompanionSite], links: UnitLinks, chosen: int, size: int) -> tuple[CompanionSite, ...]:
@@ -448,7 +491,14 @@ def gains_of(links: UnitLinks, added: Sequence[int], chosen: int, size: int) -> 
     """What each site, taken alone, adds to the target set's connectivity."""
     targets = np.arange(size) < chosen
     inner = between(links, targets)
-    before = {way: component_numbers(inner.sources.astype(np.int64), inner.ends.astype(np.int64), chosen, way) for way in WAYS} if added else {}
+    before = (
+        {
+            way: component_numbers(inner.sources.astype(np.int64), inner.ends.astype(np.int64), chosen, way)
+            for way in WAYS
+        }
+        if added
+        else {}
+    )
     found = {}
     for site in added:
         kept = targets.copy()
@@ -478,7 +528,10 @@ def _pairs(numbers: Ints) -> int:
 
 
 def fragment_model(fragment: WebFragment, links: UnitLinks, companions: Sequence[CompanionSite]) -> FragmentModel:
-    """The target set, the classes of the companion set, and the relations between them. links: of the fragment, under any model."""
+    """The target set, the classes of the companion set, and the relations between them.
+
+    links: of the fragment, under any model.
+    """
     names = ["target", *(kind.value for kind in CompanionClass)]
     outside = len(names)
     part = np.full(max(len(fragment.units), 1), outside, np.int64)
@@ -491,7 +544,13 @@ def fragment_model(fragment: WebFragment, links: UnitLinks, companions: Sequence
     read = np.bincount(fragment.unit[fragment.fetched], minlength=len(part)) > 0
     probed = Counter(part[np.flatnonzero(read)].tolist())
     sets = tuple(
-        SiteSet(name, tuple(np.flatnonzero(part[: len(fragment.units)] == place).tolist()), probed[place], int(documents[place]), int(fetched[place]))
+        SiteSet(
+            name,
+            tuple(np.flatnonzero(part[: len(fragment.units)] == place).tolist()),
+            probed[place],
+            int(documents[place]),
+            int(fetched[place]),
+        )
         for place, name in enumerate(names)
     )
     other = links.sources != links.ends
@@ -505,5 +564,7 @@ def fragment_model(fragment: WebFragment, links: UnitLinks, companions: Sequence
             key = a * (outside + 1) + b
             possible = int(sizes[a]) * int(sizes[b] - (a == b))
             if pairs[key]:
-                relations.append(SetRelation(names[a], names[b], int(counts[key]), int(pairs[key]), float(pairs[key]) / possible))
+                relations.append(
+                    SetRelation(names[a], names[b], int(counts[key]), int(pairs[key]), float(pairs[key]) / possible)
+                )
     return FragmentModel(sets, tuple(relations))

@@ -26,24 +26,43 @@ from periplus.settings import VERSION, Manners, Settings, settings_from
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.page_rows import Contents
-from periplus.store.warc import CHANGED, CRAWLER, FILE_BYTES, PURPOSE, WarcReader, WarcTarget, Written, http_answer, original, write_archive
+from periplus.store.warc import (
+    CHANGED,
+    CRAWLER,
+    FILE_BYTES,
+    PURPOSE,
+    WarcReader,
+    WarcTarget,
+    Written,
+    http_answer,
+    original,
+    write_archive,
+)
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_scope
 
 
-def export_warc(folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False) -> Written:
-    """Writes everything that was fetched as WARC 1.1, in the order of fetching. index: a CDXJ file. Raises NoCollection, StoreError.
+def export_warc(
+    folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False
+) -> Written:
+    """Writes everything that was fetched as WARC 1.1, in the order of fetching.
+
+    index: a CDXJ file. Raises NoCollection, StoreError.
 
     with_xml: beside each page that is read a conversion record with its canonical XML.
     """
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         notes = {record.id: _note(record) for record in runs.run_records(connection)}
-        archive = WarcTarget(path, notes, VERSION, shared_bodies(connection), file_bytes, _xml_of(connection) if with_xml else None)
+        archive = WarcTarget(
+            path, notes, VERSION, shared_bodies(connection), file_bytes, _xml_of(connection) if with_xml else None
+        )
         try:
             return write_archive(archive, exchanges(connection), index)
         except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?") from error
+            raise StoreError(
+                f"{path} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
+            ) from error
 
 
 def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes, str] | None]:
@@ -62,11 +81,15 @@ def _note(record: runs.RunRecord) -> RunNote:
     """A run as its archive describes it; what its settings say of passwords was never stored."""
     settings = settings_of_run(record.settings)
     robots = not (settings.manners.mine and settings.manners.ignore_robots)
-    return RunNote(record.id, record.started, user_agent(settings.identity), record.starts, json.dumps(record.settings), robots)
+    return RunNote(
+        record.id, record.started, user_agent(settings.identity), record.starts, json.dumps(record.settings), robots
+    )
 
 
 def settings_of_run(values: dict[str, object]) -> Settings:
-    """The settings of a stored run, as far as this version knows them; passwords and files of another machine left out."""
+    """The settings of a stored run, as far as this version knows them;
+    passwords and files of another machine left out.
+    """
     from periplus.settings import rows
 
     known = {row.name for row in rows()} - {"auth", "cookie_file", "ca_file", "proxy", "resolve"}
@@ -75,19 +98,23 @@ def settings_of_run(values: dict[str, object]) -> Settings:
 
 # Each answer in an archive goes the way of a fetched page, and nothing is fetched.
 #
-# States and reasons are those of a crawl. What pages link to and the archive does not hold is registered as not-in-archive: no crawl
-# asks for it on its own, but `periplus crawl` with a start on its site does.
+# States and reasons are those of a crawl. What pages link to and the archive does not hold is registered as
+# not-in-archive: no crawl asks for it on its own, but `periplus crawl` with a start on its site does.
 
 BLOCK_MARGIN_BYTES = 65_536  # of an HTTP header before the body
 LOOK_RECORDS = 200  # records between two looks at whether to stop
-BELIEVED = ("scope", "max_depth")  # of the settings in an archive: others (limits, patterns) could be written to harm who imports it
+# of the settings in an archive: others (limits, patterns) could be written to harm who imports it
+BELIEVED = ("scope", "max_depth")
 _CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 _ONCE = Manners(retries=0)  # an archive is not asked twice
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
-    """What to make a collection of. starts: empty: as the archive says, else its first page; settings None: likewise, else the defaults."""
+    """What to make a collection of.
+
+    starts: empty: as the archive says, else its first page; settings None: likewise, else the defaults.
+    """
 
     folder: Path
     archives: tuple[Path, ...]
@@ -136,15 +163,22 @@ def whole(order: ImportOrder) -> ImportOrder:
                 if starts:
                     break
     if not starts:
-        raise UsageError(f"{', '.join(map(str, order.archives))}: no page that answered 200 is in it, so there is nothing to begin with")
+        raise UsageError(
+            f"{', '.join(map(str, order.archives))}: no page that answered 200 is in it, so "
+            "there is nothing to begin with"
+        )
     return replace(order, starts=starts, settings=settings or Settings())
 
 
 def _settings(text: str) -> Settings | None:
-    """What may be believed of the settings of the run that an archive of ours was made of; None where there are none."""
+    """What may be believed of the settings of the run that an archive of ours was made of;
+    None where there are none.
+    """
     try:
         said = json.loads(text) if text else None
-        return settings_of_run({name: said[name] for name in BELIEVED if name in said}) if isinstance(said, dict) else None
+        return (
+            settings_of_run({name: said[name] for name in BELIEVED if name in said}) if isinstance(said, dict) else None
+        )
     except (ValueError, PeriplusError):
         return None
 
@@ -152,7 +186,12 @@ def _settings(text: str) -> Settings | None:
 def _is_page(record: ArchiveRecord) -> bool:
     answer = http_answer(record.block) if record.kind == "response" and not _is_aside(record) else None
     try:
-        return bool(answer and answer[0] == 200 and media_type(answer[1])[0] in ("text/html", "application/xhtml+xml") and _target(record))
+        return bool(
+            answer
+            and answer[0] == 200
+            and media_type(answer[1])[0] in ("text/html", "application/xhtml+xml")
+            and _target(record)
+        )
     except InvalidUrl:
         return False
 
@@ -221,7 +260,11 @@ class _Import:
             return
         known = filler.known(url_id(url))
         request = Request(url, layer=known[1] if known else 0 if url in self._order.starts else None)
-        visit = _failed(record, request, started) if record.kind == "metadata" else self._answered(filler, record, request, started)
+        visit = (
+            _failed(record, request, started)
+            if record.kind == "metadata"
+            else self._answered(filler, record, request, started)
+        )
         if visit is None:
             self._left_out += record.kind != "metadata"
             return
@@ -240,7 +283,10 @@ class _Import:
             found = _repeated(filler, record)
             if found is None:
                 return None
-            body, headers = found, Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line)
+            body, headers = (
+                found,
+                Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line),
+            )
         cut = Cut.BODY_LIMIT if record.is_cut else _CUTS.get(record.fields.get("warc-truncated", ""), Cut.NONE)
         kind = media_type(headers)[0]
         if not 200 <= status < 300:
@@ -248,7 +294,9 @@ class _Import:
         elif not may_be_read(kind, body):
             body, cut = b"", Cut.NOT_WANTED
         address = record.fields.get("warc-ip-address", "")
-        response = Response(request, started, 0.0, status, headers, body[: self._settings.limits.body_bytes], cut, None, "", address)
+        response = Response(
+            request, started, 0.0, status, headers, body[: self._settings.limits.body_bytes], cut, None, "", address
+        )
         return _as_sent(visit_of(response, self._settings.limits), headers)
 
     def _enter(self, filler: Filler, visit: Visit) -> None:
@@ -304,7 +352,9 @@ def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | 
     cause, _, detail = said.get("detail", "").partition(": ")
     known = Cause(cause) if cause in set(Cause) else Cause.CONNECT
     took = said.get("fetchtimems", "")
-    return Visit(request, started, int(took[:18]) / 1000 if took.isascii() and took.isdigit() else 0.0, Failed(known, detail))
+    return Visit(
+        request, started, int(took[:18]) / 1000 if took.isascii() and took.isdigit() else 0.0, Failed(known, detail)
+    )
 
 
 def _repeated(filler: Filler, record: ArchiveRecord) -> bytes | None:
@@ -318,13 +368,19 @@ def _repeated(filler: Filler, record: ArchiveRecord) -> bytes | None:
 
 
 def _as_sent(visit: Visit, headers: Headers) -> Visit:
-    """The visit with the fields that the server had sent, and the length that it had said, where the archive tells them apart."""
+    """The visit with the fields that the server had sent, and the length that it had said,
+    where the archive tells them apart.
+    """
     outcome, sent = visit.outcome, original(headers)
     if sent is headers or isinstance(outcome, Failed):
         return visit
     said = headers.get(CRAWLER + "content-length")
     wire_bytes = int(said[:18]) if said.isascii() and said.isdigit() else visit.wire_bytes
-    return replace(visit, outcome=replace(outcome, headers=sent) if isinstance(outcome, Fetched) else outcome, wire_bytes=wire_bytes)
+    return replace(
+        visit,
+        outcome=replace(outcome, headers=sent) if isinstance(outcome, Fetched) else outcome,
+        wire_bytes=wire_bytes,
+    )
 
 
 def _warc_fields(block: bytes) -> dict[str, str]:

@@ -10,11 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import NOT_FOLLOWED
-from periplus.analyse.audit_input import AuditInput, AuditLimits, AuditUrls, LinkFacts, PageTraits, Places, Remarks, text_keys
+from periplus.analyse.audit_input import (
+    AuditInput,
+    AuditLimits,
+    AuditUrls,
+    LinkFacts,
+    PageTraits,
+    Places,
+    Remarks,
+    text_keys,
+)
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.linkgraph import places_in_sorted, resolved
 from periplus.analyse.sizes import PageWeights, SizeInput, media_places, weights
-from periplus.analyse.verdicts import TEXT_CHARS, Attempt, Evidence, Hop, HostHabits, Judgement, PageLook, RedirectColumns, judged, looks_missing
+from periplus.analyse.verdicts import (
+    TEXT_CHARS,
+    Attempt,
+    Evidence,
+    Hop,
+    HostHabits,
+    Judgement,
+    PageLook,
+    RedirectColumns,
+    judged,
+    looks_missing,
+)
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.facts import known_sizes
 from periplus.document.decode import decode
@@ -32,8 +52,8 @@ from periplus.urls.canonical import url_id
 from periplus.urls.hosts import origin_of
 from periplus.urls.mailto import mailto_problem
 
-# Reads what is stored, asks nothing. Redirects are followed through what the crawl and the checks recorded; the verdict on the last
-# URL holds for the first. The rules themselves stand in `analyse.verdicts`.
+# Reads what is stored, asks nothing. Redirects are followed through what the crawl and the checks recorded; the verdict
+# on the last URL holds for the first. The rules themselves stand in `analyse.verdicts`.
 
 HOPS_MOST = 101  # redirects that are looked along: more than any setting lets a crawl or a check follow
 SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
@@ -45,7 +65,8 @@ _LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is Stat
     Reason.ROBOTS,
 }
 _NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
-_HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})  # of a URL that nobody was asked for because of its host
+# of a URL that nobody was asked for because of its host
+_HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +90,10 @@ class _Trace:
     got_at: float = 0.0  # the latest by GET
 
     def add(self, row: checks.VisitEvidence) -> None:
-        """The next visit, in order of time. A HEAD counts when it succeeds or redirects: many servers answer others wrongly."""
+        """The next visit, in order of time.
+
+        A HEAD counts when it succeeds or redirects: many servers answer others wrongly.
+        """
         self.seen_at = max(self.seen_at, row.started)
         if row.purpose != "head":
             self.got_at = max(self.got_at, row.started)
@@ -97,14 +121,23 @@ def _reason_of(status: int, cause: Cause | None) -> Reason:
         return Reason.UNREACHABLE
     if status in (404, 410):
         return Reason.NOT_FOUND
-    return Reason.CLIENT_ERROR if 400 <= status < 500 else Reason.SERVER_ERROR if 500 <= status < 600 else Reason.BAD_ANSWER
+    return (
+        Reason.CLIENT_ERROR
+        if 400 <= status < 500
+        else Reason.SERVER_ERROR
+        if 500 <= status < 600
+        else Reason.BAD_ANSWER
+    )
 
 
 class UrlEvidence:
     """Everything that was seen of the collection's URLs, as it stands at one moment."""
 
     def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float, most_hops: int) -> None:
-        """urls: all of the collection's. spacing_s: between two failures that make a verdict. most_hops: redirects that checks follow."""
+        """urls: all of the collection's.
+
+        spacing_s: between two failures that make a verdict. most_hops: redirects that checks follow.
+        """
         self._most_hops = most_hops
         self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
         self._traces: dict[int, _Trace] = {}
@@ -114,7 +147,8 @@ class UrlEvidence:
         self._host_attempts: dict[Origin, list[Attempt]] = {}
         for row in checks.host_failures(connection):
             self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
-        self._crawled_as = checks.crawled_as(connection)  # of what checks found dead; all others stand as the crawl left them
+        # of what checks found dead; all others stand as the crawl left them
+        self._crawled_as = checks.crawled_as(connection)
         moved = site_rows.redirects(connection)
         self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
 
@@ -198,7 +232,9 @@ class UrlEvidence:
         return judged(evidence, spacing_s=self._spacing_s)
 
     def dead(self) -> Iterator[tuple[int, str, str, int]]:
-        """(id, reason, rule, status) of what checks found dead and the crawl left at another state: it counts as invalid (SPEC A1, A7)."""
+        """(id, reason, rule, status) of what checks found dead and the crawl left at another state:
+        it counts as invalid (SPEC A1, A7).
+        """
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
             if REASONS[reason] in _LEFT and (number in self._traces or number in self._moved):
                 judgement = self.judgement(number, {})
@@ -210,7 +246,11 @@ class UrlEvidence:
     def revived(self) -> Iterator[tuple[int, str, str, int]]:
         """As `dead`, of what the crawl found dead and a check since then alive, or refused to us."""
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
-            if STATE_OF[REASONS[reason]] is State.INVALID and number not in self._crawled_as and self.asked_at(number, by_get=False):
+            if (
+                STATE_OF[REASONS[reason]] is State.INVALID
+                and number not in self._crawled_as
+                and self.asked_at(number, by_get=False)
+            ):
                 judgement = self.judgement(number, {})
                 if judgement.verdict in _NOT_DEAD:
                     last = self._attempts(self.way(number).end)[-1:]
@@ -232,7 +272,8 @@ class UrlEvidence:
 
 NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
 UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
-FRAGMENT_PAGES = 20_000  # targets of links with a fragment whose bodies are looked at: 1 to 2 ms each; a manual of 10,000 pages has 9,000
+# targets of links with a fragment whose bodies are looked at: 1 to 2 ms each; a manual of 10,000 pages has 9,000
+FRAGMENT_PAGES = 20_000
 SOFT_404_PAGES = 200_000  # short pages whose title and heading are asked for the words of an error page: 25 us each
 _NO_HASHES = np.zeros(0, np.uint64)
 
@@ -277,7 +318,9 @@ class _Urls:
         return np.where(found >= 0, self.place_of_row[found], -1) if len(self.rows.ids) else found
 
 
-def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.SiteLinks, redirects: LinkRows) -> Audited:
+def audited(
+    connection: reading.Connection, order: AuditOrder, links: site_rows.SiteLinks, redirects: LinkRows
+) -> Audited:
     """Reads what is not in links (the site's, all of them) and redirects (aliases among them). Within a snapshot.
     A million pages with ten million links: see benchmarks/million.py."""
     urls = _urls(connection)
@@ -302,7 +345,11 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
     remarks = Remarks(
         fragments=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.MISSING],
         texts=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.TEXT_MISSING],
-        mails=[(page, text, problem) for page, text in _bad(connection, order.site, urls, "mailto") if (problem := mailto_problem(text))],
+        mails=[
+            (page, text, problem)
+            for page, text in _bad(connection, order.site, urls, "mailto")
+            if (problem := mailto_problem(text))
+        ],
         malformed=list(_bad(connection, order.site, urls, "malformed")),
         hreflangs=list(_hreflangs(urls, said)),
         near=list(_near(urls, groups)),
@@ -310,7 +357,17 @@ def audited(connection: reading.Connection, order: AuditOrder, links: site_rows.
         series=_series(connection, order.site, urls),
     )
     known = AuditInput(url_facts, pages, facts, moved, remarks, order.limits)
-    return Audited(known, rows.ids[by], rows.statuses[by], rows.sites[by], sizes, found, np.isin(links.kinds, _FOLLOWED), tuple(groups), tuple(notes))
+    return Audited(
+        known,
+        rows.ids[by],
+        rows.statuses[by],
+        rows.sites[by],
+        sizes,
+        found,
+        np.isin(links.kinds, _FOLLOWED),
+        tuple(groups),
+        tuple(notes),
+    )
 
 
 _FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
@@ -339,7 +396,9 @@ def _pages_of_aliases(urls: _Urls, redirects: LinkRows) -> Places:
 
 def _link_facts(urls: _Urls, links: site_rows.SiteLinks, page_of: Places) -> LinkFacts:
     """Links by place; a link to an alias is one to its page. Every target has its row, as the crawl wrote it."""
-    return LinkFacts(urls.places(links.sources), page_of[urls.places(links.targets)], links.kinds, links.positions, links.nofollow)
+    return LinkFacts(
+        urls.places(links.sources), page_of[urls.places(links.targets)], links.kinds, links.positions, links.nofollow
+    )
 
 
 def _redirect_columns(urls: _Urls, redirects: LinkRows, page_of: Places) -> RedirectColumns:
@@ -362,23 +421,35 @@ def _size_input(connection: reading.Connection, urls: _Urls, links: LinkFacts) -
 
 @dataclass(slots=True)
 class _Said:
-    """What pages say, kept for further checks: those that may be error pages, and those with translations; and which of them say the same."""
+    """What pages say, kept for further checks: those that may be error pages, and those with translations;
+    and which of them say the same.
+    """
 
     short: list[tuple[int, str, str]]  # (place, title, h1)
     translated: list[tuple[int, str]]  # (place, JSON)
     texts: Mapping[UrlId, int]  # given: of pages that say what others do, the number of that text
 
 
-def _page_traits(connection: reading.Connection, site: SiteKey, urls: _Urls, found: PageWeights, texts: Mapping[UrlId, int]) -> tuple[PageTraits, _Said]:
+def _page_traits(
+    connection: reading.Connection, site: SiteKey, urls: _Urls, found: PageWeights, texts: Mapping[UrlId, int]
+) -> tuple[PageTraits, _Said]:
     """One pass over the pages; long texts become numbers at once."""
     said = _Said([], [], texts)
     columns: list[NDArray[np.generic]] = []
     parts = [_traits_of(urls, block, said) for block in _in_blocks(site_rows.page_texts(connection, site))]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else list(_traits_of(urls, [], said))
+    columns = (
+        [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else list(_traits_of(urls, [], said))
+    )
     order = np.argsort(columns[0])
-    (place, title, title_chars, about, about_chars, text, h1s, canonical, noindex, language, charset, took, images) = (column[order] for column in columns)
+    (place, title, title_chars, about, about_chars, text, h1s, canonical, noindex, language, charset, took, images) = (
+        column[order] for column in columns
+    )
     weight = found.pulled[place].sum(axis=1)
-    return PageTraits(place, title, title_chars, about, about_chars, text, h1s, canonical, noindex, language, charset, took, weight, images), said  # type: ignore[arg-type]  # each of its own type
+    # each of its own type
+    return PageTraits(
+        place, title, title_chars, about, about_chars, text, h1s, canonical, noindex,  # type: ignore[arg-type]
+        language, charset, took, weight, images,  # type: ignore[arg-type]
+    ), said  # fmt: skip
 
 
 def _in_blocks(rows: Iterator[site_rows.PageTexts], size: int = 10_000) -> Iterator[list[site_rows.PageTexts]]:
@@ -422,9 +493,15 @@ def _traits_of(urls: _Urls, block: list[site_rows.PageTexts], said: _Said) -> tu
 def _looking_missing(urls: _Urls, said: _Said, notes: list[str]) -> Places:
     """Own pages that answer 200 and call themselves error pages, by place."""
     if len(said.short) == SOFT_404_PAGES:
-        notes.append(f"Only the first {SOFT_404_PAGES:,} short pages were asked whether they are error pages that answer 200.")
+        notes.append(
+            f"Only the first {SOFT_404_PAGES:,} short pages were asked whether they are error pages that answer 200."
+        )
     habits = HostHabits()
-    found = [place for place, title, h1 in said.short if looks_missing(PageLook(urls.texts[place], urls.texts[place], title, h1, "", _NO_HASHES), habits)]
+    found = [
+        place
+        for place, title, h1 in said.short
+        if looks_missing(PageLook(urls.texts[place], urls.texts[place], title, h1, "", _NO_HASHES), habits)
+    ]
     return np.array(found, np.int64)
 
 
@@ -455,15 +532,23 @@ def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:
                 yield place, other, language
 
 
-def _fragments(connection: reading.Connection, site: SiteKey, links: site_rows.SiteLinks, notes: list[str]) -> Iterator[tuple[int, str, FragmentVerdict]]:
-    """(index of the link, fragment, verdict) of links that name places on kept pages. Each target's body is read once."""
+def _fragments(
+    connection: reading.Connection, site: SiteKey, links: site_rows.SiteLinks, notes: list[str]
+) -> Iterator[tuple[int, str, FragmentVerdict]]:
+    """(index of the link, fragment, verdict) of links that name places on kept pages.
+
+    Each target's body is read once.
+    """
     contents = Contents(connection)
     target_now, names, looked = None, frozenset[str](), 0
     text: str | None = None
     for source, target, kind, position, fragments in site_rows.fragment_rows(connection, site):
         if target != target_now:
             if looked == FRAGMENT_PAGES:
-                notes.append(f"Places on pages (#fragments) were looked for on the first {FRAGMENT_PAGES:,} pages that such links lead to.")
+                notes.append(
+                    f"Places on pages (#fragments) were looked for on the first {FRAGMENT_PAGES:,} "
+                    "pages that such links lead to."
+                )
                 break
             body, charset = contents.body(UrlId(target)), site_rows.charset_of(connection, target)
             target_now, looked = target, looked + 1
@@ -471,13 +556,21 @@ def _fragments(connection: reading.Connection, site: SiteKey, links: site_rows.S
         for fragment in fragments.split(" "):
             if DIRECTIVE in fragment and text is None:
                 text = contents.text(UrlId(target))
-            yield _index_of(links, source, target, kind, position), fragment, fragment_verdict(fragment, names, text=text)
+            yield (
+                _index_of(links, source, target, kind, position),
+                fragment,
+                fragment_verdict(fragment, names, text=text),
+            )
 
 
 def _index_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:
     """Where a link that is there stands."""
     row = int(np.searchsorted(links.sources, source))
-    wanted = (target, [item.value for item in site_rows.KINDS].index(kind), [item.value for item in site_rows.POSITIONS].index(position))
+    wanted = (
+        target,
+        [item.value for item in site_rows.KINDS].index(kind),
+        [item.value for item in site_rows.POSITIONS].index(position),
+    )
     while (links.targets[row], links.kinds[row], links.positions[row]) != wanted:
         row += 1
     return row
@@ -491,7 +584,10 @@ def _duplicates(connection: reading.Connection, order: AuditOrder, site: int, no
         near = pages <= NEAR_PAGES and unmarked <= UNMARKED_PAGES
     if not near:
         before = " after `periplus index`" if unmarked > UNMARKED_PAGES else ""
-        notes.append(f"Texts of {pages:,} pages were not compared for near duplicates: --near does{before}, at about 1 ms a page.")
+        notes.append(
+            f"Texts of {pages:,} pages were not compared for near duplicates: --near "
+            f"does{before}, at about 1 ms a page."
+        )
     return duplicate_groups(connection, site, NEAR if near else 1.0)
 
 
@@ -513,5 +609,7 @@ def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
     for group in groups:
         near = {page.text: page for page in reversed(group.pages) if page.text}
         if near:
-            leader, *members = urls.places(np.array([group.url_id, *(page.url_id for page in near.values())], np.int64)).tolist()
+            leader, *members = urls.places(
+                np.array([group.url_id, *(page.url_id for page in near.values())], np.int64)
+            ).tolist()
             yield NearGroup(leader, tuple(members), tuple(page.similarity for page in near.values()))

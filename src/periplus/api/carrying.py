@@ -18,15 +18,19 @@ from periplus.model.ports import RunStore
 if TYPE_CHECKING:
     from periplus.analyse.engines.spark.engine import Carried
 
-TASKS = 32  # where --workers says nothing: those that find no free core wait for one, and a machine that joins the cluster takes some
+# where --workers says nothing: those that find no free core wait for one, and a machine that
+# joins the cluster takes some
+TASKS = 32
 LOOK_S = 0.5
 LEAVE_S = 20.0  # for the workers to store what they have, when the run is over
 
 
 def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool]) -> CrawlEnd:
-    """As `crawling.crawl`, with workers on the cluster at this address alone: this process begins the run, looks on, and ends it.
+    """As `crawling.crawl`, with workers on the cluster at this address alone: this process begins the run,
+    looks on, and ends it.
 
-    Leases keep politeness, whatever becomes of a machine; what it had in hand is fetched again by others. Raises UsageError, StoreError.
+    Leases keep politeness, whatever becomes of a machine; what it had in hand is fetched again by others.
+    Raises UsageError, StoreError.
     """
     if not order.store:
         raise UsageError("--on needs --store: the cluster's machines reach a database, and not a folder on this one")
@@ -36,7 +40,9 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
 Spread = Callable[[int, Callable[[int], None]], "AbstractContextManager[Carried]"]  # (tasks, what each does)
 
 
-def _carried_work(spread: Spread, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> tuple[str, float]:
+def _carried_work(
+    spread: Spread, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]
+) -> tuple[str, float]:
     """(why it was stopped, empty if nothing was left; seconds)."""
     began = time.monotonic()
     limit_s = order.settings.budget.max_time_s
@@ -70,10 +76,18 @@ def _carried() -> Callable[[str, int, Callable[[int], None]], AbstractContextMan
 
 
 def work_in_task(store: str, run_id: int, auth: str, number: int) -> None:
-    """One worker in one task, until nothing is left of the run or it was ended. number: the task's, which says nothing."""
+    """One worker in one task, until nothing is left of the run or it was ended.
+
+    number: the task's, which says nothing.
+    """
     from periplus.api.joining import join, run_in_progress, settings_of_run
 
     record = run_in_progress(store)
     if record is not None and record.id == run_id:
         settings = settings_of_run(record, auth)
-        join(store, record, dataclasses.replace(settings, keeping=dataclasses.replace(settings.keeping, workers=1)), lambda progress: False)
+        join(
+            store,
+            record,
+            dataclasses.replace(settings, keeping=dataclasses.replace(settings.keeping, workers=1)),
+            lambda progress: False,
+        )

@@ -16,7 +16,17 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_errand
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
 from periplus.api.audit import FAILED, UrlEvidence
-from periplus.api.crawling import EVERY_HOST, CrawlEnd, CrawlOrder, OwnFrontier, Progress, at_limit, crawl, work, workable
+from periplus.api.crawling import (
+    EVERY_HOST,
+    CrawlEnd,
+    CrawlOrder,
+    OwnFrontier,
+    Progress,
+    at_limit,
+    crawl,
+    work,
+    workable,
+)
 from periplus.api.findings import CHECK
 from periplus.api.refreshing import last_settings
 from periplus.model.frontier import LAYER_FIRST, Batch, Candidate, Errand, Lease, ReadyHost, Task
@@ -36,27 +46,37 @@ MOST_HELD = 512  # hosts leased at a time, as any worker's
 
 @dataclass(slots=True)
 class CheckFrontier(OwnFrontier):
-    """`model.ports.CrawlStore` for the one worker of such a check. Errands come before all pages here, and a host without any is passed over."""
+    """`model.ports.CrawlStore` for the one worker of such a check.
+
+    Errands come before all pages here, and a host without any is passed over.
+    """
 
     store: SqliteCrawlStore
     budget_spent: bool = False
     most_held: int = MOST_HELD
     _lean: bool = False
 
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+    def offer(
+        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+    ) -> int:
         return self.store.offer(candidates, map(_first, errands), now, reopen=reopen)
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        return [host for host in self.store.ready(EVERY_HOST, horizon_s, now) if self.store.is_urgent(host.host_id)][:most]
+        return [host for host in self.store.ready(EVERY_HOST, horizon_s, now) if self.store.is_urgent(host.host_id)][
+            :most
+        ]
 
-    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+    def take(
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+    ) -> tuple[Sequence[Task], float | None]:
         return self.store.take(lease, most, in_hand, now) if self.store.is_urgent(lease.host_id) else ((), None)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         return self.store.commit(worker, dataclasses.replace(batch, errands=tuple(map(_first, batch.errands))), now)
 
     def idle(self, now: float) -> bool:
-        return not self.store.is_paused() and not self.ready(1, math.inf, now)  # what waits out a pause is not to be seen
+        # what waits out a pause is not to be seen
+        return not self.store.is_paused() and not self.ready(1, math.inf, now)
 
 
 def _first(errand: Errand) -> Errand:
@@ -65,13 +85,15 @@ def _first(errand: Errand) -> Errand:
 
 # docs/decisions/0004.
 #
-# A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the same worker asks for it
-# under the same politeness. Then everything that was seen is judged; what failed once is asked again, spaced, and judged anew. A check that
-# was interrupted goes on: what was asked for since it began is not asked again. Pages that a crawl left at its limit are left by its check too.
+# A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the
+# same worker asks for it under the same politeness. Then everything that was seen is judged; what failed once is asked
+# again, spaced, and judged anew. A check that was interrupted goes on: what was asked for since it began is not asked
+# again. Pages that a crawl left at its limit are left by its check too.
 
 ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
 FRAGMENTS_MOST = 500  # of one target that are looked for
-UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})  # whose state is none that a crawl saw
+# whose state is none that a crawl saw
+UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +109,11 @@ class CheckOrder:
 
 @dataclass(frozen=True, slots=True)
 class CheckEnd:
-    """How a check ended. state and note: as in CrawlEnd, failed where our own net was down; crawl: the crawl that went before, if one was needed."""
+    """How a check ended.
+
+    state and note: as in CrawlEnd, failed where our own net was down; crawl: the crawl that went
+    before, if one was needed.
+    """
 
     run_id: int
     state: str
@@ -98,12 +124,15 @@ class CheckEnd:
 
 
 def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
-    """Crawls where that is not done, then asks for what links lead to until everything is settled or watch returns True.
+    """Crawls where that is not done, then asks for what links lead to until everything is
+    settled or watch returns True.
 
     Raises UsageError and StoreError.
     """
     crawled = None if _is_crawled(order) else crawl(order.crawl, watch)
-    if crawled is not None and (crawled.state == "failed" or (crawled.state == "stopped" and not at_limit(crawled.state, crawled.note))):
+    if crawled is not None and (
+        crawled.state == "failed" or (crawled.state == "stopped" and not at_limit(crawled.state, crawled.note))
+    ):
         return CheckEnd(0, crawled.state, crawled.note, 0, crawled)
     with runs.only_crawl(order.crawl.folder):
         return dataclasses.replace(_check_alone(order, watch), crawl=crawled)
@@ -116,13 +145,18 @@ def starts_known(folder: Path) -> tuple[Url, ...]:
 
 
 def settings_before(folder: Path) -> Settings:
-    """How the collection's last crawl or refresh asked: its settings, but for what the user thinks of issues, and for its limits if it is over.
+    """How the collection's last crawl or refresh asked: its settings, but for what the user thinks of issues,
+    and for its limits if it is over.
 
     The defaults where there was none. Raises NoCollection.
     """
     crawls = _crawls(folder)
     settings = dataclasses.replace(last_settings(crawls[-1].settings), auditing=Auditing()) if crawls else Settings()
-    return dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum)) if crawls and _is_over(crawls[-1]) else settings
+    return (
+        dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum))
+        if crawls and _is_over(crawls[-1])
+        else settings
+    )
 
 
 def _crawls(folder: Path) -> list[RunRecord]:
@@ -136,7 +170,9 @@ def _is_over(crawl: RunRecord) -> bool:
 
 
 def _is_crawled(order: CheckOrder) -> bool:
-    """Whether the last crawl or refresh of the collection came to its end, or to its limit and is not to go on, and began at these starts too."""
+    """Whether the last crawl or refresh of the collection came to its end, or to its limit and is not to go on,
+    and began at these starts too.
+    """
     crawls = _crawls(order.crawl.folder) if schema.exists(order.crawl.folder) else []
     begun = {text for record in crawls for text in record.starts}
     is_over = bool(crawls) and _is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
@@ -163,7 +199,9 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
             frontier.offer((), wishes, clock.now())
             stop_note, _ = work(store, crawl_order, run_id, watch, refit)
             if number == 0 and not stop_note and _net_seems_down(crawl_order, since):
-                frontier.offer((), [check_errand(Request(canonical(settings.manners.net_probe), Purpose.CHECK))], clock.now())
+                frontier.offer(
+                    (), [check_errand(Request(canonical(settings.manners.net_probe), Purpose.CHECK))], clock.now()
+                )
                 stop_note, _ = work(store, crawl_order, run_id, watch, refit)
                 net_note = "" if stop_note else _net_note(crawl_order, since)
             if net_note or stop_note or not frontier.idle(clock.now()):
@@ -184,8 +222,14 @@ def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[Hos
     """(hosts of other sites that were asked since then, those of them that gave no answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
     with contextlib.closing(reading.connect(order.folder)) as connection:
-        rows = [row for row in checks.asked_since(connection, since) if site_key(row.url) not in own and row.outcome != "skipped"]
-    silent = {host_key(row.url) for row in rows if row.outcome == "failed" and Cause(row.detail.partition(": ")[0]) in SILENT}
+        rows = [
+            row
+            for row in checks.asked_since(connection, since)
+            if site_key(row.url) not in own and row.outcome != "skipped"
+        ]
+    silent = {
+        host_key(row.url) for row in rows if row.outcome == "failed" and Cause(row.detail.partition(": ")[0]) in SILENT
+    }
     answered = {host_key(row.url) for row in rows if row.outcome != "failed"}
     return silent | answered, silent - answered
 
@@ -201,12 +245,18 @@ def _net_note(order: CrawlOrder, since: float) -> str:
     probe = Url(order.settings.manners.net_probe)
     if host_key(canonical(probe)) in hosts - silent:
         return ""
-    return f"our own net is down: {len(silent):,} of {len(hosts):,} hosts of other sites do not answer, {probe} among them; links to other sites are not judged"
+    return (
+        f"our own net is down: {len(silent):,} of {len(hosts):,} hosts of other sites do not answer, {probe} among "
+        "them; links to other sites are not judged"
+    )
 
 
 def _for_a_check(settings: Settings, *, alone: bool) -> Settings:
     """Sitemaps and the number of pages are the crawl's business. alone: one worker, whose frontier is its own."""
-    scope, budget = dataclasses.replace(settings.scope, sitemaps=False), dataclasses.replace(settings.budget, max_pages=0)
+    scope, budget = (
+        dataclasses.replace(settings.scope, sitemaps=False),
+        dataclasses.replace(settings.budget, max_pages=0),
+    )
     keeping = dataclasses.replace(settings.keeping, workers=1) if alone else settings.keeping
     return dataclasses.replace(settings, scope=scope, budget=budget, keeping=keeping)
 
@@ -224,9 +274,16 @@ def _ended(folder: Path, run_id: int, *, net_down: bool) -> None:
 
 
 def _store_verdicts(order: CrawlOrder) -> None:
-    """What was found dead becomes invalid when the run ends; what the crawl found dead, and the check did not, is invalid no longer."""
+    """What was found dead becomes invalid when the run ends; what the crawl found dead, and the check did not,
+    is invalid no longer.
+    """
     with contextlib.closing(reading.connect(order.folder)) as connection, reading.snapshot(connection):
-        seen = UrlEvidence(connection, site_rows.all_urls(connection), order.settings.manners.recheck_wait_s, order.settings.limits.redirect_hops)
+        seen = UrlEvidence(
+            connection,
+            site_rows.all_urls(connection),
+            order.settings.manners.recheck_wait_s,
+            order.settings.limits.redirect_hops,
+        )
         dead, revived = list(seen.dead()), list(seen.revived())
     with schema.writing(order.folder) as connection:
         checks.store_verdicts(connection, dead)
@@ -234,7 +291,9 @@ def _store_verdicts(order: CrawlOrder) -> None:
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
-    """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed, when its time comes."""
+    """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed,
+    when its time comes.
+    """
     with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
         seen = UrlEvidence(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops)
@@ -250,7 +309,12 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
             parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(connection, site).targets}
             for url in sorted(url for url in parts if url in told and not told[url].size_bytes):
                 plan.add_unsized(url)
-        for host in sorted({host_key(urls.texts[place]) for place in _places_of(urls, (Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX))}):
+        for host in sorted(
+            {
+                host_key(urls.texts[place])
+                for place in _places_of(urls, (Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX))
+            }
+        ):
             plan.add_probe(host)
         return plan.errands
 
@@ -284,7 +348,9 @@ class _Plan:
             return
         if seen.crawled_as(url) in UNASKED and seen.asked_at(url, by_get=bool(fragments)) < self._since:
             by_get = bool(fragments) or not self._order.head
-            self.errands.append(check_errand(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments))))
+            self.errands.append(
+                check_errand(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments)))
+            )
             return
         judgement = self._seen.judgement(url, {})
         end = self._seen.way(url).end
@@ -294,7 +360,9 @@ class _Plan:
             self.errands.append(check_errand(request, max(0.0, judgement.ask_again_at - self._now)))
 
     def add_unsized(self, part: int) -> None:
-        """A part of a page whose server answers HEAD without its length is asked for by GET: of images, styles and scripts no body is read."""
+        """A part of a page whose server answers HEAD without its length is asked for by GET: of images,
+        styles and scripts no body is read.
+        """
         end = self._seen.way(part).end
         is_new = end not in self._ends and self._seen.asked_at(end, by_get=True) < self._since
         if is_new and self._is_wanted(self._seen.text(part)) and self._seen.asked_at(part, by_get=False) >= self._since:

@@ -36,7 +36,18 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.model.search import SearchResult
     from periplus.model.topic import KeywordList
 
-__all__ = ["BadLinkRow", "Collection", "LinkFilter", "LinkRow", "PageFilter", "PageRow", "Status", "contents", "crawl", "open_collection"]
+__all__ = [
+    "BadLinkRow",
+    "Collection",
+    "LinkFilter",
+    "LinkRow",
+    "PageFilter",
+    "PageRow",
+    "Status",
+    "contents",
+    "crawl",
+    "open_collection",
+]
 
 SUFFIX = ".periplus"
 SETTINGS_FILE = "periplus.toml"
@@ -78,7 +89,10 @@ class Collection:
     """One collection, read. A crawl may go on meanwhile. Use as a context, or close it."""
 
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
-        """time_limit_s: longest time of one question, its reader's pauses included; 0: no limit. Raises NoCollection, StoreError."""
+        """time_limit_s: longest time of one question, its reader's pauses included; 0: no limit.
+
+        Raises NoCollection, StoreError.
+        """
         self.folder = folder
         self._limit_s = time_limit_s
         self._connection = reading.connect(folder)
@@ -88,7 +102,9 @@ class Collection:
     def __enter__(self) -> Collection:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -125,7 +141,10 @@ class Collection:
             )
 
     def pages(self, **filters: str | int) -> Iterator[PageRow]:
-        """URLs with what is known of each, by layer and URL. filters: the fields of PageFilter, as in pages(status="4xx", limit=10)."""
+        """URLs with what is known of each, by layer and URL.
+
+        filters: the fields of PageFilter, as in pages(status="4xx", limit=10).
+        """
         wanted = _filter(PageFilter, filters)
         return self._streamed(lambda: map(PageRow._make, listing.pages(self._connection, wanted)))
 
@@ -152,20 +171,27 @@ class Collection:
             return listing.is_known(self._connection, url)
 
     def meant(self, text: str) -> Url:
-        """The URL that a user means: of one written without scheme the spelling that was seen, else https. Raises InvalidUrl."""
+        """The URL that a user means: of one written without scheme the spelling that was seen, else https.
+
+        Raises InvalidUrl.
+        """
         with reading.limited(self._connection, self._limit_s):
             return listing.meant(self._connection, text)
 
     def page(self, url: str, books: LinkBooks | None = None) -> Page:
-        """One page with what is known and kept of it, to be asked while the collection is open. books: that spare looking at every link.
-        Raises InvalidUrl, UsageError."""
+        """One page with what is known and kept of it, to be asked while the collection is open.
+
+        books: that spare looking at every link. Raises InvalidUrl, UsageError.
+        """
         from periplus.api.page import Page
 
         book = books.of(self.folder, self._connection) if books else None
         with reading.limited(self._connection, self._limit_s):
             return Page(self._connection, listing.meant(self._connection, url), book)
 
-    def map(self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None) -> Site:
+    def map(
+        self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
+    ) -> Site:
         """The hierarchical map of the collection's site. site: its key, where there are several.
 
         scale: `normalised` (ranks sum to 1) or `published` (the site mapper's own, on which rounds may be counted).
@@ -177,10 +203,18 @@ class Collection:
         with _without_collector(), reading.limited(self._connection, self._limit_s):
             return site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
 
-    def templates(self, site: str = "", *, method: str = "", rules: TemplateRules = PUBLISHED, watch: Watch = lambda what, done, total: None) -> Templates:
+    def templates(
+        self,
+        site: str = "",
+        *,
+        method: str = "",
+        rules: TemplateRules = PUBLISHED,
+        watch: Watch = lambda what, done, total: None,
+    ) -> Templates:
         """Which pages of the site one template made, and what of them is navigation.
 
-        method: `shorkin`, or `site`: the marks stored with the pages; empty: these where there are any. watch: is told how far the work is.
+        method: `shorkin`, or `site`: the marks stored with the pages; empty: these where there are any. watch: is
+        told how far the work is.
 
         Pages are marked one by one from the store, so the collection must stay open.
         """
@@ -189,11 +223,14 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return site_templates(self._connection, TemplateOrder(site, method, rules), watch)
 
-    def duplicates(self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None) -> Duplicates:
+    def duplicates(
+        self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None
+    ) -> Duplicates:
         """Pages that say the same, and those that nearly do, in groups with the page that stands for each.
 
-        site: its key; empty: all sites. near: share of runs of five words from which two texts are nearly the same; 1: only the same ones.
-        Content is told from navigation first where it is not yet, unless a crawl does so. watch: is told how far the work is.
+        site: its key; empty: all sites. near: share of runs of five words from which two texts are nearly the same; 1:
+        only the same ones. Content is told from navigation first where it is not yet, unless a crawl does so. watch: is
+        told how far the work is.
         """
         from periplus.api import duplicates
 
@@ -203,7 +240,8 @@ class Collection:
             return duplicates.duplicates(self._connection, duplicates.DuplicateOrder(site, near), watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
-        """Writes sitemap.xml of the pages worth finding into folder, with its parts where one file is not enough; says where.
+        """Writes sitemap.xml of the pages worth finding into folder,
+        with its parts where one file is not enough; says where.
 
         One host's files lie in folder itself; of several hosts each has a folder of its name.
         """
@@ -213,10 +251,19 @@ class Collection:
             return written_sitemaps(self._connection, site, Path(folder))
 
     def search(
-        self, query: str, *, limit: int = 10, page: int = 1, facets: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        page: int = 1,
+        facets: bool = False,
+        watch: Callable[[int, int], bool] = lambda done, waiting: False,
     ) -> SearchResult:
-        """Pages by their words, as `periplus search` finds them; docs/search.md says what a query may be. What changed since the last
-        search is indexed first, unless a crawl does so. watch: is told (pages indexed, pages to go), and may return True to stop that."""
+        """Pages by their words, as `periplus search` finds them; docs/search.md says what a query may be.
+
+        What changed since the last search is indexed first, unless a crawl does so. watch: is told (pages indexed,
+        pages to go), and may return True to stop that.
+        """
         if self._search is None:
             from periplus.api.search_index import Search
 
@@ -226,10 +273,18 @@ class Collection:
             return self._search.find(query, limit, page, facets=facets, behind=behind)
 
     def keywords(
-        self, *targets: str, query: str | None = None, most: int = 10, method: str = "learnt", watch: Callable[[int], None] = lambda pages: None
+        self,
+        *targets: str,
+        query: str | None = None,
+        most: int = 10,
+        method: str = "learnt",
+        watch: Callable[[int], None] = lambda pages: None,
     ) -> KeywordList:
-        """What something is about, as `periplus keywords` says it. targets: a site, or pages, several as one subject; query: the pages that
-        it finds, against all others; neither: the only site, or everything. watch: is told how many pages were read."""
+        """What something is about, as `periplus keywords` says it.
+
+        targets: a site, or pages, several as one subject; query: the pages that it finds, against all others; neither:
+        the only site, or everything. watch: is told how many pages were read.
+        """
         from periplus.api.keywords import KeywordOrder, keywords_of_targets, keywords_of_urls
 
         order = KeywordOrder(most, method, watch)
@@ -261,11 +316,18 @@ class Collection:
             target.write_text(site_report(data), "utf-8", errors="replace")
         return target
 
-    def diff(self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = "") -> Comparison:
-        """What is different in one run, seen from another: each a number, `last`, `last-1`, ... other: take `after` from this collection."""
+    def diff(
+        self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""
+    ) -> Comparison:
+        """What is different in one run, seen from another: each a number, `last`, `last-1`, ...
+
+        other: take `after` from this collection.
+        """
         from periplus.api.comparison import RunChoice, compare_runs
 
-        return compare_runs(RunChoice(self.folder, before), RunChoice(Path(other) if other else self.folder, after), site)
+        return compare_runs(
+            RunChoice(self.folder, before), RunChoice(Path(other) if other else self.folder, after), site
+        )
 
     def _streamed(self, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         with reading.limited(self._connection, self._limit_s):
@@ -274,7 +336,9 @@ class Collection:
 
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
-    """No search for circles of objects within: rows have none, and looking at all of a million again and again took a fifth of a map's time."""
+    """No search for circles of objects within: rows have none,
+    and looking at all of a million again and again took a fifth of a map's time.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
@@ -299,7 +363,13 @@ def open_collection(folder: Path | str, *, time_limit_s: float = 0.0) -> Collect
     return Collection(Path(folder), time_limit_s)
 
 
-def crawl(start: str | Sequence[str], folder: Path | str | None = None, *, watch: Callable[[Progress], bool] | None = None, **settings: object) -> CrawlEnd:
+def crawl(
+    start: str | Sequence[str],
+    folder: Path | str | None = None,
+    *,
+    watch: Callable[[Progress], bool] | None = None,
+    **settings: object,
+) -> CrawlEnd:
     """Crawls, or goes on, as `periplus crawl` does. folder: by default SITE.periplus here. watch: returns True to stop.
 
     settings: by their names in docs/settings.md, over the folder's periplus.toml. Raises UsageError and StoreError.
@@ -317,8 +387,19 @@ def crawl(start: str | Sequence[str], folder: Path | str | None = None, *, watch
 
 
 def contents(folder: Path) -> list[Path]:
-    """The files that make up the collection in folder: what `--fresh` deletes. Settings (periplus.toml) are not among them."""
-    names = (schema.DATABASE, schema.DATABASE + "-wal", schema.DATABASE + "-shm", "write.lock", "search", "search.lock", "links.book")
+    """The files that make up the collection in folder: what `--fresh` deletes.
+
+    Settings (periplus.toml) are not among them.
+    """
+    names = (
+        schema.DATABASE,
+        schema.DATABASE + "-wal",
+        schema.DATABASE + "-shm",
+        "write.lock",
+        "search",
+        "search.lock",
+        "links.book",
+    )
     return [folder / name for name in names if (folder / name).exists()]
 
 

@@ -27,10 +27,14 @@ from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
 
 Ids = NDArray[np.int64]
-_DEAD = [reason for reason in Reason if STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE)]  # those are our doing
+# those are our doing
+_DEAD = [
+    reason for reason in Reason if STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE)
+]
 _LAST = re.compile(r"last(?:-([0-9]{1,6}))?")
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}  # issues that a page's own fields tell
+# issues that a page's own fields tell
+_ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,11 @@ def compare_runs(before: RunChoice, after: RunChoice, site: str = "") -> Compari
         one, other = run_view(first, before, site), run_view(second, after, site)
         came, went = changed_links(one.links, other.links)
         wanted = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
-        texts: dict[int, Url] = {identity: url for connection in (first, second) for identity, url in analysis_rows.texts_of(connection, wanted)}
+        texts: dict[int, Url] = {
+            identity: url
+            for connection in (first, second)
+            for identity, url in analysis_rows.texts_of(connection, wanted)
+        }
         return compare(one, other, texts)
 
 
@@ -90,7 +98,10 @@ def run_view(connection: reading.Connection, choice: RunChoice, site: str) -> Ru
     site_map = _map(graph, start.home_id)
     fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
     dead = analysis_rows.ids_at(connection, _DEAD, past)
-    issues = [*_absent(graph, fields, kinds), *_broken(links, moved, dead, dict(analysis_rows.texts_of(connection, _ends(links, moved, dead))))]
+    issues = [
+        *_absent(graph, fields, kinds),
+        *_broken(links, moved, dead, dict(analysis_rows.texts_of(connection, _ends(links, moved, dead)))),
+    ]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
 
@@ -113,25 +124,34 @@ def _map(graph: LinkGraph, home_id: int) -> SiteMap | None:
     return hierarchical_map(graph, home, pagerank(graph).scores) if home >= 0 and graph.indexed[home] else None
 
 
-def _fields(graph: LinkGraph, site_map: SiteMap | None, urls: PastUrls, pages: dict[int, tuple[object, ...]]) -> tuple[dict[str, list[object]], list[bool]]:
+def _fields(
+    graph: LinkGraph, site_map: SiteMap | None, urls: PastUrls, pages: dict[int, tuple[object, ...]]
+) -> tuple[dict[str, list[object]], list[bool]]:
     """(FIELDS of the graph's pages, whether each is HTML)."""
     ids = [url_id(url) for url in graph.pages]
     place = places(urls.rows.ids, np.array(ids, np.int64))
     blank = ("", "", 0, 0, b"") + ("",) * (len(analysis_rows.PAST_FIELDS) - 5)
     found = [dict(zip(analysis_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
-    columns: dict[str, list[object]] = {name: [page[name] for page in found] for name in FIELDS if name in analysis_rows.PAST_FIELDS}
+    columns: dict[str, list[object]] = {
+        name: [page[name] for page in found] for name in FIELDS if name in analysis_rows.PAST_FIELDS
+    }
     columns["type"] = [page["media_type"] for page in found]
     columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in found]  # type: ignore[call-overload]
     columns["status"] = urls.statuses[place].tolist()
     columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
     if site_map is not None:
-        columns["layer"] = ["" if layer < 0 else layer for layer in site_map.layer.tolist()]  # that no link leads to stand in none
+        # that no link leads to stand in none
+        columns["layer"] = ["" if layer < 0 else layer for layer in site_map.layer.tolist()]
     return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in found]
 
 
 def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool]) -> Iterator[Issue]:
     """Pages that say nothing where search engines look."""
-    asked = np.array(html, np.bool_) & graph.indexed & np.array([reason != Reason.NOINDEX for reason in fields["reason"]], np.bool_)
+    asked = (
+        np.array(html, np.bool_)
+        & graph.indexed
+        & np.array([reason != Reason.NOINDEX for reason in fields["reason"]], np.bool_)
+    )
     for code, field in _ABSENT.items():
         for at in np.flatnonzero(asked).tolist():
             if not fields[field][at]:

@@ -29,7 +29,20 @@ from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, HostRow, Lease, ReadyHost, RunCounts, StoredRobots, Task, TrapMemory, TrapTally
+from periplus.model.frontier import (
+    Batch,
+    Candidate,
+    Completion,
+    Errand,
+    HostRow,
+    Lease,
+    ReadyHost,
+    RunCounts,
+    StoredRobots,
+    Task,
+    TrapMemory,
+    TrapTally,
+)
 from periplus.model.ports import CrawlHome, RunStore, Territory
 from periplus.model.visit import FETCHED, Purpose, Reason, Skipped
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
@@ -48,16 +61,22 @@ EVERY_HOST = 1_000_000  # all that are ready are compared, not those that wait l
 
 
 class OwnFrontier:
-    """The part of `model.ports.CrawlStore` that a frontier with a choice of its own leaves to the collection's. A base class, which the
-    house has few of: a survey, a topical crawl and a check would each say these lines, and no other value could say them."""
+    """The part of `model.ports.CrawlStore` that a frontier with a choice of its own leaves to the collection's.
+
+    A base class, which the house has few of: a survey, a topical crawl and a check would each say these lines, and no
+    other value could say them.
+    """
 
     store: SqliteCrawlStore
     most_held: int  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
     _lean: bool
 
     def fair_share(self, now: float) -> int:
-        """All hosts with work. Where they are too many to be held, half as many in turn: so the worker gives some back, and leases those that
-        are liked best of all."""
+        """All hosts with work.
+
+        Where they are too many to be held, half as many in turn: so the worker gives some back, and leases those
+        that are liked best of all.
+        """
         hosts = self.store.fair_share(now)
         if hosts <= self.most_held:
             return hosts
@@ -73,7 +92,9 @@ class OwnFrontier:
     def leave(self, worker: str, now: float) -> None:
         self.store.leave(worker, now)
 
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+    def offer(
+        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+    ) -> int:
         return self.store.offer(candidates, errands, now, reopen=reopen)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
@@ -99,7 +120,9 @@ class OwnFrontier:
 
 
 class ChosenFrontier(OwnFrontier, ABC):
-    """A frontier for one worker that gives out one page at a time, the one that is worth most by what is known now, within a budget of pages."""
+    """A frontier for one worker that gives out one page at a time, the one that is worth most by what is known now,
+    within a budget of pages.
+    """
 
     pages: int  # the budget; 0: none
     spent: int  # of it, pages asked for
@@ -115,9 +138,14 @@ class ChosenFrontier(OwnFrontier, ABC):
     def learn(self, completion: Completion) -> None:
         """What became of a page, once it is stored."""
 
-    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
-        """One page at a time, so that the budget is kept exactly; robots.txt of a host comes before its pages, what no order knows after them.
-        A page that was put back is the next again."""
+    def take(
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+    ) -> tuple[Sequence[Task], float | None]:
+        """One page at a time, so that the budget is kept exactly; robots.txt of a host comes before its pages,
+        what no order knows after them.
+
+        A page that was put back is the next again.
+        """
         if self.pages and self.spent + self.in_hand >= self.pages:
             self.budget_spent = self.spent >= self.pages
             return (), BARRIER_POLL_S
@@ -153,11 +181,14 @@ log = logging.getLogger(__name__)
 BUSY_SHARE = 0.6  # of one core: above it a worker has more to do than it can
 LOOK_S = 1.0  # how often it is decided whether another worker is needed
 CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
-GC_THRESHOLD = 50_000  # a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
-OFFERED_AT_ONCE = 10_000  # URLs that a run opens again in one transaction: an earlier one's depth may have left out millions
+# a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
+GC_THRESHOLD = 50_000
+# URLs that a run opens again in one transaction: an earlier one's depth may have left out millions
+OFFERED_AT_ONCE = 10_000
 MOST_CASUALTIES = 20  # workers that may die in one run before no further one is started
 REOPENABLE = (
-    Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE, Reason.TRAP, Reason.NOT_ARCHIVED,
+    Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
+    Reason.TRAP, Reason.NOT_ARCHIVED,
     Reason.ALIVE,
 )  # fmt: skip
 
@@ -205,7 +236,9 @@ class CrawlEnd:
 
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
-"""Does what waits of a run, until nothing is left: see `work`, which does it here, and `carrying`, where a cluster does."""
+"""Does what waits of a run, until nothing is left: see `work`, which does it here, and `carrying`,
+where a cluster does.
+"""
 
 
 def check_order(order: CrawlOrder) -> None:
@@ -228,17 +261,23 @@ def check_order(order: CrawlOrder) -> None:
 def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour | None = None) -> CrawlEnd:
     """Runs or continues the crawl of a collection until nothing is left, a limit is reached, or watch returns True.
 
-    watch: called some times a second from this thread. labour: who does it; None: `work`. Raises UsageError and StoreError.
+    watch: called some times a second from this thread. labour: who does it; None: `work`. Raises
+    UsageError and StoreError.
     """
     check_order(order)
     with order.home.only_crawl():
-        return _crawl_alone(_ruled(dataclasses.replace(order, settings=workable(order.settings))), watch, labour or work)
+        return _crawl_alone(
+            _ruled(dataclasses.replace(order, settings=workable(order.settings))), watch, labour or work
+        )
 
 
 def workable(settings: Settings) -> Settings:
-    """The settings, as the engine needs them: a lease outlasts any request by as much again, host names are in lower case,
-    and there are file descriptors for all requests at once."""
-    keeping = dataclasses.replace(settings.keeping, lease_s=max(settings.keeping.lease_s, 2 * settings.limits.total_timeout_s))
+    """The settings, as the engine needs them: a lease outlasts any request by as much again,
+    host names are in lower case, and there are file descriptors for all requests at once.
+    """
+    keeping = dataclasses.replace(
+        settings.keeping, lease_s=max(settings.keeping.lease_s, 2 * settings.limits.total_timeout_s)
+    )
     mine, at_once = tuple(name.lower() for name in settings.manners.mine), affordable(settings.manners.concurrency)
     manners = dataclasses.replace(settings.manners, mine=mine, concurrency=at_once)
     return dataclasses.replace(settings, keeping=keeping, manners=manners)
@@ -248,7 +287,8 @@ def _ruled(order: CrawlOrder) -> CrawlOrder:
     """The order with the rules of the collection's periplus.toml, and its starts as these spell them."""
     text = order.rules or rules_text(order.folder) or order.home.rules_text()
     rules = rules_of(text)
-    starts = tuple(dict.fromkeys(apply(start, rules).url or start for start in order.starts))  # one that breaks a rule was wished all the same
+    # one that breaks a rule was wished all the same
+    starts = tuple(dict.fromkeys(apply(start, rules).url or start for start in order.starts))
     return dataclasses.replace(order, rules=text, starts=starts)
 
 
@@ -277,8 +317,16 @@ def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, st
     return judged(store.counts(), waiting, stop_note or _budget_note(order, waiting), first)
 
 
-def work(store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool], refit: Callable[[Crew], Crew] | None = None) -> tuple[str, float]:
-    """Does what waits, with further processes where they help. Returns (why it was stopped, empty if nothing was left; seconds).
+def work(
+    store: RunStore,
+    order: CrawlOrder,
+    run_id: int,
+    watch: Callable[[Progress], bool],
+    refit: Callable[[Crew], Crew] | None = None,
+) -> tuple[str, float]:
+    """Does what waits, with further processes where they help.
+
+    Returns (why it was stopped, empty if nothing was left; seconds).
 
     refit: what the worker of this process works with instead; for it alone, so there should be no other.
     """
@@ -294,21 +342,28 @@ def work(store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progr
 
 
 def open_run(store: RunStore, order: CrawlOrder, now: float, scope: Territory | None = None) -> None:
-    """Offers the starts, and again what earlier runs left out and these settings may let in; a refresh what it is to ask again."""
+    """Offers the starts, and again what earlier runs left out and these settings may let in;
+    a refresh what it is to ask again.
+    """
     if order.kind == "refresh":
         order.home.ask_again(now, due_only=order.due_only)
         return
     discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings.scope)
     starts = discovery.of_starts(order.starts)
     store.offer(starts, (), now, reopen=True)
-    known = (discovery.candidate(url, layer, in_sitemap=in_sitemap) for url, layer, in_sitemap in store.never_asked(REOPENABLE))
+    known = (
+        discovery.candidate(url, layer, in_sitemap=in_sitemap)
+        for url, layer, in_sitemap in store.never_asked(REOPENABLE)
+    )
     again = (candidate for candidate in known if candidate.reason is Reason.WAITING)
     while lot := list(islice(again, OFFERED_AT_ONCE)):
         store.offer(lot, (), now, reopen=True)
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 
-def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], refit: Callable[[Crew], Crew] | None = None) -> None:
+def run_worker(
+    store: RunStore, order: CrawlOrder, tick: Callable[[], bool], refit: Callable[[Crew], Crew] | None = None
+) -> None:
     """One worker in this process, until it is done. refit: see `work`."""
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
@@ -317,7 +372,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], ref
     addresses = AddressTurns(settings.manners.per_address, delay_for(settings.manners, False, None), mine)
     wire = Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, may_be_read, may_be_read)
     if not settings.identity.proxy:  # else all lead to the proxy
-        wire = dataclasses.replace(wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic()))
+        wire = dataclasses.replace(
+            wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
+        )
     transport = CurlTransport(wire, clock)
     crew = Crew(
         store=store,
@@ -327,7 +384,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], ref
         detector=lambda memory, past: TrapDetector(settings.scope.trap_window, memory, past),
         scope=site_scope(order.starts, settings.scope),
         mine=mine,
-        aliases=Aliases(rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None),
+        aliases=Aliases(
+            rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None
+        ),
         addresses=addresses,
     )
     gc.freeze()  # what is loaded now stays
@@ -347,7 +406,9 @@ def _lessons(store: RunStore, site: SiteKey) -> TwinLearner:
 
 
 class _Boss:
-    """Looks after a run between two turns of this process's own worker: shows it, ends it, adds workers where they help."""
+    """Looks after a run between two turns of this process's own worker: shows it, ends it,
+    adds workers where they help.
+    """
 
     def __init__(self, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
@@ -374,17 +435,35 @@ class _Boss:
         limit = self._order.settings.budget.max_time_s
         if limit and self.elapsed_s - self._paused_s >= limit:
             self.stop_note = f"max-time {limit:g} s is over"
-        if not self.stop_note and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties) and self._help_is_needed():
+        if (
+            not self.stop_note
+            and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties)
+            and self._help_is_needed()
+        ):
             self._children.append(_hire(self._order, self._run_id))
-        if self._indexer is None and self._order.settings.keeping.index and not self._order.store and self.elapsed_s > indexing.AFTER_S:
+        if (
+            self._indexer is None
+            and self._order.settings.keeping.index
+            and not self._order.store
+            and self.elapsed_s > indexing.AFTER_S
+        ):
             self._indexer = indexing.start(self._order.folder)
         return bool(self.stop_note)
 
     def _progress(self) -> Progress:
-        return Progress(self._store.counts(), tuple(self._store.busiest(8, time.time())), self.elapsed_s, 1 + len(self._children), self._store.is_paused())
+        return Progress(
+            self._store.counts(),
+            tuple(self._store.busiest(8, time.time())),
+            self.elapsed_s,
+            1 + len(self._children),
+            self._store.is_paused(),
+        )
 
     def _is_at_work(self, child: subprocess.Popen[bytes]) -> bool:
-        """False once it ended. One that died is no reason to stop, but one after another is a reason to hire no more."""
+        """False once it ended.
+
+        One that died is no reason to stop, but one after another is a reason to hire no more.
+        """
         status = child.poll()
         if status:
             self._casualties += 1
@@ -429,7 +508,9 @@ def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
         "rules": order.rules,
     }
     letter["parent"] = os.getpid()
-    child = subprocess.Popen([sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True
+    )
     assert child.stdin is not None
     child.stdin.write(json.dumps(letter).encode())
     child.stdin.close()
@@ -440,7 +521,11 @@ def serve_as_child(letter: bytes) -> None:
     """The life of a hired worker: works until nothing is left, SIGTERM, or its parent's death."""
     content = json.loads(letter)
     order = CrawlOrder(
-        Path(content["folder"]), tuple(map(Url, content["starts"])), settings_from(content["settings"]), content["rules"], store=content["store"]
+        Path(content["folder"]),
+        tuple(map(Url, content["starts"])),
+        settings_from(content["settings"]),
+        content["rules"],
+        store=content["store"],
     )
     parent = content["parent"]  # not os.getppid(): it may have died before this line
     stopping: list[bool] = []
@@ -467,7 +552,10 @@ def at_limit(state: str, note: str) -> bool:
 
 
 def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
-    """(state, note) of a run that ended. A crawl that fetched nothing useful is not green. first: what became of the first start."""
+    """(state, note) of a run that ended.
+
+    A crawl that fetched nothing useful is not green. first: what became of the first start.
+    """
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
@@ -484,5 +572,6 @@ def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tupl
 
 
 _TROUBLES = (
-    "unreachable", "server-error", "refused", "robots-unreachable", "host-down", "tls", "bad-answer", "private-address", "bug",
+    "unreachable", "server-error", "refused", "robots-unreachable", "host-down", "tls", "bad-answer", "private-address",
+    "bug",
 )  # fmt: skip

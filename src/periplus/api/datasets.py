@@ -28,8 +28,12 @@ def _silent(table: str, rows: int) -> None:
     """Nobody watches."""
 
 
-def export_dataset(place: Path | str, into: Path, now: float, *, with_texts: bool = False, watch: TableWatch = _silent) -> Manifest:
-    """Writes the collection in a folder, or at an address, as Parquet tables: docs/parquet.md. with_texts: also the pages' texts.
+def export_dataset(
+    place: Path | str, into: Path, now: float, *, with_texts: bool = False, watch: TableWatch = _silent
+) -> Manifest:
+    """Writes the collection in a folder, or at an address, as Parquet tables: docs/parquet.md.
+
+    with_texts: also the pages' texts.
 
     Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
     """
@@ -38,8 +42,13 @@ def export_dataset(place: Path | str, into: Path, now: float, *, with_texts: boo
         try:
             with contextlib.ExitStack() as stack:
                 stack.callback(drop, into)
-                written = [write_table(into, name, TABLES[name], _watched(name, blocks, watch)) for name, blocks in tables(rows, into, with_texts=with_texts)]
-                manifest = Manifest("collection", VERSION, now, _inputs(place, rows), {"texts": with_texts}, tuple(written))
+                written = [
+                    write_table(into, name, TABLES[name], _watched(name, blocks, watch))
+                    for name, blocks in tables(rows, into, with_texts=with_texts)
+                ]
+                manifest = Manifest(
+                    "collection", VERSION, now, _inputs(place, rows), {"texts": with_texts}, tuple(written)
+                )
                 finish(into, manifest)
                 stack.pop_all()
         except OSError as error:
@@ -58,7 +67,11 @@ def _watched(name: str, blocks: Iterable[Block], watch: TableWatch) -> Iterator[
 def _inputs(place: Path | str, rows: WholeRows) -> dict[str, object]:
     records = rows.runs()
     last = records[-1] if records else None
-    run = {"id": last.id, "kind": last.kind, "state": last.state, "started": last.started, "ended": last.ended} if last else None
+    run = (
+        {"id": last.id, "kind": last.kind, "state": last.state, "started": last.started, "ended": last.ended}
+        if last
+        else None
+    )
     return {"collection": name_of(place), "runs": len(records), "last_run": run}
 
 
@@ -66,10 +79,14 @@ LoadWatch = Callable[[str], None]  # is told the table that is loaded
 INTERNAL = frozenset({"sketches", "edges", "nodes"})  # tables that only further stages read
 
 
-def load_results(place: Path | str, results: Path, dataset: Path, now: float, watch: LoadWatch = lambda table: None) -> Mapping[str, int]:
-    """Loads every finished analysis below results, computed from the dataset, into the collection in a folder or at an address; returns rows by table.
+def load_results(
+    place: Path | str, results: Path, dataset: Path, now: float, watch: LoadWatch = lambda table: None
+) -> Mapping[str, int]:
+    """Loads every finished analysis below results, computed from the dataset,
+    into the collection in a folder or at an address; returns rows by table.
 
-    All of them in one transaction, each in place of an earlier result of its name; results in the numbers of another dataset go.
+    All of them in one transaction, each in place of an earlier result of its name; results in the
+    numbers of another dataset go.
     Raises UsageError where nothing is finished or the dataset is another collection's, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
@@ -77,7 +94,9 @@ def load_results(place: Path | str, results: Path, dataset: Path, now: float, wa
     finished = {path: manifest for path, manifest in found.items() if manifest.inputs.get("dataset") == numbers.digest}
     if not finished:
         others = f": {len(found)} were computed from another dataset" if found else ""
-        raise UsageError(f"{results} holds no finished results of {dataset}{others}. `periplus analyse {dataset}` makes them.")
+        raise UsageError(
+            f"{results} holds no finished results of {dataset}{others}. `periplus analyse {dataset}` makes them."
+        )
     rows: dict[str, int] = {}
     with results_of(place, now) as store:
         _refuse_other(numbers, dataset, store.runs(), name_of(place))
@@ -95,11 +114,19 @@ def load_results(place: Path | str, results: Path, dataset: Path, now: float, wa
 
 
 def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
-    """A collection is known by its runs, wherever it was moved. The last one that the dataset knows must still be there: pages go with a deleted run."""
+    """A collection is known by its runs, wherever it was moved.
+
+    The last one that the dataset knows must still be there: pages go with a deleted run.
+    """
     last = numbers.inputs.get("last_run")
-    if not isinstance(last, dict) or (last.get("id"), last.get("started")) not in {(run.id, run.started) for run in runs}:
+    if not isinstance(last, dict) or (last.get("id"), last.get("started")) not in {
+        (run.id, run.started) for run in runs
+    }:
         source = numbers.inputs.get("collection", "another collection")
-        raise UsageError(f"{dataset} is no dataset of {name}, but of {source}, or of a run that was deleted: `periplus export parquet` makes one.")
+        raise UsageError(
+            f"{dataset} is no dataset of {name}, but of {source}, or of a run that was deleted: "
+            "`periplus export parquet` makes one."
+        )
 
 
 def _numbers(dataset: Path) -> Iterator[ComputedTable]:
@@ -113,7 +140,9 @@ def _tables(place: Path, manifest: Manifest) -> Iterator[ComputedTable]:
     for table in manifest.tables:
         if table.name not in INTERNAL:
             name = f"result_{manifest.kind}" + ("" if table.name == manifest.kind else f"_{table.name}")
-            yield ComputedTable(name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns)))
+            yield ComputedTable(
+                name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns))
+            )
 
 
 def _columns(place: Path, table: str, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -124,7 +153,9 @@ def _columns(place: Path, table: str, names: Sequence[str]) -> list[tuple[str, s
 
 
 def _kind(type: str) -> str:
-    return {"double": "REAL", "float": "REAL", "string": "TEXT", "large_string": "TEXT", "binary": "BLOB"}.get(type, "INTEGER")
+    return {"double": "REAL", "float": "REAL", "string": "TEXT", "large_string": "TEXT", "binary": "BLOB"}.get(
+        type, "INTEGER"
+    )
 
 
 def _rows(place: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
@@ -142,4 +173,11 @@ def _values(column: pa.Array) -> list[object]:
 
 
 def _note(manifest: Manifest, dataset: str) -> ResultNote:
-    return ResultNote(manifest.kind, manifest.digest, dataset, json.dumps(manifest.parameters, sort_keys=True), manifest.program, manifest.made)
+    return ResultNote(
+        manifest.kind,
+        manifest.digest,
+        dataset,
+        json.dumps(manifest.parameters, sort_keys=True),
+        manifest.program,
+        manifest.made,
+    )

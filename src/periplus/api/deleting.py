@@ -1,4 +1,6 @@
-"""How is something deleted from a collection, or a whole collection, so that it is known beforehand what goes and search knows afterwards?"""
+"""How is something deleted from a collection, or a whole collection,
+so that it is known beforehand what goes and search knows afterwards?
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,19 @@ from periplus.store.sqlite import changes, deletion, listing, reading, runs, sch
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.urls.canonical import url_id
 
-__all__ = ["BATCH", "Deletion", "DeletionPlan", "FolderPlan", "Watch", "chosen", "delete", "folder_plan", "pages_wish", "plan", "remove_collection"]
+__all__ = [
+    "BATCH",
+    "Deletion",
+    "DeletionPlan",
+    "FolderPlan",
+    "Watch",
+    "chosen",
+    "delete",
+    "folder_plan",
+    "pages_wish",
+    "plan",
+    "remove_collection",
+]
 
 
 def pages_wish(texts: Iterable[str], folder: Path) -> Deletion:
@@ -44,9 +58,14 @@ def chosen(folder: Path, wish: Deletion) -> int:
         return deletion.chosen(folder, wish)
 
 
-def delete(folder: Path, wish: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False) -> DeletionPlan:
-    """Deletes; the search index forgets the pages at once. watch: called after each some thousand URLs, True stops: what is done stays done.
-    Raises UsageError, NoCollection, and StoreError while a crawl is at work."""
+def delete(
+    folder: Path, wish: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
+) -> DeletionPlan:
+    """Deletes; the search index forgets the pages at once.
+
+    watch: called after each some thousand URLs, True stops: what is done stays done. Raises UsageError, NoCollection,
+    and StoreError while a crawl is at work.
+    """
     with _nobody_crawls(folder):
         _check(folder, wish)
         done = deletion.delete(folder, wish, watch)
@@ -73,12 +92,18 @@ def _nobody_crawls(folder: Path) -> Iterator[None]:
         try:
             held.enter_context(runs.only_crawl(folder))
         except StoreError:
-            raise StoreError(f"a crawl is at work on {folder}: nothing is deleted meanwhile. Stop it or wait for its end, then delete.") from None
+            raise StoreError(
+                f"a crawl is at work on {folder}: nothing is deleted meanwhile. Stop it or "
+                "wait for its end, then delete."
+            ) from None
         yield
 
 
 def _tell_index(folder: Path) -> None:
-    """The pages leave the index, if there is one. Where another process is indexing it sees them go; ranks follow with the next search."""
+    """The pages leave the index, if there is one.
+
+    Where another process is indexing it sees them go; ranks follow with the next search.
+    """
     from periplus.api.search_index import FOLLOWER, Follower
 
     with contextlib.closing(reading.connect(folder)) as connection:
@@ -91,7 +116,10 @@ def _tell_index(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FolderPlan:
-    """What goes with a whole collection. names: of what lies in its folder, files that others put there too; name: to be typed."""
+    """What goes with a whole collection.
+
+    names: of what lies in its folder, files that others put there too; name: to be typed.
+    """
 
     name: str
     names: tuple[str, ...]
@@ -106,7 +134,9 @@ def folder_plan(folder: Path) -> FolderPlan:
     if folder.is_symlink():
         raise UsageError(f"{folder} is a symbolic link: name the folder that it leads to, {folder.resolve()}")
     sizes = [(Path(place) / name).lstat().st_size for place, _, files in os.walk(folder) for name in files]
-    return FolderPlan(folder.resolve().name, tuple(sorted(path.name for path in folder.iterdir())), len(sizes), sum(sizes))
+    return FolderPlan(
+        folder.resolve().name, tuple(sorted(path.name for path in folder.iterdir())), len(sizes), sum(sizes)
+    )
 
 
 def remove_collection(folder: Path, typed: str) -> FolderPlan:

@@ -1,7 +1,7 @@
 """Which pages of a collection say the same, or nearly so, in whatever encoding and markup?
 
-Equal digests are confirmed by the texts. Nearly equal texts are found among what is left, by their content: navigation would make pages alike
-that share nothing else.
+Equal digests are confirmed by the texts. Nearly equal texts are found among what is left, by their content: navigation
+would make pages alike that share nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.analyse.duplicates import Hashes, Head, NearHeads, Same, best_first, grouped, is_in_full, near_heads, shingles, sketches
+from periplus.analyse.duplicates import (
+    Hashes,
+    Head,
+    NearHeads,
+    Same,
+    best_first,
+    grouped,
+    is_in_full,
+    near_heads,
+    shingles,
+    sketches,
+)
 from periplus.api.facts import chosen_start, starts_of
 from periplus.api.templates import Marks
 from periplus.document.digest import without_marks
@@ -37,7 +48,10 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 class DuplicateOrder(NamedTuple):
-    """What is wanted. site: its key; empty: all sites. near: similarity from which texts are nearly the same; 1.0: only the same ones."""
+    """What is wanted.
+
+    site: its key; empty: all sites. near: similarity from which texts are nearly the same; 1.0: only the same ones.
+    """
 
     site: str = ""
     near: float = NEAR
@@ -53,14 +67,19 @@ def duplicates(connection: reading.Connection, order: DuplicateOrder, watch: Wat
         groups = duplicate_groups(connection, site_id, order.near, watch)
     notes = []
     if unmarked and order.near < 1.0:
-        notes.append(f"What is content was told for this answer alone on {unmarked:,} pages: `periplus index` marks them for good.")
+        notes.append(
+            f"What is content was told for this answer alone on {unmarked:,} pages: "
+            "`periplus index` marks them for good."
+        )
     if any(not group.is_confirmed for group in groups):
         notes.append("Texts that were not kept were compared by their digests alone.")
     return Duplicates(name, order.near, pages, tuple(groups), tuple(notes))
 
 
 def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
-    """Tells content from navigation on pages where it is not yet told, as a search does first; not while a crawl does so."""
+    """Tells content from navigation on pages where it is not yet told, as a search does first;
+    not while a crawl does so.
+    """
     from periplus.api import search_index  # loads the full-text engine
     from periplus.search.index import IndexBusy
 
@@ -72,7 +91,8 @@ def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch 
         watch("Telling content from navigation", done, done + waiting)
         return False
 
-    with contextlib.suppress(IndexBusy, StoreError):  # another process does it, or nothing can be written here: it is told for this answer alone
+    # another process does it, or nothing can be written here: it is told for this answer alone
+    with contextlib.suppress(IndexBusy, StoreError):
         search_index.catch_up(folder, told)
 
 
@@ -80,7 +100,9 @@ def _site(connection: reading.Connection, wanted: str) -> tuple[str, int | None]
     """(key, number) of the site named; all sites: no number."""
     if not wanted:
         return "", None
-    site = chosen_start(starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), wanted).site
+    site = chosen_start(
+        starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), wanted
+    ).site
     return site, site_number(connection, site)
 
 
@@ -89,12 +111,19 @@ def site_number(connection: reading.Connection, site: SiteKey) -> int:
     return next((number for number, name in site_rows.site_names(connection).items() if name == site), 0)
 
 
-def duplicate_groups(connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent) -> list[DuplicateGroup]:
-    """Pages that say the same, and from a similarity of near below 1.0 those that nearly do. Each in one group; largest first. Within a snapshot.
+def duplicate_groups(
+    connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent
+) -> list[DuplicateGroup]:
+    """Pages that say the same, and from a similarity of near below 1.0 those that nearly do.
 
-    For near ones 0.3 ms a page of 950 characters, 2.5 ms a page of 21,000, and 1 kB of memory; where content is not told yet, 20 ms more.
+    Each in one group; largest first. Within a snapshot.
+
+    For near ones 0.3 ms a page of 950 characters, 2.5 ms a page of 21,000, and 1 kB of memory; where content is
+    not told yet, 20 ms more.
     """
-    same: list[Same] = [(best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(connection, site_id)]
+    same: list[Same] = [
+        (best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(connection, site_id)
+    ]
     if near >= 1.0:
         return grouped(same, ())
     others = {twin.page.url_id for pages, _ in same for twin in pages[1:]}
@@ -103,7 +132,9 @@ def duplicate_groups(connection: reading.Connection, site_id: int | None, near: 
     return grouped(same, _near(connection, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch))
 
 
-def _near(connection: reading.Connection, pages: Sequence[tuple[Contender, int]], threshold: float, watch: Watch) -> list[NearHeads]:
+def _near(
+    connection: reading.Connection, pages: Sequence[tuple[Contender, int]], threshold: float, watch: Watch
+) -> list[NearHeads]:
     """pages: each with how many others have its text."""
     contents = _Contents(connection)
     heads: list[Head] = []
@@ -146,4 +177,10 @@ class _Contents:
 
 
 def _content(page: PageBlocks, parts: Sequence[Part]) -> str:
-    return "\n".join([block.text for block, part in zip(page.blocks, parts, strict=True) if part is Part.CONTENT and block.kind not in _APART])
+    return "\n".join(
+        [
+            block.text
+            for block, part in zip(page.blocks, parts, strict=True)
+            if part is Part.CONTENT and block.kind not in _APART
+        ]
+    )

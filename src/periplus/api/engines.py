@@ -9,7 +9,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from periplus.analyse.engines.stages import ANALYSES, Engine, EngineChoice, StageParameters, StageResult, Watch, chosen, compute, manifest_in
+from periplus.analyse.engines.stages import (
+    ANALYSES,
+    Engine,
+    EngineChoice,
+    StageParameters,
+    StageResult,
+    Watch,
+    chosen,
+    compute,
+    manifest_in,
+)
 from periplus.errors import UsageError
 
 ENGINES = ("auto", "numpy", "stream", "spark")
@@ -24,8 +34,11 @@ _ORDER = StageParameters()
 
 @dataclass(frozen=True, slots=True)
 class EngineWish:
-    """Who computes. on: the address of a Spark cluster, spark://host:port, local[*] or yarn; empty: none was named. memory_bytes: 0: half of what is
-    free."""
+    """Who computes.
+
+    on: the address of a Spark cluster, spark://host:port, local[*] or yarn; empty: none was named.
+    memory_bytes: 0: half of what is free.
+    """
 
     engine: str = "auto"
     on: str = ""
@@ -52,7 +65,8 @@ def analysed(
     wish: EngineWish = _WISH,
     watch: Watch | None = None,
 ) -> Analysed:
-    """Computes analyses (names of ANALYSES; none: all that the dataset has tables for) into folders below results, by default beside the dataset.
+    """Computes analyses (names of ANALYSES; none: all that the dataset has tables for) into folders below results,
+    by default beside the dataset.
 
     What is finished there is not computed again. Raises UsageError, StoreError.
     """
@@ -64,11 +78,17 @@ def analysed(
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
         raise UsageError(f"{dataset} holds no texts, which {', '.join(lacking)} need: export it again with --texts")
     memory_bytes = wish.memory_bytes or free_memory()
-    choice = chosen(manifest, memory_bytes, has_cluster=bool(wish.on)) if wish.engine == "auto" else EngineChoice(wish.engine, "it was asked for")
+    choice = (
+        chosen(manifest, memory_bytes, has_cluster=bool(wish.on))
+        if wish.engine == "auto"
+        else EngineChoice(wish.engine, "it was asked for")
+    )
     stages = [stage for name in names for stage in ANALYSES[name]]
     place = results or dataset.with_name(dataset.name + ".results")
     with _opened(choice.engine, wish.on, memory_bytes) as engine:
-        done = compute(dataset, place, stages, order, (choice.engine, engine), watch or (lambda what, done, total: None))
+        done = compute(
+            dataset, place, stages, order, (choice.engine, engine), watch or (lambda what, done, total: None)
+        )
     return Analysed(choice, tuple(done))
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from periplus.analyse.duplicates import shingles
-from periplus.analyse.verdicts import PROBE_WORDS, TEXT_CHARS, HostHabits, PageLook, looks_missing, says_missing, sent_home, without_address
+from periplus.analyse.verdicts import (
+    PROBE_WORDS,
+    TEXT_CHARS,
+    HostHabits,
+    PageLook,
+    looks_missing,
+    says_missing,
+    sent_home,
+    without_address,
+)
 from periplus.api.audit import UrlEvidence
 from periplus.model.frontier import Look
 from periplus.model.web import HostKey, Url, UrlId
@@ -19,7 +28,9 @@ ALIKE_CHARS = (0.7, 1.4)  # of a probe's length without its address: beyond, tex
 
 
 def missing_pages(connection: reading.Connection, seen: UrlEvidence, pages: Sequence[PageTexts]) -> dict[int, str]:
-    """Why each seems to be one, by id: of the site's pages, of what leads to its home page, and of others that checks looked at."""
+    """Why each seems to be one, by id: of the site's pages, of what leads to its home page,
+    and of others that checks looked at.
+    """
     looks = checks.looks(connection)
     habits = _habits(connection, seen, looks, pages)
     own, contents = {page.url_id for page in pages}, Contents(connection)
@@ -30,12 +41,18 @@ def missing_pages(connection: reading.Connection, seen: UrlEvidence, pages: Sequ
             found[page.url_id] = why
     for url, seen_there in looks.items():
         number = url_id(url)
-        if number not in own and PROBE_WORDS not in url and (why := looks_missing(_look(url, url, seen_there), HostHabits())):
+        if (
+            number not in own
+            and PROBE_WORDS not in url
+            and (why := looks_missing(_look(url, url, seen_there), HostHabits()))
+        ):
             found[number] = why
     return found | _sent_home(seen, habits)
 
 
-def _habits(connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], pages: Sequence[PageTexts]) -> dict[HostKey, HostHabits]:
+def _habits(
+    connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], pages: Sequence[PageTexts]
+) -> dict[HostKey, HostHabits]:
     """What each host sends for URLs that cannot exist, and its home page beside it."""
     probes: dict[HostKey, list[PageLook]] = {}
     for number, url in seen.met().items():
@@ -44,22 +61,33 @@ def _habits(connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Ur
         end = seen.text(seen.way(number).end)
         if end in looks:
             probes.setdefault(host_key(url), []).append(_look(url, end, looks[end]))
-    homes = {host_key(seen.text(page.url_id)): page for page in pages if host_key(seen.text(page.url_id)) in probes and _is_home(seen.text(page.url_id))}
+    homes = {
+        host_key(seen.text(page.url_id)): page
+        for page in pages
+        if host_key(seen.text(page.url_id)) in probes and _is_home(seen.text(page.url_id))
+    }
     contents = Contents(connection)
-    return {host: HostHabits(found, _page_look(seen, homes[host], contents) if host in homes else None) for host, found in probes.items()}
+    return {
+        host: HostHabits(found, _page_look(seen, homes[host], contents) if host in homes else None)
+        for host, found in probes.items()
+    }
 
 
 def _is_home(url: Url) -> bool:
     return url.count("/") == 3 and url.endswith("/")
 
 
-def _own_look(contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]) -> PageLook | None:
+def _own_look(
+    contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
+) -> PageLook | None:
     """The page as `looks_missing` takes it; None where title and length alone say that it is none."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
     if not short and not habits:
         return None
     host = habits.get(host_key(seen.text(page.url_id)))
-    if short or (host is not None and any(_may_be_alike(page.text_chars, seen.text(page.url_id), probe) for probe in host.probes)):
+    if short or (
+        host is not None and any(_may_be_alike(page.text_chars, seen.text(page.url_id), probe) for probe in host.probes)
+    ):
         return _page_look(seen, page, contents)
     return None
 
@@ -85,7 +113,11 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
     """Deep URLs that redirect to a home page, where those do as well that cannot exist."""
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
-    return {number: "it leads to the home page, as URLs do that cannot exist" for number, look in _redirected(seen) if _is_sent_home(look, habits)}
+    return {
+        number: "it leads to the home page, as URLs do that cannot exist"
+        for number, look in _redirected(seen)
+        if _is_sent_home(look, habits)
+    }
 
 
 def _is_sent_home(look: PageLook, habits: Mapping[HostKey, HostHabits]) -> bool:

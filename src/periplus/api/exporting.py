@@ -25,19 +25,34 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
-    """The answer to one SQL statement, to be read within. most: rows, -1: all; time_limit_s: 0: none. Raises UsageError, StoreError."""
+    """The answer to one SQL statement, to be read within.
+
+    most: rows, -1: all; time_limit_s: 0: none. Raises UsageError, StoreError.
+    """
     with contextlib.closing(reading.connect(folder)) as connection:
         answer = ask(connection, question, time_limit_s, most)
-        with contextlib.closing(answer.rows):  # type: ignore[type-var]  # a generator, closed so that its limit ends before the connection
+        # a generator, closed so that its limit ends before the connection
+        with contextlib.closing(answer.rows):  # type: ignore[type-var]
             yield answer
 
 
 TABLES = (*VIEWS, "issues")
 RANKED = (
-    Column("final_url", ColumnKind.TEXT, "where the redirects end that begin here; the URL itself where there are none; none for a loop"),
+    Column(
+        "final_url",
+        ColumnKind.TEXT,
+        "where the redirects end that begin here; the URL itself where there are none; none for a loop",
+    ),
     Column("inlinks", ColumnKind.INTEGER, "pages of the site that link to it, each counted once, redirects followed"),
     Column("outlinks", ColumnKind.INTEGER, "pages of the site that it links to, each counted once, redirects followed"),
-    Column("pagerank", ColumnKind.REAL, "share of a random surfer's time, summing to 1 over the site's pages; none for what is no page of a start's site"),
+    Column(
+        "pagerank",
+        ColumnKind.REAL,
+        (
+            "share of a random surfer's time, summing to 1 over the site's pages; none for "
+            "what is no page of a start's site"
+        ),
+    ),
     Column("link_score", ColumnKind.INTEGER, "the same on a logarithmic scale from 0 to 100"),
 )
 CHAINS = (
@@ -51,7 +66,10 @@ CHAINS = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table to be written. rows: values a row in the order of columns, streamed; to be read while the collection is open."""
+    """A table to be written.
+
+    rows: values a row in the order of columns, streamed; to be read while the collection is open.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -60,7 +78,9 @@ class Table:
 
 @contextlib.contextmanager
 def table(folder: Path, name: str, *, ranks: bool = True) -> Iterator[Table]:
-    """One of TABLES, as it stands at one moment. ranks: with what is computed for each page, for which a site's links are loaded.
+    """One of TABLES, as it stands at one moment.
+
+    ranks: with what is computed for each page, for which a site's links are loaded.
 
     Raises UsageError, NoCollection, StoreError.
     """
@@ -130,12 +150,18 @@ class _Ranks:
         from periplus.api.facts import RankOrder, analysed, read_site
         from periplus.urls.canonical import url_id
 
-        self._parts: list[tuple[NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint8]]]] = []
+        self._parts: list[
+            tuple[
+                NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint8]]
+            ]
+        ] = []
         for start in _starts(connection):
             facts = analysed(read_site(connection, start.site, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
-            self._parts.append((ids[order], (facts.links_in[order], facts.links_out[order], facts.rank[order], facts.score[order])))
+            self._parts.append(
+                (ids[order], (facts.links_in[order], facts.links_out[order], facts.rank[order], facts.score[order]))
+            )
 
     def of(self, identity: int) -> tuple[object, ...]:
         """(inlinks, outlinks, pagerank, link score); None for what is no page of a start's site."""

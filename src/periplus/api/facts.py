@@ -24,7 +24,8 @@ from periplus.store.sqlite.site_rows import FolderSite
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
-# Unless a check was to learn them, only what the crawl fetched has a size, and no check changes a map or a report's sizes.
+# Unless a check was to learn them, only what the crawl fetched has a size, and no check changes a
+# map or a report's sizes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,9 @@ class Parts:
 
 
 def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
-    """Type and size of every page, and of what checks asked for if they were to learn sizes; what the crawl fetched is believed first."""
+    """Type and size of every page, and of what checks asked for if they were to learn sizes;
+    what the crawl fetched is believed first.
+    """
     pages = stored_rows.any_pages(connection)
     if not stored_rows.are_wished(connection):
         return pages
@@ -51,11 +54,17 @@ def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
 
 def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
     """None: no check was to learn sizes. Within a snapshot."""
-    return Parts(stored_rows.parts(connection, site), known_sizes(connection)) if stored_rows.are_wished(connection) else None
+    return (
+        Parts(stored_rows.parts(connection, site), known_sizes(connection))
+        if stored_rows.are_wished(connection)
+        else None
+    )
 
 
 def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> LinkedBytes:
-    """As `linked_bytes`, and with what each page pulls in: parts are further nodes, without links of their own; each target once a page."""
+    """As `linked_bytes`, and with what each page pulls in: parts are further nodes, without links of their own;
+    each target once a page.
+    """
     count = len(graph.pages)
     ids = np.fromiter(map(url_id, graph.pages), np.int64, count)
     links = parts.links
@@ -78,7 +87,12 @@ def _extended(graph: LinkGraph, nodes: NDArray[np.int64], links: LinkRows) -> Li
     own = np.repeat(np.arange(len(graph.pages)), np.diff(graph.offsets)) * count + graph.targets
     pairs = distinct_sorted(np.concatenate([own, sources[kept] * count + targets[kept]]))
     offsets = np.searchsorted(pairs, np.arange(count + 1) * count)
-    return replace(graph, pages=(*graph.pages, *[Url("")] * (count - len(graph.pages))), offsets=offsets, targets=(pairs % max(count, 1)).astype(np.int32))
+    return replace(
+        graph,
+        pages=(*graph.pages, *[Url("")] * (count - len(graph.pages))),
+        offsets=offsets,
+        targets=(pairs % max(count, 1)).astype(np.int32),
+    )
 
 
 SCALES = ("normalised", "published")
@@ -86,7 +100,10 @@ SCALES = ("normalised", "published")
 
 @dataclass(frozen=True, slots=True)
 class RankOrder:
-    """How pages are ranked. scale: scores with sum 1, or the site mapper's own (SPEC A5); rounds: so many of the latter, None: until it settles."""
+    """How pages are ranked.
+
+    scale: scores with sum 1, or the site mapper's own (SPEC A5); rounds: so many of the latter, None: until it settles.
+    """
 
     scale: str = "normalised"
     damping: float = 0.85
@@ -128,12 +145,16 @@ class SiteAnalysis:
     facts: PageColumns
 
 
-def starts_of(run_records: Sequence[runs.RunRecord], connection: reading.Connection, redirects: LinkRows) -> list[Start]:
+def starts_of(
+    run_records: Sequence[runs.RunRecord], connection: reading.Connection, redirects: LinkRows
+) -> list[Start]:
     """The first start of each site, in the order in which they were given."""
     return _starts(run_records, redirects, lambda url: stored_rows.site_of(connection, url))
 
 
-def _starts(run_records: Sequence[runs.RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]) -> list[Start]:
+def _starts(
+    run_records: Sequence[runs.RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]
+) -> list[Start]:
     found: dict[SiteKey, Start] = {}
     for text in dict.fromkeys(text for record in run_records for text in record.starts):
         url = Url(text)
@@ -174,7 +195,8 @@ def site_rows(reader: SiteReader, site: str, now: float, links: LinkRows | None 
     return SiteRows(
         start=start,
         home=reader.url_facts(start.home_id),
-        run=next((run for run in reversed(run_records) if run.kind != "check"), run_records[-1]),  # a check changes no map
+        # a check changes no map
+        run=next((run for run in reversed(run_records) if run.kind != "check"), run_records[-1]),
         running=reader.is_being_crawled(now),
         urls=reader.urls(start.site),
         links=reader.links(start.site) if links is None else links,
@@ -201,7 +223,9 @@ def ranked(graph: LinkGraph, order: RankOrder) -> Ranking:
     if order.scale == "published":
         return published_rank(graph, damping=order.damping, rounds=order.rounds)
     if order.rounds is not None:
-        raise UsageError("rounds are counted on the published scale only; the normalised one is computed until it settles")
+        raise UsageError(
+            "rounds are counted on the published scale only; the normalised one is computed until it settles"
+        )
     return pagerank(graph, damping=order.damping)
 
 
@@ -209,7 +233,9 @@ def _ids(pages: Sequence[Url]) -> NDArray[np.int64]:
     return np.fromiter(map(url_id, pages), np.int64, len(pages))
 
 
-def _columns(graph: LinkGraph, ids: NDArray[np.int64], rows: SiteRows, ranking: Ranking, site_map: SiteMap | None) -> PageColumns:
+def _columns(
+    graph: LinkGraph, ids: NDArray[np.int64], rows: SiteRows, ranking: Ranking, site_map: SiteMap | None
+) -> PageColumns:
     """What is shown of each page, in the order of graph.pages. Facts of what a URL was earlier are left out."""
     count = len(ids)
     reasons = [REASONS[code] for code in rows.urls.reasons[places(rows.urls.ids, ids)].tolist()]
@@ -266,7 +292,10 @@ def why_no_map(rows: SiteRows) -> str:
     if home is None:
         return f"no map: {start.url} was never asked for; the run ended before. Crawl again."
     moved = f", where {start.url} redirects," if home.url != start.url else ""
-    said = f"no map: {home.url}{moved} was not fetched: {REASON_WORDS[home.reason]}{f' ({home.rule})' if home.rule else ''}. "
+    said = (
+        f"no map: {home.url}{moved} was not fetched: "
+        f"{REASON_WORDS[home.reason]}{f' ({home.rule})' if home.rule else ''}. "
+    )
     match home.reason:
         case Reason.WAITING:
             return said + ("Try again in a moment." if rows.running else f"Go on with it: periplus crawl {start.url}")

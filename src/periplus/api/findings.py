@@ -12,7 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import NOT_FOLLOWED, AuditRules, Lookups, audit, audit_rules, causes, issues, redirect_ends, rows_of
+from periplus.analyse.audit import (
+    NOT_FOLLOWED,
+    AuditRules,
+    Lookups,
+    audit,
+    audit_rules,
+    causes,
+    issues,
+    redirect_ends,
+    rows_of,
+)
 from periplus.analyse.audit_input import AuditInput, IssueColumns, Places, dead
 from periplus.analyse.issues import KINDS_OF_ISSUES
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree, places_in_sorted
@@ -21,13 +31,36 @@ from periplus.analyse.verdicts import Judgement, chain_ends
 from periplus.api.audit import SETTLED, Audited, AuditOrder, UrlEvidence
 from periplus.api.audit import audited as stored_audit
 from periplus.api.error_pages import missing_pages
-from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, Start, about, analysed, chosen_start, known_sizes, read_site, starts_of
+from periplus.api.facts import (
+    RankOrder,
+    SiteAnalysis,
+    SiteRows,
+    Start,
+    about,
+    analysed,
+    chosen_start,
+    known_sizes,
+    read_site,
+    starts_of,
+)
 from periplus.errors import UsageError
 from periplus.model.audit import VERDICTS, Fault, FragmentVerdict, Grade, Issue, Verdict
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import FOLLOWED_KINDS, LinkKind, MediaClass, Position
-from periplus.model.results import ClassSize, DeadLink, ExternalSite, Holder, IssueGroup, LayerTally, PageWeight, RedirectChain, ReportData, SiteMap, StateTally
+from periplus.model.results import (
+    ClassSize,
+    DeadLink,
+    ExternalSite,
+    Holder,
+    IssueGroup,
+    LayerTally,
+    PageWeight,
+    RedirectChain,
+    ReportData,
+    SiteMap,
+    StateTally,
+)
 from periplus.model.visit import FETCHED, Reason, State
 from periplus.model.web import Url, UrlId
 from periplus.present.issues import ordered
@@ -40,7 +73,8 @@ from periplus.store.sqlite.site_rows import findable_pages
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 
-# `api.audit` reads what the crawl left; here the verdicts on links come to it, with the places that checks looked for on other sites' pages.
+# `api.audit` reads what the crawl left; here the verdicts on links come to it, with the places that checks looked
+# for on other sites' pages.
 
 CHECK = "check"  # the kind of run that checks links
 _SETTLED = np.array([reason in SETTLED for reason in REASONS])
@@ -63,23 +97,35 @@ class SiteAudit:
         """The findings one by one, in words. Bounded memory."""
 
         def anchors(links: Places) -> Iterable[str]:
-            pairs = zip(self.ids[self.known.links.source[links]].tolist(), self.ids[self.known.links.target[links]].tolist(), strict=True)
+            pairs = zip(
+                self.ids[self.known.links.source[links]].tolist(),
+                self.ids[self.known.links.target[links]].tolist(),
+                strict=True,
+            )
             return site_rows.anchors_of(connection, pairs)
 
         def whys(places: Places) -> Iterable[str]:
             return (self.judgements[place].why if place in self.judgements else "" for place in places.tolist())
 
-        better = {self.known.urls.url[place]: judgement.better for place, judgement in self.judgements.items() if judgement.better}
+        better = {
+            self.known.urls.url[place]: judgement.better
+            for place, judgement in self.judgements.items()
+            if judgement.better
+        }
         for issue in issues(self.findings, self.known, rules, Lookups(anchors, whys)):
             if issue.code == "link-to-redirect" and Url(issue.related) in better:
-                issue = dataclasses.replace(issue, detail=f"leads to {better[Url(issue.related)]}")  # noqa: PLW2901  # the end may be a URL that only checks met
+                # the end may be a URL that only checks met
+                issue = dataclasses.replace(issue, detail=f"leads to {better[Url(issue.related)]}")  # noqa: PLW2901
             yield issue
 
 
-def audited(connection: reading.Connection, start: Start, *, spacing_s: float | None = None, near: bool | None = None) -> SiteAudit:
+def audited(
+    connection: reading.Connection, start: Start, *, spacing_s: float | None = None, near: bool | None = None
+) -> SiteAudit:
     """Everything that is wrong with a site, by what is stored of it; within a snapshot.
 
-    spacing_s: between two failures that make a link broken; None: as the last check had it. near: compare texts; None: where the site is not too large for it.
+    spacing_s: between two failures that make a link broken; None: as the last check had it. near: compare texts; None:
+    where the site is not too large for it.
     """
     links = site_rows.site_links(connection, start.site)
     begun = [url_id(Url(text)) for run in runs.run_records(connection) for text in run.starts]
@@ -89,8 +135,14 @@ def audited(connection: reading.Connection, start: Start, *, spacing_s: float | 
     missing = missing_pages(connection, seen, list(site_rows.page_texts(connection, start.site)))
     verdict, judgements = _verdicts(base, seen, missing)
     said, looked_for = base.known.remarks, list(_looked_for(connection, seen, links))
-    fragments = [*said.fragments, *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.MISSING)]
-    texts = [*said.texts, *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.TEXT_MISSING)]
+    fragments = [
+        *said.fragments,
+        *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.MISSING),
+    ]
+    texts = [
+        *said.texts,
+        *((row, fragment) for row, fragment, verdict in looked_for if verdict is FragmentVerdict.TEXT_MISSING),
+    ]
     known = dataclasses.replace(
         base.known,
         urls=dataclasses.replace(base.known.urls, verdict=verdict),
@@ -107,10 +159,14 @@ def _check_settings(connection: reading.Connection, spacing_s: float | None) -> 
     return usual if spacing_s is None else spacing_s, hops if isinstance(hops, int) else FetchLimits().redirect_hops
 
 
-def _verdicts(base: Audited, seen: UrlEvidence, missing: Mapping[int, str]) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:
+def _verdicts(
+    base: Audited, seen: UrlEvidence, missing: Mapping[int, str]
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], dict[int, Judgement]]:
     """What is thought of each URL, and the judgements that are worth words."""
     urls = base.known.urls
-    verdict = np.where(_SETTLED[urls.reason], VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
+    verdict = np.where(_SETTLED[urls.reason], VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(
+        np.uint8
+    )
     asked = urls.own.copy()
     asked[base.known.links.target] = True
     asked[base.known.redirects.targets] = True
@@ -122,14 +178,21 @@ def _verdicts(base: Audited, seen: UrlEvidence, missing: Mapping[int, str]) -> t
     return verdict, judgements
 
 
-def _looked_for(connection: reading.Connection, seen: UrlEvidence, links: site_rows.SiteLinks) -> Iterator[tuple[int, str, FragmentVerdict]]:
+def _looked_for(
+    connection: reading.Connection, seen: UrlEvidence, links: site_rows.SiteLinks
+) -> Iterator[tuple[int, str, FragmentVerdict]]:
     """(index of a link, fragment, verdict) of the links to pages that were not kept, or that redirects lead to."""
-    looks: dict[int, dict[str, FragmentVerdict]] = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
+    looks: dict[int, dict[str, FragmentVerdict]] = {
+        url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments
+    }
     for source, target, kind, position, fragments in checks.fragments(connection):
         verdicts = looks.get(seen.way(target).end, {})
         for fragment in fragments.split():
             if (verdict := verdicts.get(fragment)) is not None:
-                yield from ((row, fragment, verdict) for row in _rows(links, source, target, (_KINDS[kind], _POSITIONS[position])))
+                yield from (
+                    (row, fragment, verdict)
+                    for row in _rows(links, source, target, (_KINDS[kind], _POSITIONS[position]))
+                )
 
 
 def _rows(links: site_rows.SiteLinks, source: int, target: int, what: tuple[int, int]) -> Iterator[int]:
@@ -143,8 +206,11 @@ def _rows(links: site_rows.SiteLinks, source: int, target: int, what: tuple[int,
 
 
 def written_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:
-    """Fetched pages that neither ask not to be indexed nor name another as canonical; of pages of one content the first.
-    Raises UsageError where there is none, or the folder cannot be written."""
+    """Fetched pages that neither ask not to be indexed nor name another as canonical;
+    of pages of one content the first.
+
+    Raises UsageError where there is none, or the folder cannot be written.
+    """
     with reading.snapshot(connection):
         start = chosen_start(starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), site)
         rows = list(_first_of_each(findable_pages(connection, start.site)))
@@ -158,7 +224,9 @@ def written_sitemaps(connection: reading.Connection, site: str, folder: Path) ->
             place.mkdir(parents=True, exist_ok=True)
             (place / file.name).write_bytes(file.body)
         except OSError as error:
-            raise UsageError(f"{place / file.name} cannot be written: {error.strerror}. Name another folder with -o.") from None
+            raise UsageError(
+                f"{place / file.name} cannot be written: {error.strerror}. Name another folder with -o."
+            ) from None
         written.append(place / file.name)
     return written
 
@@ -181,8 +249,12 @@ class ResultOrder:
     near: bool | None = None  # pages of nearly one text; None: where the site is not too large for it
 
 
-def found_issues(folder: Path, settings: Settings, order: ResultOrder, note: Callable[[str], object] = lambda sentence: None) -> list[Issue]:
-    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores. Raises UsageError.
+def found_issues(
+    folder: Path, settings: Settings, order: ResultOrder, note: Callable[[str], object] = lambda sentence: None
+) -> list[Issue]:
+    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores.
+
+    Raises UsageError.
 
     note: is told what was not looked at, a sentence each.
     """
@@ -223,7 +295,9 @@ def _key(issue: Issue) -> tuple[str, int, int]:
 def baseline_run(folder: Path, named: str) -> int:
     """The run that `--baseline` names: its number, or `last` for the latest check that ended. Raises UsageError."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        ended = [record.id for record in runs.run_records(connection) if record.kind == CHECK and record.state == "done"]
+        ended = [
+            record.id for record in runs.run_records(connection) if record.kind == CHECK and record.state == "done"
+        ]
     if named == "last" and ended:
         return ended[-1]
     if named.isascii() and named.isdigit() and int(named) in ended:
@@ -246,7 +320,8 @@ FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
 ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
-DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]  # those are our doing
+# those are our doing
+DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]
 _GRADES = list(Grade)
 _FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
 
@@ -269,16 +344,22 @@ class _Looked:
         return self.audit.ids
 
 
-def report_data(connection: reading.Connection, site: str, order: RankOrder, now: float, near: bool | None = None) -> ReportData:
-    """Everything that the report of a site shows. near: compare texts for near duplicates; None: where the site is small.
-    Raises UsageError for a site that is not there."""
+def report_data(
+    connection: reading.Connection, site: str, order: RankOrder, now: float, near: bool | None = None
+) -> ReportData:
+    """Everything that the report of a site shows.
+
+    near: compare texts for near duplicates; None: where the site is small. Raises UsageError
+    for a site that is not there.
+    """
     with reading.snapshot(connection):
         records = runs.run_records(connection)
         chosen = chosen_start(starts_of(records, connection, site_rows.redirects(connection)), site)
         links = site_rows.site_links(connection, chosen.site)
         rows = read_site(connection, site, now, _to_pages(links))
         found = _with_short_titles(analysed(rows, order))
-        rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))  # 160 MB less for ten million links
+        # 160 MB less for ten million links
+        rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
         checked = any(record.kind == CHECK for record in records)
         looked = _checked(connection, chosen, near) if checked else _unchecked(connection, chosen, links, near)
         del links  # as much again
@@ -316,7 +397,9 @@ def _unchecked(connection: reading.Connection, start: Start, links: site_rows.Si
     return _Looked(found, base.followed, base.sizes, base.weights)
 
 
-def _gathered(connection: reading.Connection, rows: SiteRows, found: SiteAnalysis, looked: _Looked, now: float) -> ReportData:
+def _gathered(
+    connection: reading.Connection, rows: SiteRows, found: SiteAnalysis, looked: _Looked, now: float
+) -> ReportData:
     ended = rows.run.ended if not rows.running else None
     facts, site = found.facts, rows.start.site
     sizes, heaviest = _weights(connection, looked)
@@ -327,7 +410,9 @@ def _gathered(connection: reading.Connection, rows: SiteRows, found: SiteAnalysi
         counts=_counts(connection, rows),
         pages=facts,
         ranked=_ranked(found),
-        tree=map_tree(found.site_map, facts.rank, facts.size_bytes, found.graph.indexed, max_nodes=MAP_NODES) if found.site_map else None,
+        tree=map_tree(found.site_map, facts.rank, facts.size_bytes, found.graph.indexed, max_nodes=MAP_NODES)
+        if found.site_map
+        else None,
         layers=layer_tallies(found.site_map, found.graph.indexed) if found.site_map else (),
         groups=issue_groups(connection, looked.audit),
         dead=dead_named,
@@ -360,7 +445,10 @@ def layer_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[LayerT
     reached = site_map.layer >= 0
     total = np.bincount(site_map.layer[reached])
     fetched = np.bincount(site_map.layer[reached & indexed], minlength=len(total))
-    return tuple(LayerTally(layer, own, pages - own) for layer, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True)))
+    return tuple(
+        LayerTally(layer, own, pages - own)
+        for layer, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True))
+    )
 
 
 def _ranked(found: SiteAnalysis) -> tuple[int, ...]:
@@ -370,18 +458,25 @@ def _ranked(found: SiteAnalysis) -> tuple[int, ...]:
 
 
 def issue_groups(connection: reading.Connection, looked: SiteAudit) -> tuple[IssueGroup, ...]:
-    """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words, those on most pages before others."""
+    """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words,
+    those on most pages before others.
+    """
     groups = [_issue_group(connection, looked, finding) for finding in looked.findings]
     return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
 
 
 def _issue_group(connection: reading.Connection, looked: SiteAudit, finding: IssueColumns) -> IssueGroup:
-    numbers, first, cause, totals = np.unique(causes(finding), return_index=True, return_inverse=True, return_counts=True)
+    numbers, first, cause, totals = np.unique(
+        causes(finding), return_index=True, return_inverse=True, return_counts=True
+    )
     width = len(looked.ids)
     pages = np.bincount(distinct_sorted(cause * width + finding.subjects) // width, minlength=len(numbers))
     by_cause, starts = np.argsort(cause, kind="stable"), np.cumsum(totals) - totals
     order = np.lexsort((finding.subjects[first], -pages))[:FAULTS_NAMED]
-    spans = [by_cause[start : start + min(total, ISSUES_NAMED)] for start, total in zip(starts[order].tolist(), totals[order].tolist(), strict=True)]
+    spans = [
+        by_cause[start : start + min(total, ISSUES_NAMED)]
+        for start, total in zip(starts[order].tolist(), totals[order].tolist(), strict=True)
+    ]
     worded = replace(looked, findings=[rows_of(finding, np.concatenate(spans))]).issues(connection)
     kind, faults = KINDS_OF_ISSUES[finding.code], []
     for place, span in zip(order.tolist(), spans, strict=True):
@@ -391,10 +486,11 @@ def _issue_group(connection: reading.Connection, looked: SiteAudit, finding: Iss
 
 
 def dead_links(connection: reading.Connection, looked: _Looked) -> tuple[tuple[DeadLink, ...], int]:
-    """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first; how many there are).
+    """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first;
+    how many there are).
 
-    Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without any
-    link (from a sitemap, or a start) stand last.
+    Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without
+    any link (from a sitemap, or a start) stand last.
     """
     known = looked.known
     gone, ends = _gone(known), redirect_ends(known)
@@ -409,32 +505,50 @@ def dead_links(connection: reading.Connection, looked: _Looked) -> tuple[tuple[D
     unlinked = np.flatnonzero(gone & known.urls.own & ~direct & ~behind)
     order = np.lexsort((targets, -counts))[:DEAD_NAMED]
     found = []
-    for target, start, pages in zip(targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True):
+    for target, start, pages in zip(
+        targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True
+    ):
         sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % len(gone)).tolist()
         found.append(_dead_link(connection, looked, (target, int(ends[target])), sources, pages))
-    found += [_dead_link(connection, looked, (target, target), [], 0) for target in unlinked[: DEAD_NAMED - len(found)].tolist()]
+    found += [
+        _dead_link(connection, looked, (target, target), [], 0)
+        for target in unlinked[: DEAD_NAMED - len(found)].tolist()
+    ]
     return tuple(found), len(targets) + len(unlinked)
 
 
 def _gone(known: AuditInput) -> NDArray[np.bool_]:
-    """bool[u]: whoever follows finds nothing. Pages that only look missing are not among them; what a check has in doubt
-    counts as the crawl saw it."""
+    """bool[u]: whoever follows finds nothing.
+
+    Pages that only look missing are not among them; what a check has in doubt counts as the crawl saw it.
+    """
     ends = chain_ends(known.redirects)
-    seen = np.isin(known.urls.reason, [REASONS.index(reason) for reason in DEAD]) & (known.urls.verdict == VERDICTS.index(Verdict.SUSPECT))
+    seen = np.isin(known.urls.reason, [REASONS.index(reason) for reason in DEAD]) & (
+        known.urls.verdict == VERDICTS.index(Verdict.SUSPECT)
+    )
     lost: NDArray[np.bool_] = seen | (dead(known) & (known.urls.verdict != VERDICTS.index(Verdict.MISSING)))
     lost[known.redirects.sources] = lost[ends.ends] | ends.loops
     return lost
 
 
-def _dead_link(connection: reading.Connection, looked: _Looked, way: tuple[int, int], sources: list[int], pages: int) -> DeadLink:
+def _dead_link(
+    connection: reading.Connection, looked: _Looked, way: tuple[int, int], sources: list[int], pages: int
+) -> DeadLink:
     """way: places of the URL as written, and of its end."""
     urls, (target, end) = looked.known.urls, way
-    anchors = site_rows.anchors_of(connection, ((int(looked.ids[source]), int(looked.ids[target])) for source in sources))
-    held = [Holder(urls.url[source], site_rows.title_of(connection, int(looked.ids[source])), anchor) for source, anchor in zip(sources, anchors, strict=True)]
+    anchors = site_rows.anchors_of(
+        connection, ((int(looked.ids[source]), int(looked.ids[target])) for source in sources)
+    )
+    held = [
+        Holder(urls.url[source], site_rows.title_of(connection, int(looked.ids[source])), anchor)
+        for source, anchor in zip(sources, anchors, strict=True)
+    ]
     reason = REASONS[urls.reason[end]]
     circle = reason is Reason.REDIRECT
     seen = site_rows.url_facts(connection, int(looked.ids[end]))
-    return DeadLink(urls.url[target], Reason.BAD_ANSWER if circle else reason, seen.status if seen else 0, tuple(held), pages)
+    return DeadLink(
+        urls.url[target], Reason.BAD_ANSWER if circle else reason, seen.status if seen else 0, tuple(held), pages
+    )
 
 
 def redirect_chains(looked: _Looked) -> tuple[RedirectChain, ...]:
@@ -452,14 +566,18 @@ def redirect_chains(looked: _Looked) -> tuple[RedirectChain, ...]:
     return tuple(
         RedirectChain(url[source], url[target], url[end], status, hops, loop, pages)
         for source, target, end, status, hops, loop, pages in zip(
-            redirects.sources[order].tolist(), redirects.targets[order].tolist(), ends.ends[order].tolist(), redirects.statuses[order].tolist(),
+            redirects.sources[order].tolist(), redirects.targets[order].tolist(), ends.ends[order].tolist(),
+            redirects.statuses[order].tolist(),
             ends.hops[order].tolist(), ends.loops[order].tolist(), count[order].tolist(), strict=True,
         )
     )  # fmt: skip
 
 
 def external_sites(connection: reading.Connection, looked: _Looked) -> tuple[ExternalSite, ...]:
-    """Other sites that pages link to, most pages first. What is dead is an error of the site, not a link out (SPEC A7)."""
+    """Other sites that pages link to, most pages first.
+
+    What is dead is an error of the site, not a link out (SPEC A7).
+    """
     known, names = looked.known, site_rows.site_names(connection)
     fetched = np.isin(known.urls.reason, [REASONS.index(reason) for reason in FETCHED])
     links = known.links
@@ -470,7 +588,11 @@ def external_sites(connection: reading.Connection, looked: _Looked) -> tuple[Ext
     site = np.where(row >= 0, numbers[order][row], 0)  # met by checks only: of no site
     found = external_domains(LinksOfDomains(site, fetched, _gone(known), links.source[looked.followed], ends))
     columns = (found.domain.tolist(), found.pages.tolist(), found.links.tolist(), found.targets.tolist())
-    sites = [ExternalSite(names[number], pages, lines, targets) for number, pages, lines, targets in zip(*columns, strict=True) if number]
+    sites = [
+        ExternalSite(names[number], pages, lines, targets)
+        for number, pages, lines, targets in zip(*columns, strict=True)
+        if number
+    ]
     return tuple(sorted(sites, key=lambda site: (-site.pages, site.name)))
 
 
@@ -481,7 +603,9 @@ def _weights(connection: reading.Connection, looked: _Looked) -> tuple[tuple[Cla
     own[known.pages.place] = True
     whole = site_sizes(sizes, own)
     columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
-    classes = tuple(ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row))
+    classes = tuple(
+        ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row)
+    )
     order = known.pages.place[np.lexsort((known.pages.place, -found.pulled[known.pages.place].sum(axis=1)))[:HEAVIEST]]
     heaviest = tuple(
         PageWeight(

@@ -24,7 +24,10 @@ def is_address(text: str) -> bool:
 
 
 def home_of(place: Path | str) -> CrawlHome:
-    """place: a folder, or an address. Raises UsageError for an address that is none, or without the extra that it takes."""
+    """place: a folder, or an address.
+
+    Raises UsageError for an address that is none, or without the extra that it takes.
+    """
     if isinstance(place, Path):
         return FolderHome(place)
     with _extra():
@@ -83,4 +86,6 @@ def _extra() -> Iterator[None]:
     except ModuleNotFoundError as missing:
         if missing.name != "psycopg":
             raise
-        raise UsageError("collections in PostgreSQL need the extra `postgres`: pip install 'periplus[postgres]'") from None
+        raise UsageError(
+            "collections in PostgreSQL need the extra `postgres`: pip install 'periplus[postgres]'"
+        ) from None

@@ -12,12 +12,18 @@ from pathlib import Path
 END = b"end\n"  # the crawl is over: take in the rest, settle, and end
 AFTER_S = 2.0  # of a shorter crawl the first search takes the pages in: a process costs half a second to start
 _LOOK_S = 0.2
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # more spin beside small arrays: a third of all
+# more spin beside small arrays: a third of all
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """A process that follows the crawl of the collection."""
-    child = subprocess.Popen([sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, start_new_session=True, env=os.environ | _ONE_THREAD)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "periplus.api.search_index"],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ | _ONE_THREAD,
+    )
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it died: the next search does its work
         child.stdin.write(os.fsencode(folder.absolute()) + b"\n")

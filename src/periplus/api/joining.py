@@ -23,20 +23,31 @@ LOOK_S = 2.0  # how often a worker asks whether the run still goes on
 
 def run_in_progress(store: str) -> RunRecord | None:
     """The run that workers may join; None: none goes on. Raises UsageError, StoreError, NoCollection."""
-    found = [record for record in DatabaseHome(address_of(store)).runs() if record.state == "running" and record.kind in KINDS]
+    found = [
+        record
+        for record in DatabaseHome(address_of(store)).runs()
+        if record.state == "running" and record.kind in KINDS
+    ]
     return found[-1] if found else None
 
 
 def settings_of_run(record: RunRecord, auth: str) -> Settings:
-    """The run's own settings. auth: what is kept of none: the password that it signs in with. Raises UsageError where that is missing."""
+    """The run's own settings.
+
+    auth: what is kept of none: the password that it signs in with. Raises UsageError where that is missing.
+    """
     if record.settings.get("auth") and not auth:
-        raise UsageError("the crawl signs in to its site, and passwords are not stored: give this worker the same --auth")
+        raise UsageError(
+            "the crawl signs in to its site, and passwords are not stored: give this worker the same --auth"
+        )
     settings = last_settings(record.settings)
     return workable(settings_from({"auth": auth}, settings) if auth else settings)
 
 
 def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Progress], bool]) -> CrawlEnd:
-    """Works on a run until nothing is left of it, it is ended elsewhere, or watch returns True. If whoever began it is gone, ends it.
+    """Works on a run until nothing is left of it, it is ended elsewhere, or watch returns True.
+
+    If whoever began it is gone, ends it.
 
     watch: as for `crawl`. Raises UsageError and StoreError.
     """

@@ -1,4 +1,7 @@
-"""What are pages, a site, the answers to a query about? Keywords by the words of the pages and those of the whole collection."""
+"""What are pages, a site, the answers to a query about?
+
+Keywords by the words of the pages and those of the whole collection.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from periplus.store.sqlite import listing, reading, site_rows, text_rows
 from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
-PAGES_COUNTED = 1_000  # of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
+# of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
+PAGES_COUNTED = 1_000
 PAGES_OF_SUBJECT = 1_000  # of a site
 LEAST_OF_SITE = 5  # pages, however many sites there are
 _NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
@@ -33,7 +37,8 @@ class KeywordOrder(NamedTuple):
 
 
 def keywords_of_targets(connection: reading.Connection, targets: Sequence[str], order: KeywordOrder) -> KeywordList:
-    """Of a site, of a page, of several pages as one subject, or, without a target, of the only site or the whole collection.
+    """Of a site, of a page, of several pages as one subject, or, without a target,
+    of the only site or the whole collection.
 
     Raises InvalidUrl, and UsageError for what the collection does not know.
     """
@@ -46,7 +51,9 @@ def keywords_of_targets(connection: reading.Connection, targets: Sequence[str], 
     return finder.of_pages([listing.meant(connection, text) for text in targets])
 
 
-def keywords_of_urls(connection: reading.Connection, subject: str, urls: Sequence[Url], order: KeywordOrder) -> KeywordList:
+def keywords_of_urls(
+    connection: reading.Connection, subject: str, urls: Sequence[Url], order: KeywordOrder
+) -> KeywordList:
     """What tells these pages of the collection from the others. Raises UsageError where there are none."""
     return _Finder(connection, order).of_some(subject, urls)
 
@@ -64,7 +71,9 @@ class _Finder:
         pages = [(url, next(text_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
         for url, page in pages:
             if page is None or not page.blocks:
-                raise UsageError(f"the collection has no text of {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
+                raise UsageError(
+                    f"the collection has no text of {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
+                )
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
         return self._answered(subject, texts, counted(self._texts(self._spread())))
@@ -87,7 +96,9 @@ class _Finder:
         rest = counted(self._texts(page for page in self._spread() if page.url_id not in own))
         return self._answered(subject, texts, together(rest, counted(texts)), rest, framed=framed)
 
-    def _answered(self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts = NOTHING, *, framed: bool = False) -> KeywordList:
+    def _answered(
+        self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts = NOTHING, *, framed: bool = False
+    ) -> KeywordList:
         if not texts:
             raise UsageError(f"there is no text of {subject}: nothing was found or fetched, or keep_text is off")
         order = self._order
@@ -100,10 +111,13 @@ class _Finder:
 
     def _spread(self) -> Iterator[PageBlocks]:
         """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""
-        sites = sorted(site_rows.site_names(self._connection), reverse=True)  # those that were only linked to come first, and leave their share
+        # those that were only linked to come first, and leave their share
+        sites = sorted(site_rows.site_names(self._connection), reverse=True)
         left = PAGES_COUNTED
         for place, site in enumerate(sites):
-            for page in text_rows.pages_of_site(self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):
+            for page in text_rows.pages_of_site(
+                self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))
+            ):
                 left -= 1
                 yield page
             if left <= 0:
@@ -123,8 +137,14 @@ class _Finder:
 
 
 def content_text(page: PageBlocks) -> str:
-    """Title and content of a page, its paragraphs parted by empty lines: without navigation where that is known, and without code and bare links."""
+    """Title and content of a page, its paragraphs parted by empty lines: without navigation where that is known,
+    and without code and bare links.
+    """
     parts = page.parts if page.parts and Part.CONTENT in page.parts else (Part.CONTENT,) * len(page.blocks)
-    kept = [block.text for block, part in zip(page.blocks, parts, strict=True) if part is Part.CONTENT and block.kind not in _NO_PROSE]
+    kept = [
+        block.text
+        for block, part in zip(page.blocks, parts, strict=True)
+        if part is Part.CONTENT and block.kind not in _NO_PROSE
+    ]
     title = [page.title] if page.title and page.title not in kept[:3] else []
     return "\n\n".join([*title, *(kept or [block.text for block in page.blocks])])

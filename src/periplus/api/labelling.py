@@ -1,7 +1,7 @@
 """Which pages would teach a topic most, and what does it learn from each answer?
 
-The page that it is least sure of is asked for next. After each answer the topic is learned anew: from all answers and, where the first examples are
-many, from some of these; from all of them when the session ends.
+The page that it is least sure of is asked for next. After each answer the topic is learned anew: from all answers and,
+where the first examples are many, from some of these; from all of them when the session ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from typing import NamedTuple
 from periplus.analyse.topic.judging import Judge, learned_on, word_counts
 from periplus.analyse.topic.training import examples_of, learned
 from periplus.api.collection import Collection, open_collection
-from periplus.api.topics import Watch, add_label, beginning_of, known_examples, relearned, sample_pages, take_back_label, topic_file, topic_of
+from periplus.api.topics import (
+    Watch,
+    add_label,
+    beginning_of,
+    known_examples,
+    relearned,
+    sample_pages,
+    take_back_label,
+    topic_file,
+    topic_of,
+)
 from periplus.errors import UsageError
 from periplus.model.topic import Example, Judged, Method, Topic, TopicScores
 from periplus.model.web import Url
@@ -49,7 +59,9 @@ class Labelling:
                 self._pool.append(_Page(page, page.text.partition("\n")[0], word_counts(page.text)))
                 watch("reading", len(self._pool), POOL)
         if not self._pool:
-            raise UsageError(f"no page of the collection is left that {name!r} could ask for: all are among its examples")
+            raise UsageError(
+                f"no page of the collection is left that {name!r} could ask for: all are among its examples"
+            )
         self._given: list[_Page] = []
         self._judge = Judge(self._topic)
         self._asked = -1
@@ -63,7 +75,9 @@ class Labelling:
         chances = self._judge.judge_words(page.counts for page in self._pool)
         self._asked = len(self._pool) - 1 if self._again else int(abs(chances - 0.5).argmin())
         page = self._pool[self._asked]
-        self._page = Judged(Url(page.example.name), page.title, float(chances[self._asked]), beginning_of(page.example.text, page.title))
+        self._page = Judged(
+            Url(page.example.name), page.title, float(chances[self._asked]), beginning_of(page.example.text, page.title)
+        )
         return self._page
 
     def answer(self, positive: bool) -> None:
@@ -77,7 +91,10 @@ class Labelling:
         self._judge = Judge(self._topic)
 
     def undo(self) -> None:
-        """The last answer of this session is taken back, and its page is asked for next. Without one nothing happens."""
+        """The last answer of this session is taken back, and its page is asked for next.
+
+        Without one nothing happens.
+        """
         if not self._given:
             return
         page = self._given.pop()
@@ -137,8 +154,10 @@ class _Session:
 
 
 class Sessions:
-    """Sessions that go on, for whoever asks by and by: one a topic, at most SESSIONS, the oldest ends for a new one. For many threads: each topic
-    waits for itself alone."""
+    """Sessions that go on, for whoever asks by and by: one a topic, at most SESSIONS, the oldest ends for a new one.
+
+    For many threads: each topic waits for itself alone.
+    """
 
     def __init__(self) -> None:
         self._open: OrderedDict[tuple[Path, str], _Session] = OrderedDict()
@@ -146,7 +165,11 @@ class Sessions:
 
     @contextlib.contextmanager
     def of(self, folder: Path, name: str) -> Iterator[Labelling]:
-        """The topic's session, for nobody else meanwhile; a new one where there is none, or the topic was learned anew since. Raises UsageError."""
+        """The topic's session, for nobody else meanwhile; a new one where there is none,
+        or the topic was learned anew since.
+
+        Raises UsageError.
+        """
         key, file = (folder.resolve(), name), topic_file(folder, name)
         with self._lock:
             session = self._open.setdefault(key, _Session())

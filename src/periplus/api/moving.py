@@ -28,8 +28,8 @@ from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.schema import drafted, exists, writing
 from periplus.urls.parameters import rules_key
 
-# All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it is there. The
-# source stays as it was, with a note where it went.
+# All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it
+# is there. The source stays as it was, with a note where it went.
 
 Watch = Callable[[str, int], None]  # (what is being done, rows so far)
 SAID_EVERY = 5_000  # rows
@@ -53,7 +53,9 @@ def move(source: str, target: str, watch: Watch = silent) -> Moved:
     Raises UsageError, NoCollection and StoreError; then the target holds nothing of it.
     """
     if is_address(source) == is_address(target):
-        raise UsageError("a collection moves from a folder to a database, or from a database to a folder: name one of each")
+        raise UsageError(
+            "a collection moves from a folder to a database, or from a database to a folder: name one of each"
+        )
     if is_address(target):
         return into_database(Path(source), target, watch)
 
@@ -77,7 +79,9 @@ def compared(sent: Mapping[str, Sum], arrived: Callable[[str], Iterable[Row]], w
         for row in watched(arrived(name), f"Comparing {name}", watch):
             found.add(row)
         if found != total:
-            raise StoreError(f"the table {name} did not arrive whole: {total} left, {found} are there. Nothing was moved.")
+            raise StoreError(
+                f"the table {name} did not arrive whole: {total} left, {found} are there. Nothing was moved."
+            )
 
 
 def into_database(folder: Path, store: str, watch: Watch) -> Moved:
@@ -106,29 +110,46 @@ def _rules(folder: Path, connection: reading.Connection) -> str:
     """The rules for URLs that were applied to the collection. Raises UsageError where others are wished by now."""
     text = rules_text(folder)
     if rules_key(text) != folder_copying.rules_in_force(connection):
-        raise UsageError(f"the rules in {folder / SETTINGS_FILE} are not applied yet: `periplus rules apply -c {folder}`, then move")
+        raise UsageError(
+            f"the rules in {folder / SETTINGS_FILE} are not applied yet: `periplus rules apply -c {folder}`, then move"
+        )
     return text if rules_key(text) else ""
 
 
-def _sent(connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch) -> Mapping[str, Sum]:
+def _sent(
+    connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch
+) -> Mapping[str, Sum]:
     """All of it in one transaction; returns what went, by table."""
     sent: dict[str, Sum] = {}
     with target.transaction(), contextlib.ExitStack() as stack:
         schema.create(target, address.collection)
         if not database_copying.is_empty(target):
             raise StoreError(f"{address} holds a collection already. Choose another name: collection=NAME.")
-        tables = {table.name: table for table in database_copying.tables(target, partial(folder_copying.columns_of, connection))}
+        tables = {
+            table.name: table
+            for table in database_copying.tables(target, partial(folder_copying.columns_of, connection))
+        }
         for name, table in tables.items():
             sent[name] = Sum(has_bytes=table.has_bytes)
-            database_copying.enter(target, table, watched(summed(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch))
+            database_copying.enter(
+                target,
+                table,
+                watched(
+                    summed(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch
+                ),
+            )
         writer = stack.enter_context(_writer(connection, address)) if address.segments else None
         sent["body"] = Sum()
         bodies = _bodies(connection, sent["body"], watch)
-        database_copying.enter_bodies(target, bodies, BodyTarget(writer.append if writer else None, database_copying.dictionary_shards(target)))
+        database_copying.enter_bodies(
+            target, bodies, BodyTarget(writer.append if writer else None, database_copying.dictionary_shards(target))
+        )
         if writer:
             writer.flush()
         meta = {"segments": address.segments, "rules_text": rules}
-        database_copying.complete(target, folder_copying.last_seq(connection), {name: value for name, value in meta.items() if value})
+        database_copying.complete(
+            target, folder_copying.last_seq(connection), {name: value for name, value in meta.items() if value}
+        )
         reader = SegmentReader(shelf_of(address.segments)) if address.segments else None
 
         def arrived(name: str) -> Iterator[Row]:
@@ -162,17 +183,25 @@ def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
 def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
     """See `moving.move`."""
     address, place = address_of(store), str(folder.resolve())
-    with database_copying.spoken(), DatabaseHome(address).only_crawl(), contextlib.closing(connect(address)) as connection:
+    with (
+        database_copying.spoken(),
+        DatabaseHome(address).only_crawl(),
+        contextlib.closing(connect(address)) as connection,
+    ):
         schema.check(connection, address.collection)
         database_copying.take_time(connection)
         collection_runs.refuse(connection, unless=place)
         with contextlib.ExitStack() as stack:
-            collection_runs.mark(connection, place)  # before all else, so that nobody joins a crawl that goes on elsewhere
+            # before all else, so that nobody joins a crawl that goes on elsewhere
+            collection_runs.mark(connection, place)
             stack.callback(collection_runs.unmark, connection)
             database_copying.bring_letters(connection, address.collection)
             with database_copying.one_moment(connection):
                 if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):
-                    raise UsageError(f"{workers or 'some'} workers are at work on {address}. Stop them first: SIGTERM, or `periplus jobs cancel`.")
+                    raise UsageError(
+                        f"{workers or 'some'} workers are at work on {address}. Stop them first: "
+                        "SIGTERM, or `periplus jobs cancel`."
+                    )
                 sent = _filled(connection, folder, watch)
             stack.pop_all()
     return Moved(str(folder), {name: total.rows for name, total in sent.items()})
@@ -184,20 +213,37 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
     reader = SegmentReader(shelf_of(place)) if place else None
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
-        tables = {table.name: table for table in database_copying.tables(connection, partial(folder_copying.columns_of, draft))}
+        tables = {
+            table.name: table
+            for table in database_copying.tables(connection, partial(folder_copying.columns_of, draft))
+        }
         with folder_copying.transaction(draft):
             for name, table in tables.items():
                 sent[name] = Sum(has_bytes=table.has_bytes)
-                folder_copying.enter(draft, table, watched(summed(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch))
+                folder_copying.enter(
+                    draft,
+                    table,
+                    watched(summed(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch),
+                )
             sent["body"] = Sum()
             folder_copying.enter_bodies(draft, _folder_bodies(connection, reader, sent["body"], watch))
             folder_copying.complete(draft, database_copying.last_seq(connection))
-            compared(sent, lambda name: folder_copying.bodies_back(draft) if name == "body" else folder_copying.rows_back(draft, tables[name]), watch)
+            compared(
+                sent,
+                lambda name: (
+                    folder_copying.bodies_back(draft)
+                    if name == "body"
+                    else folder_copying.rows_back(draft, tables[name])
+                ),
+                watch,
+            )
         _keep_rules(database_copying.rules_text(connection), folder)
     return sent
 
 
-def _folder_bodies(connection: Connection, reader: SegmentReader | None, total: Sum, watch: Watch) -> Iterator[MovedBody]:
+def _folder_bodies(
+    connection: Connection, reader: SegmentReader | None, total: Sum, watch: Watch
+) -> Iterator[MovedBody]:
     for count, body in enumerate(database_copying.bodies_out(connection, reader), 1):
         total.add(body.row)
         yield body
@@ -209,6 +255,9 @@ def _keep_rules(text: str, folder: Path) -> None:
     """The rules for URLs, where a folder has them. Raises StoreError for a periplus.toml that is there already."""
     path = folder / SETTINGS_FILE
     if text and path.exists():
-        raise StoreError(f"{path} is there already, and the collection brings rules of its own: take it away, or choose another folder")
+        raise StoreError(
+            f"{path} is there already, and the collection brings rules of its own: take it "
+            "away, or choose another folder"
+        )
     if text:
         path.write_text(text, "utf-8")

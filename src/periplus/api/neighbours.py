@@ -32,13 +32,27 @@ from periplus.store.sqlite.page_rows import Brief
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
-__all__ = ["Around", "BookVersion", "Grouping", "KeptBook", "LinkBooks", "NearWish", "Neighbour", "around", "drawn", "look", "make", "write_neighbours"]
+__all__ = [
+    "Around",
+    "BookVersion",
+    "Grouping",
+    "KeptBook",
+    "LinkBooks",
+    "NearWish",
+    "Neighbour",
+    "around",
+    "drawn",
+    "look",
+    "make",
+    "write_neighbours",
+]
 
 
 SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
 REMEMBERED = 8  # small books, of 2 MB at most
 WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
-AGAIN_S = 300.0  # between two books of one collection that goes on being crawled: of ten million links one takes 17 s of a core
+# between two books of one collection that goes on being crawled: of ten million links one takes 17 s of a core
+AGAIN_S = 300.0
 FAILED_S = 3_600.0  # before another try where none could be made: the disk is full, or only read
 NARROWED = 10_000  # pages that link to one: of more, those that lie first on disk are found as soon
 CHILD_NICE = 10  # whoever crawls or reads goes first
@@ -55,7 +69,10 @@ class LinkBooks:
     _web_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, folder: Path, connection: reading.Connection) -> KeptBook | None:
-        """The collection's book, perhaps of a moment ago; None: none serves as yet, and one is being made. connection: to the collection."""
+        """The collection's book, perhaps of a moment ago; None: none serves as yet, and one is being made.
+
+        connection: to the collection.
+        """
         folder, moment = folder.resolve(), inlinks.moment_of(connection)
         with self._lock:
             if (found := self._small.get((folder, moment))) is not None:
@@ -85,7 +102,9 @@ class LinkBooks:
     def _ask(self, folder: Path) -> None:
         """Has the book made, unless it is under way or was made just now."""
         maker, begun = self._makers.get(folder, (None, 0.0))
-        if maker is not None and (maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)):
+        if maker is not None and (
+            maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)
+        ):
             return
         command = [sys.executable, "-m", "periplus.api.neighbours", str(folder)]
         made = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -97,8 +116,12 @@ class LinkBooks:
             maker.wait()
 
 
-def narrowed(folder: Path, connection: reading.Connection, table: str, wish: TableQuery, books: LinkBooks) -> TableQuery:
-    """The same wish, and where it names a link's target or a visit's URL, with the rows that a book knows to be the only ones."""
+def narrowed(
+    folder: Path, connection: reading.Connection, table: str, wish: TableQuery, books: LinkBooks
+) -> TableQuery:
+    """The same wish, and where it names a link's target or a visit's URL,
+    with the rows that a book knows to be the only ones.
+    """
     asked = {"links": "target", "visits": "url"}.get(table)
     text = next((text for name, text in wish.conditions if name == asked), "")
     if not text.startswith(("http://", "https://")) or (book := books.of(folder, connection)) is None:
@@ -118,7 +141,8 @@ def _made(connection: reading.Connection) -> KeptBook:
 
 def make(folder: Path) -> None:
     """Writes the collection's book. Raises NoCollection, StoreError, OSError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():  # no snapshot: for its time a crawl's log could not be cut
+    # no snapshot: for its time a crawl's log could not be cut
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         inlinks.write(folder, _made(connection))
 
 
@@ -137,8 +161,12 @@ class NearWish:
 
 
 class Neighbour(NamedTuple):
-    """A node. url: its page, of several the one of greatest rank; name: of a page its title, else its directory or site; fetched: of its pages;
-    links_here, linked: links from it to the middle, and from the middle to it; score: 0 to 100, logarithmic, among all nodes of its kind."""
+    """A node.
+
+    url: its page, of several the one of greatest rank; name: of a page its title, else its directory or site; fetched:
+    of its pages; links_here, linked: links from it to the middle, and from the middle to it; score: 0 to 100,
+    logarithmic, among all nodes of its kind.
+    """
 
     url: str
     name: str
@@ -154,8 +182,11 @@ class Neighbour(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The middle first, then its neighbours by step and rank. links: (source, end, links) by place; ranks: of the nodes; briefs: of their URLs.
-    missed: visits that the book does not know as yet."""
+    """The middle first, then its neighbours by step and rank.
+
+    links: (source, end, links) by place; ranks: of the nodes; briefs: of their URLs. missed: visits that the
+    book does not know as yet.
+    """
 
     nodes: tuple[Neighbour, ...]
     links: tuple[tuple[int, int, int], ...]
@@ -175,7 +206,9 @@ class Around:
 
 
 def look(folder: Path, wish: NearWish, books: LinkBooks) -> Around | None:
-    """The neighbourhood wished for; None: the collection is large, and its book is still being made. An empty URL is the first start's.
+    """The neighbourhood wished for; None: the collection is large, and its book is still being made.
+
+    An empty URL is the first start's.
 
     Raises UsageError for a URL that the book does not know; NoCollection, StoreError.
     """
@@ -192,18 +225,31 @@ def look(folder: Path, wish: NearWish, books: LinkBooks) -> Around | None:
 
 
 def around(connection: reading.Connection, book: KeptBook, web: Web, wish: NearWish) -> Around:
-    """The neighbourhood wished for. web: of the wish's grouping. Raises UsageError for a URL that the book does not know."""
+    """The neighbourhood wished for.
+
+    web: of the wish's grouping. Raises UsageError for a URL that the book does not know.
+    """
     url = listing.meant(connection, wish.url)
     place = inlinks.place_of(book, url_id(url))
     if place < 0:
-        raise UsageError(f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text.")
+        raise UsageError(
+            f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text."
+        )
     found = neighbourhood(web, NeighbourhoodQuery(int(web.groups[place]), wish.steps, wish.most))
     ids = book.links.ids[[node.place for node in found.nodes]].tolist()
     if wish.grouping is Grouping.PAGE:
         ids[0] = url_id(url)
     briefs = page_rows.briefs(connection, ids)
     missed = inlinks.moment_of(connection).visit - book.moment.visit
-    return Around(_neighbours(found, briefs, wish.grouping, web), found.links, found.neighbours, found.bounded, _ranks(found), tuple(briefs), missed)
+    return Around(
+        _neighbours(found, briefs, wish.grouping, web),
+        found.links,
+        found.neighbours,
+        found.bounded,
+        _ranks(found),
+        tuple(briefs),
+        missed,
+    )
 
 
 def _ranks(found: Neighbourhood) -> tuple[float, ...]:
@@ -215,7 +261,9 @@ def _neighbours(found: Neighbourhood, briefs: Sequence[Brief], grouping: Groupin
     ranks = np.array(_ranks(found))
     known = web.weight[web.weight > 0]
     least = float(known.min()) if len(known) else 1.0
-    scores = link_score(np.concatenate(([least, float(known.max()) if len(known) else 1.0], np.maximum(ranks, least))))[2:].tolist()
+    scores = link_score(np.concatenate(([least, float(known.max()) if len(known) else 1.0], np.maximum(ranks, least))))[
+        2:
+    ].tolist()
     rows = zip(found.nodes, briefs, names, scores, strict=True)
     home = _site(briefs[0].url)
     return tuple(
@@ -242,7 +290,10 @@ def _names(briefs: Sequence[Brief], grouping: Grouping) -> list[str]:
         return [_site(brief.url) for brief in briefs]
     folders = [inlinks.directory(brief.url) for brief in briefs]
     home = _site(briefs[0].url)
-    return [short(folder) if _site(folder) == home and folder.count("/") > 3 else folder.partition("://")[2].rstrip("/") for folder in folders]
+    return [
+        short(folder) if _site(folder) == home and folder.count("/") > 3 else folder.partition("://")[2].rstrip("/")
+        for folder in folders
+    ]
 
 
 def _site(url: str) -> str:
@@ -261,8 +312,22 @@ def drawn(found: Around) -> Ego:
     """As values for a drawing."""
     nodes = []
     for node, rank in zip(found.nodes, found.ranks, strict=True):
-        ways = [f"{count_of(many, 'link')} {word}" for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle")) if many]
-        nodes.append(EgoNode(node.url, node.name, node.part, rank, node.pages, node.fetched, ", ".join([*ways, f"score {node.score}"])))
+        ways = [
+            f"{count_of(many, 'link')} {word}"
+            for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle"))
+            if many
+        ]
+        nodes.append(
+            EgoNode(
+                node.url,
+                node.name,
+                node.part,
+                rank,
+                node.pages,
+                node.fetched,
+                ", ".join([*ways, f"score {node.score}"]),
+            )
+        )
     return Ego(tuple(nodes), found.links)
 
 

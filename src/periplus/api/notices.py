@@ -22,11 +22,20 @@ from periplus.store.sqlite import notices, reading, schema
 from periplus.store.sqlite.notices import NoticeBook
 from periplus.urls.canonical import canonical
 
-# The password is read from a file that it names or from the variable PERIPLUS_SMTP_PASSWORD: never from a command line, and kept nowhere.
+# The password is read from a file that it names or from the variable PERIPLUS_SMTP_PASSWORD: never from a
+# command line, and kept nowhere.
 
 FILE = "notices.toml"
 PASSWORD = "PERIPLUS_SMTP_PASSWORD"
-_MAIL: dict[str, type] = {"server": str, "port": int, "security": str, "user": str, "password_file": str, "sender": str, "ca_file": str}
+_MAIL: dict[str, type] = {
+    "server": str,
+    "port": int,
+    "security": str,
+    "user": str,
+    "password_file": str,
+    "sender": str,
+    "ca_file": str,
+}
 _WEBHOOK: dict[str, type] = {"allow_private": bool, "ca_file": str}
 _TABLES: dict[str, dict[str, type]] = {"mail": _MAIL, "webhook": _WEBHOOK, "interface": {"address": str}}
 
@@ -39,8 +48,10 @@ def notice_settings(folder: Path) -> NoticeSettings:
     if security not in ("tls", "starttls", "none"):
         raise UnknownSetting(f"{folder / FILE}: security is tls, starttls or none, not {security!r}")
     settings = MailSettings(
-        server=str(mail.get("server", "")), port=_port(mail.get("port"), security), security=security, user=str(mail.get("user", "")),
-        password=_password(folder, str(mail.get("password_file", ""))), sender=str(mail.get("sender", "")), ca_file=str(mail.get("ca_file", "")),
+        server=str(mail.get("server", "")), port=_port(mail.get("port"), security), security=security,
+        user=str(mail.get("user", "")),
+        password=_password(folder, str(mail.get("password_file", ""))), sender=str(mail.get("sender", "")),
+        ca_file=str(mail.get("ca_file", "")),
     )  # fmt: skip
     if settings.server and "@" not in settings.sender:
         raise UnknownSetting(f"{folder / FILE}: the table [mail] needs a sender, like periplus@example.org")
@@ -68,10 +79,15 @@ def _read(path: Path) -> dict[str, dict[str, object]]:
         raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
     for name, table in content.items():
         if name not in _TABLES or not isinstance(table, dict):
-            raise UnknownSetting(f"{path}: there is no table {name!r}: it may have {', '.join(f'[{one}]' for one in _TABLES)}")
+            raise UnknownSetting(
+                f"{path}: there is no table {name!r}: it may have {', '.join(f'[{one}]' for one in _TABLES)}"
+            )
         for key, value in table.items():
             if key not in _TABLES[name] or not isinstance(value, _TABLES[name][key]):
-                raise UnknownSetting(f"{path}: [{name}] has {', '.join(_TABLES[name])}, each of its type; {key} = {value!r} is none of them")
+                raise UnknownSetting(
+                    f"{path}: [{name}] has {', '.join(_TABLES[name])}, each of its type; "
+                    f"{key} = {value!r} is none of them"
+                )
     return {name: content.get(name, {}) for name in _TABLES}
 
 
@@ -90,8 +106,10 @@ def book(folder: Path) -> Iterator[NoticeBook]:
 
 
 def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: str = "") -> tuple[Subscription, str]:
-    """Has target, a mail address or a URL, told of these kinds of change; none: of all. Also the secret that signs a webhook's notices.
-    Raises UsageError."""
+    """Has target, a mail address or a URL, told of these kinds of change; none: of all.
+
+    Also the secret that signs a webhook's notices. Raises UsageError.
+    """
     chosen = []
     for kind in kinds:
         if kind not in list(NoticeKind):
@@ -111,14 +129,22 @@ def _target(text: str) -> tuple[Channel, str]:
                 raise UsageError("a webhook’s address holds no user and password: its requests are signed")
             return Channel.WEBHOOK, canonical(text)
     name, at, host = text.rpartition("@")
-    if not (name and at and host and text.isascii() and text.isprintable()) or any(sign in text for sign in " ,;<>\"'()\\") or ":" in text:
+    if (
+        not (name and at and host and text.isascii() and text.isprintable())
+        or any(sign in text for sign in " ,;<>\"'()\\")
+        or ":" in text
+    ):
         raise UsageError(f"{text[:100]!r} is neither a mail address nor a URL")
     return Channel.MAIL, text
 
 
 def look(folder: Path, collection: Path, now: float) -> list[Notice]:
     """Notes what is new in a collection since it was last looked at. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(collection)) as connection, reading.limited(connection, READ_S), reading.snapshot(connection):
+    with (
+        contextlib.closing(reading.connect(collection)) as connection,
+        reading.limited(connection, READ_S),
+        reading.snapshot(connection),
+    ):
         facts, run = notices.facts(connection), notices.newest_run(connection)
     with book(folder) as opened:
         return opened.compare(_name(collection), run, facts, now)
@@ -137,7 +163,11 @@ def _name(collection: Path) -> str:
 
 def collections_of(folder: Path, command: Sequence[str]) -> list[Path]:
     """Those that a command works on, by its words."""
-    paths = [folder / word.partition("=")[2] if word.startswith("--") else folder / word for word in command[1:] if word and "\0" not in word]
+    paths = [
+        folder / word.partition("=")[2] if word.startswith("--") else folder / word
+        for word in command[1:]
+        if word and "\0" not in word
+    ]
     return list(dict.fromkeys(path for path in paths if len(path.name) < 250 and schema.exists(path)))
 
 
@@ -168,7 +198,9 @@ def _sent(taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock) -> 
 
 def _post(notice: Notice, subscription: Subscription, secret: str, settings: NoticeSettings, clock: Clock) -> str:
     identity = Identity(allow_private=settings.allow_private, ca_file=settings.ca_file)
-    return send_webhook(canonical(subscription.target), present_text.posted(notice, settings.address), secret, identity, clock)
+    return send_webhook(
+        canonical(subscription.target), present_text.posted(notice, settings.address), secret, identity, clock
+    )
 
 
 def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> str:
@@ -185,7 +217,10 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> s
 
 
 def test(folder: Path, subscription: int) -> str:
-    """Sends one subscriber a notice that nothing changed. Empty: it arrived; else why not. Raises UsageError if there is none."""
+    """Sends one subscriber a notice that nothing changed.
+
+    Empty: it arrived; else why not. Raises UsageError if there is none.
+    """
     settings = notice_settings(folder)
     with book(folder) as opened:
         chosen = next((one for one in opened.subscriptions() if one.id == subscription), None)

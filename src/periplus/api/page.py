@@ -26,13 +26,18 @@ class Page:
     """One page of a collection, to be asked while that is open."""
 
     def __init__(self, connection: Connection, url: Url, book: KeptBook | None = None) -> None:
-        """book: of the collection's links; without it, every link is looked at for those that lead here, and every visit.
-        Raises UsageError for a URL that the collection does not know."""
+        """book: of the collection's links; without it, every link is looked at for those that lead here,
+        and every visit.
+
+        Raises UsageError for a URL that the collection does not know.
+        """
         self.url, self._book = url, book
         self._connection, self._id = connection, url_id(url)
         found = page_rows.whereabouts(connection, self._id)
         if found is None:
-            raise UsageError(f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
+            raise UsageError(
+                f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
+            )
         self._where = found
         self._facts = page_rows.page_facts(connection, self._id)
         self._contents = Contents(connection)
@@ -40,7 +45,8 @@ class Page:
     def summary(self) -> PageSummary:
         """What is known, without what was kept."""
         facts = self._facts
-        fetched = self._fetched() if facts and facts.media_type in FILES and self._where[1] is Reason.OK else None  # later versions tell it by the reason
+        # later versions tell it by the reason
+        fetched = self._fetched() if facts and facts.media_type in FILES and self._where[1] is Reason.OK else None
         fault = understand(self.url, fetched).fault if fetched else ""
         links_in, links_out = self._linking(0)[0], page_rows.links_out(self._connection, self._id)
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()
@@ -65,11 +71,17 @@ class Page:
         return self._contents.parts(self._id)
 
     def headers(self) -> tuple[int, Headers]:
-        """(status, header) of the answer that brought it; of the last one where none did. Raises UsageError where none is known."""
+        """(status, header) of the answer that brought it; of the last one where none did.
+
+        Raises UsageError where none is known.
+        """
         return page_rows.answer(self._connection, self._id, self.visits()) or self._missing("header")
 
     def xml(self) -> tuple[bytes, str]:
-        """It as canonical XML, and the media type of that: as it was kept, or made of its bytes. Raises UsageError where there are none."""
+        """It as canonical XML, and the media type of that: as it was kept, or made of its bytes.
+
+        Raises UsageError where there are none.
+        """
         if (kept := self._contents.xml(self._id)) is not None:
             return kept
         fetched = self._fetched()
@@ -78,7 +90,9 @@ class Page:
         return canonical_xml(self.url, fetched) or self._missing("text")
 
     def inlinks(self, limit: int = -1) -> Iterator[LinkRow]:
-        """Links to it, with their anchors and the pages that hold them; with a book those of the pages of greatest rank first."""
+        """Links to it, with their anchors and the pages that hold them;
+        with a book those of the pages of greatest rank first.
+        """
         if self._book is None or limit < 0:
             return map(LinkRow._make, listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
         found = listing.links_between(self._connection, self._linking(limit)[1], self._id)
@@ -114,7 +128,14 @@ class Page:
     def _missing(self, what: str) -> NoReturn:
         _, reason, why, _, _ = self._where
         if self._facts is None:
-            raise UsageError(f"{self.url} was not fetched ({reason.value}{': ' + why if why else ''}): its {what} cannot be shown")
+            raise UsageError(
+                f"{self.url} was not fetched ({reason.value}{': ' + why if why else ''}): its {what} cannot be shown"
+            )
         if what == "text":
-            raise UsageError(f"there is no text of {self.url}: it is {self._facts.media_type or 'of no known type'}, or has no words, or keep_text is off")
-        raise UsageError(f"no {what} of {self.url} was kept: the setting keep_bodies says whether, and a further crawl obeys it")
+            raise UsageError(
+                f"there is no text of {self.url}: it is {self._facts.media_type or 'of no known type'}, or has "
+                "no words, or keep_text is off"
+            )
+        raise UsageError(
+            f"no {what} of {self.url} was kept: the setting keep_bodies says whether, and a further crawl obeys it"
+        )

@@ -22,7 +22,19 @@ from periplus.api.results import keep_stories, when_kept, written
 from periplus.api.stories import ReadingWish, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
-from periplus.model.story import Decisions, Edition, EditorVerdict, Entry, EntryKey, Objective, Order, Portal, PortalSite, Stories, Story
+from periplus.model.story import (
+    Decisions,
+    Edition,
+    EditorVerdict,
+    Entry,
+    EntryKey,
+    Objective,
+    Order,
+    Portal,
+    PortalSite,
+    Stories,
+    Story,
+)
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.portal.files import portal_files
@@ -48,23 +60,29 @@ class Published:
 def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
     """Makes folder hold these files, and none that an earlier call put there and this one does not.
 
-    files: relative path with slashes -> content, in the order in which they appear: what leads to another file stands after it. Each appears
-    whole, by renaming, and only if its content is new; what is no longer wanted goes last. So at any moment, after a kill too, every link
-    leads somewhere, and the next call goes on. Raises UsageError where a file stands in the way that is not ours, or the disk refuses.
+    files: relative path with slashes -> content, in the order in which they appear: what leads to another file stands
+    after it. Each appears whole, by renaming, and only if its content is new; what is no longer wanted goes last. So at
+    any moment, after a kill too, every link leads somewhere, and the next call goes on. Raises UsageError where a file
+    stands in the way that is not ours, or the disk refuses.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         ours = _ours(folder)
         foreign = next((path for path in files if path not in ours and (folder / path).exists()), None)
         if foreign is not None:
-            raise UsageError(f"{folder / foreign} is there already, and was not written by a portal. Choose another folder with -o, or move it away.")
+            raise UsageError(
+                f"{folder / foreign} is there already, and was not written by a portal. Choose another "
+                "folder with -o, or move it away."
+            )
         _note(folder, ours | set(files))
         written = sum([_written(folder / path, content) for path, content in files.items()])
         gone = sorted(ours - set(files))
         _remove(folder, gone)
         _note(folder, files)
     except OSError as error:
-        raise UsageError(f"the portal cannot be written into {folder}: {error.strerror or error}. Choose another folder with -o.") from None
+        raise UsageError(
+            f"the portal cannot be written into {folder}: {error.strerror or error}. Choose another folder with -o."
+        ) from None
     return Published(folder, written, len(files) - written, len(gone))
 
 
@@ -115,7 +133,8 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
 PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
 KEYWORDS, KEYWORDS_ASKED = 5, 12  # of a story: half of what is found are parts of others
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
-COPY = 0.5  # of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
+# of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
+COPY = 0.5
 PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
 
 
@@ -127,11 +146,15 @@ def described(connection: reading.Connection, entries: Sequence[Entry]) -> Itera
         titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
         pages = [page._replace(title=titles[page.url]) for page in text_rows.pages_of(connection, ids[:PAGES_READ])]
         sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
-        copies = {entry.story.pages[later].url for later, _, share in entry.story.near if share >= COPY} | {entry.story.pages[0].url}
+        copies = {entry.story.pages[later].url for later, _, share in entry.story.near if share >= COPY} | {
+            entry.story.pages[0].url
+        }
         yield dataclasses.replace(
             entry,
             sentence=next((sentence for sentence in sentences if sentence), ""),
-            keywords=_keywords(keywords_of_all(_readings(page for page in pages if page.url in copies), counts, KEYWORDS_ASKED)),
+            keywords=_keywords(
+                keywords_of_all(_readings(page for page in pages if page.url in copies), counts, KEYWORDS_ASKED)
+            ),
             provenance=tuple(portal_rows.provenance(connection, ids)),
         )
 
@@ -162,23 +185,38 @@ def _keywords(found: Iterable[Keyword]) -> tuple[str, ...]:
     return tuple(whole[:KEYWORDS])
 
 
-def relevance_of(connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]) -> dict[Url, float]:
-    """How probably each page of the stories is of the topic, 0 to 1. Raises UsageError for a topic that is not known."""
+def relevance_of(
+    connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]
+) -> dict[Url, float]:
+    """How probably each page of the stories is of the topic, 0 to 1.
+
+    Raises UsageError for a topic that is not known.
+    """
     judge = judge_of(folder, topic)
     ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
     pages = text_rows.pages_of(connection, ids)
     scores: dict[Url, float] = {}
     while some := list(islice(pages, JUDGED_AT_ONCE)):
-        scores |= zip([page.url for page in some], judge.judge([text_of_page(page) for page in some]).tolist(), strict=True)
+        scores |= zip(
+            [page.url for page in some], judge.judge([text_of_page(page) for page in some]).tolist(), strict=True
+        )
     return scores
 
 
 def sites_for(
-    connection: reading.Connection, portal: Portal, stories: Stories, decided: Decisions, relevance: Mapping[Url, float] | None
+    connection: reading.Connection,
+    portal: Portal,
+    stories: Stories,
+    decided: Decisions,
+    relevance: Mapping[Url, float] | None,
 ) -> tuple[tuple[PortalSite, ...], float | None]:
-    """(the editor's sites, then those that together have most of the other stories and have them early; the share of the stories that all of them have)."""
+    """(the editor's sites, then those that together have most of the other stories and have them early;
+    the share of the stories that all of them have).
+    """
     pinned = [site for site, verdict in decided.sites.items() if verdict is EditorVerdict.PINNED]
-    others = dataclasses.replace(stories, stories=tuple(story for story in stories.stories if not set(pinned).intersection(story.sites)))
+    others = dataclasses.replace(
+        stories, stories=tuple(story for story in stories.stories if not set(pinned).intersection(story.sites))
+    )
     chosen = [site for site in _influential(others, portal.sites) if site not in pinned]
     has: defaultdict[SiteKey, set[int]] = defaultdict(set)
     scores: defaultdict[SiteKey, list[float]] = defaultdict(list)
@@ -207,8 +245,8 @@ def _influential(stories: Stories, most: int) -> list[SiteKey]:
     return [SiteKey(cascades.sites[one.site]) for one in influence(cascades, ReadingWish(Objective.DT, most)).chosen]
 
 
-# Gathering reads all pages of a collection; so `portal show` and `portal build` leave what they found in `portals/NAME.desk.json`, and here decisions are
-# laid over it.
+# Gathering reads all pages of a collection; so `portal show` and `portal build` leave what they found in
+# `portals/NAME.desk.json`, and here decisions are laid over it.
 
 FOLDER = "portals"  # within the collection's folder
 ENTRIES_MOST = 2_000  # of each kind that lie on the desk: an editor reads fewer
@@ -260,7 +298,9 @@ class DeskSite:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """gathered, built: seconds since the epoch, 0.0: never; decided: whether anything was decided since the last build."""
+    """gathered, built: seconds since the epoch, 0.0: never; decided:
+    whether anything was decided since the last build.
+    """
 
     portal: Portal
     gathered: float
@@ -288,7 +328,9 @@ def desk_of(folder: Path, name: str) -> Desk:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         known = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
         if name not in known:
-            raise UsageError(f"there is no portal {name!r}" + (f": choose among {', '.join(known)}" if known else " here"))
+            raise UsageError(
+                f"there is no portal {name!r}" + (f": choose among {', '.join(known)}" if known else " here")
+            )
         portal, built = known[name]
         decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
     file = desk_file(folder, name)
@@ -296,7 +338,9 @@ def desk_of(folder: Path, name: str) -> Desk:
         gathered = json.loads(file.read_text("utf-8"))
         entries = [_entry(one, portal, decided) for one in gathered["entries"]]
         sites = _sites(gathered, entries, decided)
-        changed = any((one["verdict"] or "") != entry.verdict for one, entry in zip(gathered["entries"], entries, strict=True))
+        changed = any(
+            (one["verdict"] or "") != entry.verdict for one, entry in zip(gathered["entries"], entries, strict=True)
+        )
         lacks, run, covered = tuple(map(str, gathered["lacks"])), str(gathered["run"]), gathered["covered"]
     except FileNotFoundError:
         entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
@@ -314,16 +358,22 @@ def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> Des
     pages, keywords = one["pages"], one["keywords"]
     assert isinstance(pages, list)
     assert isinstance(keywords, list)
-    told = tuple(DeskPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"])) for page in pages)
+    told = tuple(
+        DeskPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"]))
+        for page in pages
+    )
     relevance = one["relevance"]
     return DeskEntry(
-        key, kind, verdict.value if verdict else "", str(one["title"]), str(one["published"]), float(str(one["weight"])),
+        key, kind, verdict.value if verdict else "", str(one["title"]), str(one["published"]),
+        float(str(one["weight"])),
         None if relevance is None else float(str(relevance)), str(one["sentence"]), tuple(map(str, keywords)), told,
     )  # fmt: skip
 
 
 def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: Decisions) -> tuple[DeskSite, ...]:
-    """Those followed, in the order of choice; then the others that tell stories, the busiest first; then those that are out."""
+    """Those followed, in the order of choice; then the others that tell stories, the busiest first;
+    then those that are out.
+    """
     chosen = gathered["sites"]
     assert isinstance(chosen, list)
     followed = {SiteKey(site["key"]): site for site in chosen}
@@ -332,8 +382,10 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
     names = dict.fromkeys((*followed, *others, *decided.sites))
     return tuple(
         DeskSite(
-            name, int(followed[name]["stories"]) if name in followed else tell[name], float(followed[name]["gain"]) if name in followed else 0.0,
-            followed[name]["relevance"] if name in followed else None, name in followed, decided.sites[name].value if name in decided.sites else "",
+            name, int(followed[name]["stories"]) if name in followed else tell[name],
+            float(followed[name]["gain"]) if name in followed else 0.0,
+            followed[name]["relevance"] if name in followed else None, name in followed,
+            decided.sites[name].value if name in decided.sites else "",
         )
         for name in names
     )  # fmt: skip
@@ -342,7 +394,8 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
 Watch = Callable[[str, int, int], None]  # is told (what goes on, how far, of how many)
 PORTAL_FOLDER = FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
-VERBS: dict[str, dict[bool, EditorVerdict | None]] = {  # what each does to an entry, to a site; None: nothing is decided any longer
+# what each does to an entry, to a site; None: nothing is decided any longer
+VERBS: dict[str, dict[bool, EditorVerdict | None]] = {
     "approve": {_ENTRY: EditorVerdict.APPROVED},
     "hide": {_ENTRY: EditorVerdict.HIDDEN},
     "pin": {_ENTRY: EditorVerdict.PINNED, _SITE: EditorVerdict.PINNED},
@@ -355,10 +408,14 @@ VERBS: dict[str, dict[bool, EditorVerdict | None]] = {  # what each does to an e
 def create(folder: Path, portal: Portal) -> None:
     """A new portal. Raises UsageError for a name that is taken or is none, NoCollection, StoreError."""
     if not portal.name or not all(sign.isalnum() or sign in "-_" for sign in portal.name):
-        raise UsageError(f"{portal.name!r} is no name for a portal: use letters, digits, - and _, since a folder will have it too")
+        raise UsageError(
+            f"{portal.name!r} is no name for a portal: use letters, digits, - and _, since a folder will have it too"
+        )
     with schema.writing(folder) as connection:
         if portal.name in [known.name for known, _ in portal_rows.portals(connection)]:
-            raise UsageError(f"there is a portal {portal.name} already: `periplus portal change {portal.name}` changes it")
+            raise UsageError(
+                f"there is a portal {portal.name} already: `periplus portal change {portal.name}` changes it"
+            )
         portal_rows.store_portal(connection, portal)
 
 
@@ -395,8 +452,10 @@ def portal_named(folder: Path, name: str = "") -> Portal:
 
 
 def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
-    """The portal as it would be published now. The keys of its entries are remembered, so that stories keep them while they grow;
-    so are the stories, and the entries for the editor's desk.
+    """The portal as it would be published now.
+
+    The keys of its entries are remembered, so that stories keep them while they grow; so are the stories, and the
+    entries for the editor's desk.
 
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
@@ -407,7 +466,11 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         kept = _without_banned(stories, decided)
         relevance = relevance_of(connection, folder, portal.topic, kept.stories) if portal.topic else None
         chosen = selection(portal, kept.stories, decided, known, now, relevance)
-        entries = _watched(described(connection, (*chosen.published, *chosen.waiting)), len(chosen.published) + len(chosen.waiting), watch)
+        entries = _watched(
+            described(connection, (*chosen.published, *chosen.waiting)),
+            len(chosen.published) + len(chosen.waiting),
+            watch,
+        )
         published, waiting = entries[: len(chosen.published)], entries[len(chosen.published) :]
         shown = replace(kept, stories=tuple(entry.story for entry in published))
         sites, covered = sites_for(connection, portal, shown, decided, relevance)
@@ -460,16 +523,24 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
         yield f"The collection holds dated pages of {len(stories.posts)} site: a story needs two that tell it."
     mute = sum(not entry.sentence for entry in entries)
     if mute:
-        yield f"{count_of(mute, 'story has', 'stories have')} no sentence: the first page has no running text that is marked as content."
+        yield (
+            f"{count_of(mute, 'story has', 'stories have')} no sentence: the first page has no running "
+            "text that is marked as content."
+        )
     guessed = sum(entry.story.order is Order.FIRST_SEEN for entry in entries)
     if guessed:
-        yield f"In {count_of(guessed, 'story', 'stories')} neither dates nor links tell who was first; there the order is that of the crawl."
+        yield (
+            f"In {count_of(guessed, 'story', 'stories')} neither dates nor links tell who was first; "
+            "there the order is that of the crawl."
+        )
     wordless = sum(not entry.keywords for entry in entries)
     if wordless:
         yield f"{count_of(wordless, 'story has', 'stories have')} no keywords."
 
 
-def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None) -> tuple[Edition, Published]:
+def build(
+    folder: Path, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
+) -> tuple[Edition, Published]:
     """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder."""
     portal = portal_named(folder, name)
     edition = edition_of(folder, portal, now, watch)
@@ -480,7 +551,9 @@ def build(folder: Path, name: str, out: Path | None, now: float, watch: Watch = 
 
 
 def decide(folder: Path, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
-    """Notes what an editor decided of entries (keys, or how they begin) and sites. All or nothing. Returns what the subjects are called in full.
+    """Notes what an editor decided of entries (keys, or how they begin) and sites.
+
+    All or nothing. Returns what the subjects are called in full.
 
     Raises UsageError for a subject that is not known, or of the wrong kind for the verb.
     """
@@ -493,7 +566,9 @@ def decide(folder: Path, portal: Portal, verb: str, subjects: Sequence[str], now
     return [name for name, _ in found]
 
 
-def _subject(verb: str, subject: str, keys: Sequence[EntryKey], sites: Container[SiteKey]) -> tuple[EntryKey | SiteKey, bool]:
+def _subject(
+    verb: str, subject: str, keys: Sequence[EntryKey], sites: Container[SiteKey]
+) -> tuple[EntryKey | SiteKey, bool]:
     """(its full name, whether it is a site)."""
     given = subject.strip().lower()
     site = SiteKey(given.partition("://")[2].partition("/")[0] if "://" in given else given).removeprefix("www.")
@@ -511,5 +586,7 @@ def _subject(verb: str, subject: str, keys: Sequence[EntryKey], sites: Container
 def _checked(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:
     if of_site not in VERBS[verb]:
         other = "ban or pin a site" if of_site else "hide or pin an entry"
-        raise UsageError(f"{verb} is not for {'sites' if of_site else 'entries'}, and {name} is one: {other}. Nothing was noted.")
+        raise UsageError(
+            f"{verb} is not for {'sites' if of_site else 'entries'}, and {name} is one: {other}. Nothing was noted."
+        )
     return name, of_site

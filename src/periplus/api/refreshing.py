@@ -33,7 +33,9 @@ class RefreshEnd:
 
 
 def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
-    """A refresh of the collection by the settings of its last crawl or refresh, with those given in their place. place: a folder, or an address.
+    """A refresh of the collection by the settings of its last crawl or refresh, with those given in their place.
+
+    place: a folder, or an address.
 
     Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting.
     """
@@ -41,14 +43,17 @@ def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool
     starts = tuple(dict.fromkeys(Url(text) for record in records for text in record.starts))
     if not starts:
         raise UsageError(f"{place} has no run yet: `periplus crawl URL` begins one there")
-    crawls = [record for record in records if record.kind != CHECK] or records  # what a check was told is not how the site is crawled
+    # what a check was told is not how the site is crawled
+    crawls = [record for record in records if record.kind != CHECK] or records
     settings = settings_from(given, last_settings(crawls[-1].settings))
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     return CrawlOrder(folder, starts, settings, kind=REFRESH, due_only=due_only, store=store)
 
 
 def last_settings(stored: Mapping[str, object]) -> Settings:
-    """The settings of a run as they were stored; a password is not among them, and names that are gone since are left out."""
+    """The settings of a run as they were stored; a password is not among them,
+    and names that are gone since are left out.
+    """
     known = {row.name for row in rows()} - {"auth"}
     return settings_from({name: value for name, value in stored.items() if name in known})
 
@@ -64,7 +69,11 @@ def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock |
     unreached = found[Finding.UNREACHED]
     if end.state == "done" and (unreached or not answered):
         state = "suspicious" if answered else "failed"
-        note = f"{unreached} URLs were not asked for, because their hosts were given up" if answered else "no page was read again"
+        note = (
+            f"{unreached} URLs were not asked for, because their hosts were given up"
+            if answered
+            else "no page was read again"
+        )
         end = replace(end, state=state, note=f"{note}; what was known of them is kept")
         order.home.end_run(end.run_id, end.state, end.note, (clock or SystemClock()).now())
     return RefreshEnd(end, found)

@@ -68,18 +68,26 @@ SHARE = 0.1  # and so that counting takes no more than this share of the time
 LINKS = 50_000  # of one look at links: more are filtered first, or written by `periplus survey links`
 _KINDS = {"level": ColumnKind.INTEGER, "times": ColumnKind.INTEGER, "processed": ColumnKind.BOOLEAN}
 _LINK_WORDS = {
-    "unit": "the site whose page it is", "page": "the page that holds the link", "target": "where it leads", "level": "of the target: links from the start",
-    "processed": "whether the target was asked for", "reason": "what became of the target", "anchor": "its words", "position": "part of the page",
-    "title": "of the page", "times": "how often the page holds it", "text": "what stood where an address belongs", "why": "why that is none",
+    "unit": "the site whose page it is", "page": "the page that holds the link", "target": "where it leads",
+    "level": "of the target: links from the start",
+    "processed": "whether the target was asked for", "reason": "what became of the target", "anchor": "its words",
+    "position": "part of the page",
+    "title": "of the page", "times": "how often the page holds it", "text": "what stood where an address belongs",
+    "why": "why that is none",
 }  # fmt: skip
 _SEARCHED = {
-    "sites": ("site", "prefixes", "bundle"), "companions": ("site", "tags"), "colinks": ("first", "second"), "suffixes": ("suffix",),
-    "connectivity": ("vertices",), "interlinking": ("source", "target"), "records": ("site", "prefixes", "state"), "standing": ("site", "prefixes", "tags"),
-    "internal": ("page", "target", "anchor"), "external": ("page", "target", "anchor", "title"), "bad": ("page", "text", "anchor"),
+    "sites": ("site", "prefixes", "bundle"), "companions": ("site", "tags"), "colinks": ("first", "second"),
+    "suffixes": ("suffix",),
+    "connectivity": ("vertices",), "interlinking": ("source", "target"), "records": ("site", "prefixes", "state"),
+    "standing": ("site", "prefixes", "tags"),
+    "internal": ("page", "target", "anchor"), "external": ("page", "target", "anchor", "title"),
+    "bad": ("page", "text", "anchor"),
 }  # fmt: skip
 _FACETS = {
-    "sites": ("bundle", "official", "state"), "companions": ("class", "units", "status"), "colinks": ("kind",), "suffixes": ("direction", "country"),
-    "records": ("state",), "standing": ("state",), "internal": ("unit", "level", "processed", "reason"), "external": ("unit", "position"),
+    "sites": ("bundle", "official", "state"), "companions": ("class", "units", "status"), "colinks": ("kind",),
+    "suffixes": ("direction", "country"),
+    "records": ("state",), "standing": ("state",), "internal": ("unit", "level", "processed", "reason"),
+    "external": ("unit", "position"),
     "bad": ("unit", "why"),
 }  # fmt: skip
 _Key = tuple[object, ...]
@@ -138,12 +146,16 @@ class Surveys:
     """The latest surveys that were looked at. For many threads; one is counted at a time."""
 
     _counted: OrderedDict[_Key, Counted] = field(default_factory=OrderedDict)
-    _rows: tuple[_Key, SurveyRows] | None = None  # the last that were read: of a million pages they take half a gigabyte
+    # the last that were read: of a million pages they take half a gigabyte
+    _rows: tuple[_Key, SurveyRows] | None = None
     _tables: OrderedDict[_Key, reading.Connection] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, folder: Path, order: SurveyOrder) -> Counted:
-        """What the survey in folder finds, counted as order says; title and item are the survey's own. Raises UsageError, NoCollection, StoreError."""
+        """What the survey in folder finds, counted as order says; title and item are the survey's own.
+
+        Raises UsageError, NoCollection, StoreError.
+        """
         with self._lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
             plan, marks = stored_survey.plan(connection), schema.marks(connection)
             campaign = campaign_from(plan, folder)

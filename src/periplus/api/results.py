@@ -1,6 +1,7 @@
 """What did analyses that take long find last? Kept in the collection's folder, for whoever looks again.
 
-`results/stories.json` is what `periplus stories --json` says; `topics/NAME.judged.jsonl` what `periplus topic judge NAME --json` does.
+`results/stories.json` is what `periplus stories --json` says; `topics/NAME.judged.jsonl` what `periplus topic
+judge NAME --json` does.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def _story(one: dict[str, list[dict[str, str]]]) -> Story:
     pages = tuple(
         StoryPage(
             Url(page["url"]), SiteKey(page["site"]), page["title"], page["language"],
-            PageDate(datetime.fromisoformat(page["date"]).timestamp(), DateSource(page["dated_by"]), bool(page["whole_day"])), Order(page["placed_by"]),
+            PageDate(datetime.fromisoformat(page["date"]).timestamp(), DateSource(page["dated_by"]),
+                bool(page["whole_day"])), Order(page["placed_by"]),
         )
         for page in one["pages"]
     )  # fmt: skip
@@ -105,7 +107,9 @@ def kept_story(folder: Path, number: int) -> Story:
     """One of the stories kept, from 1. Raises UsageError."""
     found = kept_stories(folder)
     if found is None or not 1 <= number <= len(found.stories):
-        raise UsageError(f"there is no story {number}: {len(found.stories) if found else 'none'} {'were' if found else 'was'} found")
+        raise UsageError(
+            f"there is no story {number}: {len(found.stories) if found else 'none'} {'were' if found else 'was'} found"
+        )
     return found.stories[number - 1]
 
 
@@ -116,11 +120,16 @@ def judged_file(folder: Path, topic: str) -> Path:
 
 def keep_judged(folder: Path, topic: str, found: Iterable[Judged]) -> Path:
     """In place of what was judged before."""
-    return written(judged_file(folder, topic), "".join(json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in found))
+    return written(
+        judged_file(folder, topic), "".join(json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in found)
+    )
 
 
 def kept_judged(folder: Path, topic: str) -> Iterator[JudgedPage]:
-    """The pages as they were judged last, best first, with the labels given since; nothing where nobody judged. Raises StoreError."""
+    """The pages as they were judged last, best first, with the labels given since; nothing where nobody judged.
+
+    Raises StoreError.
+    """
     labels = {example.name: example.positive for example in known_labels(folder, topic)}
     file = judged_file(folder, topic)
     try:
@@ -131,7 +140,9 @@ def kept_judged(folder: Path, topic: str) -> Iterator[JudgedPage]:
     except FileNotFoundError:
         return
     except (OSError, ValueError, TypeError) as error:
-        raise StoreError(f"{file} cannot be read ({error}): `periplus topic judge {topic} --keep` makes it anew") from None
+        raise StoreError(
+            f"{file} cannot be read ({error}): `periplus topic judge {topic} --keep` makes it anew"
+        ) from None
 
 
 def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:

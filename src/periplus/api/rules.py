@@ -25,7 +25,10 @@ SAMPLED = 4  # one shingle in so many is compared: enough to tell a print versio
 
 
 def rules_text(folder: Path) -> str:
-    """The text of the collection's periplus.toml; empty where there is none. Raises UsageError when it cannot be read or is wrong."""
+    """The text of the collection's periplus.toml; empty where there is none.
+
+    Raises UsageError when it cannot be read or is wrong.
+    """
     path = folder / SETTINGS_FILE
     try:
         text = path.read_text("utf-8")
@@ -38,7 +41,10 @@ def rules_text(folder: Path) -> str:
 
 
 def checked(folder: Path, text: str) -> Applied:
-    """What becomes of a URL by the collection's rules, step by step. The folder need hold no more than periplus.toml."""
+    """What becomes of a URL by the collection's rules, step by step.
+
+    The folder need hold no more than periplus.toml.
+    """
     return apply(canonical(text if "://" in text else f"https://{text}"), rules_of(rules_text(folder)))
 
 
@@ -48,7 +54,9 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
         contents = Contents(connection)
         found = list(aliases.fetched_pages(connection))
         near = cores_shared(url for _, url, _ in found)
-        return propose(SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in found)
+        return propose(
+            SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in found
+        )
 
 
 def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
@@ -57,12 +65,16 @@ def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
 
 
 def apply_rules(folder: Path, text: str, now: float) -> Reapplied | None:
-    """Brings a collection into accord with rules, without fetching. None: they hold already. The caller holds `only_crawl`."""
+    """Brings a collection into accord with rules, without fetching.
+
+    None: they hold already. The caller holds `only_crawl`.
+    """
     return aliases.reapply(folder, rules_of(text), rules_key(text), now)
 
 
 def apply_now(folder: Path) -> Reapplied | None:
     """The same with the rules of the collection's periplus.toml. Raises StoreError while a crawl goes on."""
     text = rules_text(folder)
-    with contextlib.closing(reading.connect(folder)), only_crawl(folder):  # the first sees to it that there is a collection
+    # the first sees to it that there is a collection
+    with contextlib.closing(reading.connect(folder)), only_crawl(folder):
         return apply_rules(folder, text, SystemClock().now())

@@ -34,16 +34,20 @@ from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
-# A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one does the last batch
-# again: pages are put in place of their earlier selves, so nothing is there twice. While a crawl runs it is a process of its own, told by a
-# line on its standard input that the crawl is over; when that input ends without the line, whoever started it is dead, and it ends too.
+# A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
+# does the last batch again: pages are put in place of their earlier selves, so nothing is there twice. While a crawl
+# runs it is a process of its own, told by a line on its standard input that the crawl is over; when that input ends
+# without the line, whoever started it is dead, and it ends too.
 
 FOLLOWER = "search"
 BATCH_PAGES = 200  # read at once
 PAGES_OF_A_PASS = 200_000  # whose anchors are gathered at once: some 300 MB at worst, and one pass through all links
-LOOK_S = 2.0  # between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
+# between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
+LOOK_S = 2.0
 NICENESS = 5  # the crawl comes first where cores are few
-GARBAGE_LOOK = 50_000  # objects made between two looks for circles: a batch has 90,000 blocks and none; by Python's own 700 it is 4 % of the time
+# objects made between two looks for circles: a batch has 90,000 blocks and none; by Python's own
+# 700 it is 4 % of the time
+GARBAGE_LOOK = 50_000
 BUSY_WAIT_S = 0.5  # until another process may have ended its writing
 _THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
 
@@ -64,7 +68,9 @@ class Follower:
             self._connection = held.enter_context(contextlib.closing(schema.connect(folder)))
             self._lock = held.enter_context(contextlib.closing(schema.WriteLock(folder)))
             first = runs.run_records(self._connection)[:1]
-            self._writer = held.enter_context(contextlib.closing(IndexWriter(folder, str(first[0].started) if first else "")))
+            self._writer = held.enter_context(
+                contextlib.closing(IndexWriter(folder, str(first[0].started) if first else ""))
+            )
             self._place = self._begin()
             self._held = held.pop_all()
         self._marks = Marks(self._connection)
@@ -75,11 +81,15 @@ class Follower:
     def __enter__(self) -> Follower:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._held.close()
 
     def _begin(self) -> ChangeCursor:
-        """The place to go on from: the index's own, where it is the later one; the beginning, where the index is missing something."""
+        """The place to go on from: the index's own, where it is the later one; the beginning,
+        where the index is missing something.
+        """
         with self._lock.transaction(self._connection):
             place = changes.place_of(self._connection, FOLLOWER)
             if place is None or self._writer.position < position_of(place):
@@ -99,13 +109,18 @@ class Follower:
         return changes.waiting(self._connection, self._place)
 
     def listen(self) -> None:
-        """Gathers what others call the pages that are next, so that they need not be indexed twice: for when nobody crawls."""
+        """Gathers what others call the pages that are next, so that they need not be indexed twice:
+        for when nobody crawls.
+        """
         ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
         self._anchors = self._telling(ids) if ids else {}
         self._listened = True
 
     def step(self) -> int:
-        """Takes in what changed, for LOOK_S at most, and makes it searchable; says how many pages it looked at. 0: nothing is left."""
+        """Takes in what changed, for LOOK_S at most, and makes it searchable; says how many pages it looked at.
+
+        0: nothing is left.
+        """
         started, taken, place = time.monotonic(), 0, self._place
         marked: list[tuple[PageBlocks, Sequence[Part]]] = []
         while time.monotonic() - started < LOOK_S:
@@ -127,8 +142,10 @@ class Follower:
         return taken
 
     def settle(self, stop: Callable[[], bool]) -> None:
-        """What needs the collection as a whole: ranks, and the words of links to pages. Pages of which others speak otherwise than when they
-        were indexed are indexed again."""
+        """What needs the collection as a whole: ranks, and the words of links to pages.
+
+        Pages of which others speak otherwise than when they were indexed are indexed again.
+        """
         if self._writer.settled:
             return
         self._mark_again()
@@ -141,7 +158,11 @@ class Follower:
             for first in range(0, len(stale), BATCH_PAGES):
                 if stop():
                     return
-                unread = [page for page in stale[first : first + BATCH_PAGES] if not self._writer.say(page, self._anchors.get(page, ()))]
+                unread = [
+                    page
+                    for page in stale[first : first + BATCH_PAGES]
+                    if not self._writer.say(page, self._anchors.get(page, ()))
+                ]
                 pages = text_rows.pages_of(self._connection, unread)
                 self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
         self._anchors = {}
@@ -153,7 +174,8 @@ class Follower:
             marked = list(self._marks.again(site_id))
             self._writer.put(map(self._to_index, marked), heard=False)
             if self._marks.changed:
-                self._writer.commit(self._writer.position)  # before the marks are stored: killed in between, it is done again
+                # before the marks are stored: killed in between, it is done again
+                self._writer.commit(self._writer.position)
                 with self._lock.transaction(self._connection):
                     self._marks.store(marked)
 
@@ -176,7 +198,11 @@ class Follower:
             urls = site_rows.site_urls(self._connection, site)
             graph = link_graph(urls, site_rows.page_links(self._connection, site), redirects)
             scores = link_score(pagerank(graph).scores).tolist()
-            ranks |= {url_id(url): score / 100 for url, score, fetched in zip(graph.pages, scores, graph.indexed.tolist(), strict=True) if fetched}
+            ranks |= {
+                url_id(url): score / 100
+                for url, score, fetched in zip(graph.pages, scores, graph.indexed.tolist(), strict=True)
+                if fetched
+            }
         ids = sorted(ranks)
         write_ranks(self._folder, ids, [ranks[page] for page in ids])
 
@@ -204,8 +230,10 @@ class Follower:
 
 
 def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
-    """Brings the index up to date with a collection that nobody crawls. False: watch stopped it; what was done by then stays.
-    Raises IndexBusy where another process is at it, StoreError."""
+    """Brings the index up to date with a collection that nobody crawls.
+
+    False: watch stopped it; what was done by then stays. Raises IndexBusy where another process is at it, StoreError.
+    """
     with Follower(folder) as follower:
         done, waiting = 0, follower.waiting()
         follower.listen()
@@ -218,7 +246,10 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
 
 
 def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
-    """Brings the index up to date, or makes it anew; says in a sentence how it stands. Raises StoreError while another process is at it."""
+    """Brings the index up to date, or makes it anew; says in a sentence how it stands.
+
+    Raises StoreError while another process is at it.
+    """
     try:
         if anew:
             with Follower(folder) as follower:
@@ -227,7 +258,13 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
         whole = catch_up(folder, watch)
     except IndexBusy:
         raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
-    return f"{waiting} pages and changes were indexed" if whole and waiting else "the index is up to date" if whole else "indexing was stopped"
+    return (
+        f"{waiting} pages and changes were indexed"
+        if whole and waiting
+        else "the index is up to date"
+        if whole
+        else "indexing was stopped"
+    )
 
 
 def standing(folder: Path) -> tuple[int, bool]:
@@ -304,15 +341,28 @@ class Search:
         return f"{waiting} {'change is' if waiting == 1 else 'changes are'} not searchable yet" if waiting else ""
 
     def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
-        """Answers one query from what is searchable now. page: of the hits, from 1; behind: what to say of pages that the index lacks."""
+        """Answers one query from what is searchable now.
+
+        page: of the hits, from 1; behind: what to say of pages that the index lacks.
+        """
         started = time.perf_counter()
         searcher = self._opened()
         if searcher is None:
-            return SearchResult(query, 0, (), (), (EMPTY if os.access(self._folder, os.W_OK) else SHUT,), "", time.perf_counter() - started)
+            return SearchResult(
+                query,
+                0,
+                (),
+                (),
+                (EMPTY if os.access(self._folder, os.W_OK) else SHUT,),
+                "",
+                time.perf_counter() - started,
+            )
         matches = searcher.search(query, MatchWindow(limit, (page - 1) * limit, facets), self._ranks.of)
         hits = tuple(self._hits(query, matches, searcher.languages))
         notes = (*matches.notes, behind) if behind else matches.notes
-        return SearchResult(query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started)
+        return SearchResult(
+            query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started
+        )
 
     def _opened(self) -> Searcher | None:
         """The index as it stands now."""
@@ -329,15 +379,26 @@ class Search:
     def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
         highlighter = Highlighter(parse(query).root, languages)
         names = site_rows.site_names(self._connection)
-        pages = {page.url_id: page for page in text_rows.pages_of(self._connection, [match.url_id for match in matches.matches])}
-        found = [match for match in matches.matches if match.url_id in pages]  # others are no pages any longer, and the index will learn of it
+        pages = {
+            page.url_id: page
+            for page in text_rows.pages_of(self._connection, [match.url_id for match in matches.matches])
+        }
+        # others are no pages any longer, and the index will learn of it
+        found = [match for match in matches.matches if match.url_id in pages]
         stands_for = repeated([_content(pages[match.url_id]) for match in found], NEAR)
         for place, match in enumerate(found):
             if stands_for[place] == place:
                 page = pages[match.url_id]
-                near = [url_id for other, head in zip(found, stands_for, strict=True) if head == place for url_id in (other.url_id, *other.twins)]
+                near = [
+                    url_id
+                    for other, head in zip(found, stands_for, strict=True)
+                    if head == place
+                    for url_id in (other.url_id, *other.twins)
+                ]
                 others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
-                yield replace(_hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id]), near=others)
+                yield replace(
+                    _hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id]), near=others
+                )
 
     def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
         facts = [site_rows.url_facts(self._connection, url_id) for url_id in ids]

@@ -12,7 +12,19 @@ import numpy as np
 
 from periplus.analyse.linkgraph import map_tree
 from periplus.analyse.sizes import linked_bytes
-from periplus.api.facts import Parts, RankOrder, SiteAnalysis, SiteRows, about, analysed, linked_with_parts, read_site, run_name, site_rows, why_no_map
+from periplus.api.facts import (
+    Parts,
+    RankOrder,
+    SiteAnalysis,
+    SiteRows,
+    about,
+    analysed,
+    linked_with_parts,
+    read_site,
+    run_name,
+    site_rows,
+    why_no_map,
+)
 from periplus.api.homes import site_reader_of
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
@@ -68,14 +80,25 @@ class Site:
     def tree(self, *, max_nodes: int = 60, max_depth: int | None = None) -> MapNode:
         """The map folded to at most max_nodes pages. max_depth: None: shown_depth; -1: any."""
         depth = self.shown_depth if max_depth is None else max_depth
-        return map_tree(self.site_map, self.facts.rank, self.facts.size_bytes, self.graph.indexed, max_nodes=max_nodes, max_depth=depth)
+        return map_tree(
+            self.site_map,
+            self.facts.rank,
+            self.facts.size_bytes,
+            self.graph.indexed,
+            max_nodes=max_nodes,
+            max_depth=depth,
+        )
 
-    def text(self, *, width: int = 100, max_nodes: int = 60, max_depth: int | None = None, ascii_only: bool = False) -> Iterator[str]:
+    def text(
+        self, *, width: int = 100, max_nodes: int = 60, max_depth: int | None = None, ascii_only: bool = False
+    ) -> Iterator[str]:
         """The lines of the map for a terminal: what it is of, and the tree."""
         yield from self.head()
         yield ""
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        yield from map_text(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, width=width, ascii_only=ascii_only)
+        yield from map_text(
+            self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, width=width, ascii_only=ascii_only
+        )
 
     def head(self) -> Iterator[str]:
         """What the map is of, how far it goes, and what is not in it."""
@@ -85,12 +108,16 @@ class Site:
         yield f"{run_name(self.run).capitalize()}, {utc(self.run.started)}: {self._state()}"
         unreached = len(self.facts.url) - pages
         if unreached:
-            yield f"Not in the map: {count_of(unreached, 'page')} that no link reaches (from sitemaps or earlier runs)"
+            yield (
+                f"Not in the map: {count_of(unreached, 'page')} that no link reaches (from sitemaps or earlier runs)"
+            )
 
     def _state(self) -> str:
         layer = self.complete_to
         if layer < self.depth:
-            goes = "goes on" if self.running else "stopped" if self.run.state in ("running", "stopped") else self.run.state
+            goes = (
+                "goes on" if self.running else "stopped" if self.run.state in ("running", "stopped") else self.run.state
+            )
             return f"{goes}; complete down to layer {layer}"
         if self.running:
             return "goes on"
@@ -100,24 +127,46 @@ class Site:
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """The whole map as JSON; see `present.map_files`. values: () for all."""
         values = values or VALUES
-        write_map_json(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+        write_map_json(
+            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
+        )
 
     def write_xml(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """The whole map as XML; see `present.map_xml`. values: () for all."""
         values = values or VALUES
-        write_map_xml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+        write_map_xml(
+            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
+        )
 
     def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """A page for a browser; see `present.map_xml`. values: () for those that people want. Raises UsageError for more than it carries."""
+        """A page for a browser; see `present.map_xml`.
+
+        values: () for those that people want. Raises UsageError for more than it carries.
+        """
         values = values or SHOWN
-        write_map_xhtml(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+        write_map_xhtml(
+            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
+        )
 
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """For paper; see `present.map_xml`. values: () for those that people want. Raises UsageError for more than it carries."""
-        values = values or SHOWN
-        write_map_pdf(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth))
+        """For paper; see `present.map_xml`.
 
-    def write_svg(self, out: TextIO, *, by: str = "rank", form: str = "icicle", max_nodes: int = 2_000, max_depth: int | None = None) -> None:
+        values: () for those that people want. Raises UsageError for more than it carries.
+        """
+        values = values or SHOWN
+        write_map_pdf(
+            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
+        )
+
+    def write_svg(
+        self,
+        out: TextIO,
+        *,
+        by: str = "rank",
+        form: str = "icicle",
+        max_nodes: int = 2_000,
+        max_depth: int | None = None,
+    ) -> None:
         """An icicle, a treemap or a sunburst by rank, size or pages; see `present.charts`."""
         facts = replace(self.facts, title=without_site_name(self.facts.title))
         write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form)
@@ -135,11 +184,15 @@ class Site:
         return self.shown_depth if max_depth is None else max_depth
 
     def without_run(self) -> Site:
-        """The same without what tells one run from another (its name, its settings, the time): equal sites give equal bytes."""
+        """The same without what tells one run from another (its name, its settings, the time):
+        equal sites give equal bytes.
+        """
         return replace(self, about=replace(self.about, run="", created=0.0, parameters=()))
 
     def _facts_with(self, values: tuple[str, ...]) -> PageColumns:
-        """The facts, with the bytes behind each page's links (and of its parts, where a check learned them) where they are wanted."""
+        """The facts, with the bytes behind each page's links (and of its parts,
+        where a check learned them) where they are wanted.
+        """
         if LINKED not in values:
             return self.facts
         if self.parts is not None:
@@ -158,11 +211,23 @@ def mapped(rows: SiteRows, found: SiteAnalysis, now: float) -> Site:
     if found.site_map is None:
         raise UsageError(why_no_map(rows))
     origin = about(rows, found.ranking, now)
-    return Site(rows.start.site, rows.run, rows.running, found.graph, found.ranking, found.site_map, found.facts, origin, rows.parts)
+    return Site(
+        rows.start.site,
+        rows.run,
+        rows.running,
+        found.graph,
+        found.ranking,
+        found.site_map,
+        found.facts,
+        origin,
+        rows.parts,
+    )
 
 
 def stored_map(store: str, site: str, order: RankOrder) -> Site:
-    """store: an address. site: its key, or empty for the only one. The site's URLs and links are held in memory, and no other's.
+    """store: an address.
+
+    site: its key, or empty for the only one. The site's URLs and links are held in memory, and no other's.
 
     Raises UsageError where there is no map, NoCollection, StoreError.
     """
@@ -186,7 +251,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MapPlace:
-    """way: from the home page to the page itself; empty: no link reaches it. beside, below: the greatest by rank; siblings, children: how many there are."""
+    """way: from the home page to the page itself; empty: no link reaches it.
+
+    beside, below: the greatest by rank; siblings, children: how many there are.
+    """
 
     site: str
     pages: int  # of the map
@@ -213,9 +281,12 @@ def place_in(site: Site, url: Url) -> MapPlace | None:
         way.append(int(parent[way[-1]]))
     beside = np.flatnonzero(parent == parent[page]) if len(way) > 1 else np.zeros(0, np.int64)
     below = np.flatnonzero(parent == page)
-    best = [group[np.argsort(-rank[group], kind="stable")][:BESIDE].tolist() for group in (beside[beside != page], below)]
+    best = [
+        group[np.argsort(-rank[group], kind="stable")][:BESIDE].tolist() for group in (beside[beside != page], below)
+    ]
     return MapPlace(
-        str(site.key), len(site.site_map.order), int(site.site_map.layer[page]), float(rank[page]), int(site.facts.score[page]), int((rank > rank[page]).sum()),
+        str(site.key), len(site.site_map.order), int(site.site_map.layer[page]), float(rank[page]),
+        int(site.facts.score[page]), int((rank > rank[page]).sum()),
         _steps(site, way[::-1]), _steps(site, best[0]), max(len(beside) - 1, 0), _steps(site, best[1]), len(below),
     )  # fmt: skip
 
@@ -223,4 +294,7 @@ def place_in(site: Site, url: Url) -> MapPlace | None:
 def _steps(site: Site, pages: list[int]) -> tuple[Step, ...]:
     urls = [site.facts.url[page] for page in pages]
     names = labels(urls, without_site_name([site.facts.title[page] for page in pages]))
-    return tuple(Step(url, name, int(site.facts.score[page]), int(site.site_map.below[page])) for url, name, page in zip(urls, names, pages, strict=True))
+    return tuple(
+        Step(url, name, int(site.facts.score[page]), int(site.site_map.below[page]))
+        for url, name, page in zip(urls, names, pages, strict=True)
+    )

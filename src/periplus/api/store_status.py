@@ -1,4 +1,6 @@
-"""How a collection in a database stands: what it holds, who is at work on it, and whether its segments hold what its pages point at."""
+"""How a collection in a database stands: what it holds, who is at work on it,
+and whether its segments hold what its pages point at.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ Watch = Callable[[str], None]  # is told the segment that was read
 
 
 def check_segments(store: str, *, delete: bool = False, watch: Watch = lambda name: None) -> Sequence[SegmentState]:
-    """Reads every segment. delete: those that no page points into, while nobody crawls. Raises UsageError, NoCollection, StoreError."""
+    """Reads every segment.
+
+    delete: those that no page points into, while nobody crawls. Raises UsageError, NoCollection, StoreError.
+    """
     address = address_of(store)
     with contextlib.closing(connect(address)) as connection:
         schema.check(connection, address.collection)
@@ -55,8 +60,12 @@ def check_segments(store: str, *, delete: bool = False, watch: Watch = lambda na
         if not place:
             raise UsageError(f"{address} keeps the bytes of its pages in the database: there are no segments to check")
         if delete and (workers := table_rows.workers_at_work(connection)):
-            raise UsageError(f"{workers} workers are at work: what they have written and not yet entered looks unused. Stop them, then delete.")
-        connection.execute("SET idle_in_transaction_session_timeout = 0")  # segments are read between two blocks of rows
+            raise UsageError(
+                f"{workers} workers are at work: what they have written and not yet entered looks "
+                "unused. Stop them, then delete."
+            )
+        # segments are read between two blocks of rows
+        connection.execute("SET idle_in_transaction_session_timeout = 0")
         found, shelf = [], shelf_of(place)
         with connection.transaction():
             for state in swept(shelf, table_rows.claimed(connection)):

@@ -26,7 +26,8 @@ from periplus.store.sqlite.text_rows import CrossLink, PageBlocks
 Watch = Callable[[int, int], None]  # is told (pages read, pages in all)
 HTML = ("text/html", "application/xhtml+xml")
 MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})
-TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE = 4, 0.2  # a link on so many of a site's pages is the site's: a blogroll, an advertisement
+# a link on so many of a site's pages is the site's: a blogroll, an advertisement
+TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE = 4, 0.2
 ANCHOR_CHARS = 30  # of a link's words that are looked for in the page's own text
 HOPS_MOST = 5  # of redirects between a link and its page
 SEED = 1  # of the exchanges by chance: equal cascades give equal choices
@@ -34,7 +35,10 @@ SEED = 1  # of the exchanges by chance: equal cascades give equal choices
 
 @dataclass(frozen=True, slots=True)
 class ReadingWish:
-    """What one wants of the sites to be read. budget: sites, or by posts the share of all posts when it is below 1, else posts."""
+    """What one wants of the sites to be read.
+
+    budget: sites, or by posts the share of all posts when it is below 1, else posts.
+    """
 
     objective: Objective = Objective.DL
     budget: float = 20
@@ -47,7 +51,11 @@ _WISH = ReadingWish()
 
 def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda done, total: None) -> Stories:
     """The stories in a collection of several sites, the weightiest first. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(Path(folder))) as connection, reading.reading(), reading.snapshot(connection):
+    with (
+        contextlib.closing(reading.connect(Path(folder))) as connection,
+        reading.reading(),
+        reading.snapshot(connection),
+    ):
         articles, links = _articles(connection, watch)
     return find_stories(articles, links, least_sites=least_sites)
 
@@ -86,7 +94,9 @@ def holdout(cascades: Cascades, wish: ReadingWish = _WISH) -> Holdout:
     cover, past = coverage(later, wish.objective), coverage(earlier, wish.objective, by_posts=wish.by_posts)
     total = cover.total or 1.0
     sites = filled(past, [one.site for one in chosen.chosen], _budget(earlier, wish))
-    hindsight = influence_of(later, coverage(later, wish.objective, by_posts=wish.by_posts), _budget(later, wish), random.Random(SEED))
+    hindsight = influence_of(
+        later, coverage(later, wish.objective, by_posts=wish.by_posts), _budget(later, wish), random.Random(SEED)
+    )
     busiest = most_posts(earlier, past, _budget(earlier, wish))
     return Holdout(
         chosen=chosen,
@@ -121,12 +131,27 @@ def _articles(connection: reading.Connection, watch: Watch) -> tuple[list[Articl
         pages = [page for page in text_rows.pages_of_site(connection, number) if _may_tell(page)]
         texts = own_texts([(page.blocks, page.parts) for page in pages])
         bylines = own_texts([(page.blocks, None) for page in pages])  # a byline may pass for navigation
-        for page, title, own, said in zip(pages, own_titles([page.title for page in pages]), texts, bylines, strict=True):
-            evidence = DateEvidence(page.url, "", page.title, said, _language(page), fed.get(page.url, 0.0), page.last_modified, seen[page.url_id])
+        for page, title, own, said in zip(
+            pages, own_titles([page.title for page in pages]), texts, bylines, strict=True
+        ):
+            evidence = DateEvidence(
+                page.url,
+                "",
+                page.title,
+                said,
+                _language(page),
+                fed.get(page.url, 0.0),
+                page.last_modified,
+                seen[page.url_id],
+            )
             dated = page_date(_with_source(connection, contents, page, evidence))
             places[page.url_id] = len(articles)
             words, counts = words_of(title, own)
-            articles.append(Article(page.url, site, title, _language(page), dated, evidence.first_seen, shingles_of(own), words, counts))
+            articles.append(
+                Article(
+                    page.url, site, title, _language(page), dated, evidence.first_seen, shingles_of(own), words, counts
+                )
+            )
         links += _own_links({page.url_id: own for page, own in zip(pages, texts, strict=True)}, links_from)
         done += count
         watch(done, total)
@@ -143,7 +168,9 @@ def _language(page: PageBlocks) -> str:
     return page.language or page.language_found
 
 
-def _with_source(connection: reading.Connection, contents: Contents, page: PageBlocks, evidence: DateEvidence) -> DateEvidence:
+def _with_source(
+    connection: reading.Connection, contents: Contents, page: PageBlocks, evidence: DateEvidence
+) -> DateEvidence:
     body = contents.body(page.url_id)
     if not body:
         return evidence
@@ -160,7 +187,9 @@ def _fed(connection: reading.Connection, contents: Contents) -> dict[Url, float]
     return found
 
 
-def _own_links(texts: Mapping[UrlId, Sequence[str]], links_from: Mapping[UrlId, Sequence[CrossLink]]) -> list[tuple[UrlId, UrlId]]:
+def _own_links(
+    texts: Mapping[UrlId, Sequence[str]], links_from: Mapping[UrlId, Sequence[CrossLink]]
+) -> list[tuple[UrlId, UrlId]]:
     """The links of one site's pages that stand in their own text, and are not on many of them."""
     found = []
     for page, own in texts.items():
@@ -173,7 +202,9 @@ def _own_links(texts: Mapping[UrlId, Sequence[str]], links_from: Mapping[UrlId, 
     return [(page, target) for page, target in found if pages_of[target] < most]
 
 
-def _resolved(connection: reading.Connection, links: Iterable[tuple[UrlId, UrlId]], places: Mapping[UrlId, int]) -> list[tuple[int, int]]:
+def _resolved(
+    connection: reading.Connection, links: Iterable[tuple[UrlId, UrlId]], places: Mapping[UrlId, int]
+) -> list[tuple[int, int]]:
     """The links as places, redirects and aliases followed."""
     moved = site_rows.redirects(connection)
     leads = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))

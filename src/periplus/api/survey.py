@@ -1,4 +1,6 @@
-"""A survey of many sites: its plan and scope, the rule of choice, the links that it collected, and how its campaign stands."""
+"""A survey of many sites: its plan and scope, the rule of choice, the links that it collected,
+and how its campaign stands.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,15 @@ from periplus.model.ports import Territory
 from periplus.model.survey import Unit
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.model.webometrics import BadHref, Campaign, CampaignStanding, Harvest, InternalLink, OutwardLink, SiteStanding
+from periplus.model.webometrics import (
+    BadHref,
+    Campaign,
+    CampaignStanding,
+    Harvest,
+    InternalLink,
+    OutwardLink,
+    SiteStanding,
+)
 from periplus.present.wording import REASON_WORDS
 from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy
 from periplus.schedule.bandit import Unit as RewardUnit
@@ -40,15 +50,24 @@ from periplus.urls.scope import SiteScope, site_key, site_scope
 
 
 class UnitTerritory:
-    """`model.ports.Territory` of units. Units that share a host are one site to whoever chooses, for a host is asked as a whole."""
+    """`model.ports.Territory` of units.
+
+    Units that share a host are one site to whoever chooses, for a host is asked as a whole.
+    """
 
     def __init__(self, units: Sequence[Unit], rules: Scope) -> None:
         """Raises UsageError for a prefix that two units claim, and for an expression that is none."""
-        self._base: SiteScope = site_scope([Url(unit.start) for unit in units if unit.start], dataclasses.replace(rules, scope="any"))
+        self._base: SiteScope = site_scope(
+            [Url(unit.start) for unit in units if unit.start], dataclasses.replace(rules, scope="any")
+        )
         self._unit = unit_finder(units)
         self.site_of_unit = _sites(units)
         self.sites = frozenset(self.site_of_unit)
-        self._of_host = {host_of(prefix): site for unit, site in zip(units, self.site_of_unit, strict=True) for prefix in unit.prefixes}
+        self._of_host = {
+            host_of(prefix): site
+            for unit, site in zip(units, self.site_of_unit, strict=True)
+            for prefix in unit.prefixes
+        }
         self._wild = any(host.startswith("*.") for host in self._of_host)
         self._known: dict[SiteKey, SiteKey] = {}
 
@@ -143,7 +162,9 @@ def create(folder: Path, campaign: Campaign) -> None:
 
     def begun(before: str) -> str:
         if before:
-            raise UsageError(f"{folder} holds a survey already: `periplus survey add` adds sites, `periplus survey run` goes on")
+            raise UsageError(
+                f"{folder} holds a survey already: `periplus survey add` adds sites, `periplus survey run` goes on"
+            )
         return as_text(campaign)
 
     survey.change_plan(folder, begun)
@@ -227,7 +248,8 @@ def campaign_from(text: str, folder: Path) -> Campaign:
     return Campaign(units=units, **values)
 
 
-KINDS = {"internal": InternalLink._fields, "external": OutwardLink._fields, "bad": BadHref._fields}  # columns of each table
+# columns of each table
+KINDS = {"internal": InternalLink._fields, "external": OutwardLink._fields, "bad": BadHref._fields}
 Row = InternalLink | OutwardLink | BadHref
 
 
@@ -251,9 +273,12 @@ def links(folder: Path, wanted: LinkChoice) -> Iterator[Row]:
 
 
 def delete(folder: Path, wanted: LinkChoice) -> int:
-    """Deletes these links from the collection, and nothing else; returns how many. The pages that hold them stay as they are.
+    """Deletes these links from the collection, and nothing else; returns how many.
 
-    While a campaign runs too: what is read later is kept. What the rule has learned from them stays learned until the run ends.
+    The pages that hold them stay as they are.
+
+    While a campaign runs too: what is read later is kept. What the rule has learned from them stays
+    learned until the run ends.
     """
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         found = (key for key, _ in _found(connection, folder, wanted))
@@ -278,7 +303,11 @@ def _found(connection: reading.Connection, folder: Path, wanted: LinkChoice) -> 
         return
     for link in survey.links(connection, wanted.page, wanted.target, wanted.anchor):
         place = unit_of(link.page)
-        if isinstance(place, int) and only in (None, place) and (unit_of(link.target) == place) == (wanted.kind == "internal"):
+        if (
+            isinstance(place, int)
+            and only in (None, place)
+            and (unit_of(link.target) == place) == (wanted.kind == "internal")
+        ):
             yield link.key, _row(units[place], link, wanted.kind)
 
 
@@ -310,7 +339,10 @@ class _Host:
 
 
 class PageOrders:
-    """The hosts of a campaign. The same pages in the same order make the same orders, whether they are read or played again."""
+    """The hosts of a campaign.
+
+    The same pages in the same order make the same orders, whether they are read or played again.
+    """
 
     def __init__(self, territory: Territory, max_depth: int) -> None:
         """max_depth: layers below the start; -1: no limit."""
@@ -348,7 +380,11 @@ class PageOrders:
             host.order.told(number, new_links)
         site, place = self._territory.site_of(url), -1 if number is None else number
         if redirect:
-            self._show([SeenLink(redirect, "redirect", "", "", False)], site, Sighting(url, "", "", place, new_links, layer or 0))
+            self._show(
+                [SeenLink(redirect, "redirect", "", "", False)],
+                site,
+                Sighting(url, "", "", place, new_links, layer or 0),
+            )
         if self._max_depth < 0 or layer is None or layer < self._max_depth:
             self._show(sorted(links), site, Sighting(url, "", "", place, new_links, (layer or 0) + 1))
 
@@ -362,7 +398,10 @@ class PageOrders:
 
 def seen(document: Document) -> list[SeenLink]:
     """A document's links."""
-    return [SeenLink(link.target, link.kind.value, link.position.value, link.anchor, link.nofollow) for link in document.links]
+    return [
+        SeenLink(link.target, link.kind.value, link.position.value, link.anchor, link.nofollow)
+        for link in document.links
+    ]
 
 
 _CHOICE_FOLLOWED = frozenset(kind.value for kind in CLICKED)
@@ -399,7 +438,9 @@ class YieldRecord:
         sites = [*self.sites, *(key for key in names if key not in self.sites)]  # also those of which nothing was read
         known = np.bincount(site, minlength=len(sites)) + np.array([waiting.get(key, 0) for key in sites], np.int64)
         called = [names.get(key, key) for key in sites]
-        rows = harvest_rows(called, known, site.astype(np.int32), (np.array(self.page, np.int64), np.array(self.item, np.int64)))
+        rows = harvest_rows(
+            called, known, site.astype(np.int32), (np.array(self.page, np.int64), np.array(self.item, np.int64))
+        )
         outside = (np.array(self.outside_page, np.int64), np.array(self.outside, np.int64))
         return harvest_of(rows, harvest_rows(called, known, site.astype(np.int32), outside), item)
 
@@ -421,7 +462,10 @@ class Chooser:
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         """Whoever was never read is not waited for: a host that does not answer would hold up all others."""
         read = self.record.sites
-        hosts = [host if not host.wait_s or host.site in read else dataclasses.replace(host, wait_s=math.inf) for host in ready]
+        hosts = [
+            host if not host.wait_s or host.site in read else dataclasses.replace(host, wait_s=math.inf)
+            for host in ready
+        ]
         return self.rule.choose(hosts, most)
 
     def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
@@ -439,7 +483,11 @@ class Chooser:
         return reward.new
 
     def _outside(self, ends: Iterable[Url]) -> Set[SiteKey]:
-        return {site for end in ends if (site := self.territory.site_of(end)) not in self.territory.sites and site == site_key(end)}
+        return {
+            site
+            for end in ends
+            if (site := self.territory.site_of(end)) not in self.territory.sites and site == site_key(end)
+        }
 
 
 def chooser_of(campaign: Campaign, settings: Settings, connection: reading.Connection | None = None) -> Chooser:
@@ -451,7 +499,9 @@ def chooser_of(campaign: Campaign, settings: Settings, connection: reading.Conne
         patience_s = max(2 * settings.manners.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
     cost: Literal["pages", "seconds"] = "pages" if pages else "seconds"
     novelty = Novelty(cast(RewardUnit, campaign.item), territory.site_of)  # checked when the campaign was made
-    rule = SitePolicy(rule_named(campaign.rule, pages, max(len(territory.sites), 1)), novelty, campaign.seed, cost, patience_s)
+    rule = SitePolicy(
+        rule_named(campaign.rule, pages, max(len(territory.sites), 1)), novelty, campaign.seed, cost, patience_s
+    )
     orders = PageOrders(territory, settings.scope.max_depth) if within_of(campaign) == "learned" else None
     chooser = Chooser(rule, territory, orders=orders)
     if orders is not None:
@@ -470,7 +520,10 @@ def _further(rule: SitePolicy, seed: int) -> SitePolicy:
 
 
 def replay(chooser: Chooser, connection: reading.Connection) -> int:
-    """Books all stored pages of the territory's sites, as if they had been read now; returns how many. 0.1 ms a link."""
+    """Books all stored pages of the territory's sites, as if they had been read now; returns how many.
+
+    0.1 ms a link.
+    """
     return sum(again(chooser, connection, visit) for visit in survey.page_visits(connection))
 
 
@@ -491,7 +544,10 @@ def again(chooser: Chooser, connection: reading.Connection, visit: survey.PageVi
 
 
 def standing_of(folder: Path) -> CampaignStanding:
-    """How the campaign in folder stands, by what is stored; a run may be at work. Raises UsageError, NoCollection, StoreError."""
+    """How the campaign in folder stands, by what is stored; a run may be at work.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         campaign = campaign_in(connection, folder)
         chooser = chooser_of(campaign, last_settings(connection), connection)
@@ -504,7 +560,9 @@ def last_settings(connection: reading.Connection) -> Settings:
     return settings_from({"max_depth": records[-1].settings.get("max_depth", -1)}) if records else Settings()
 
 
-def standing(campaign: Campaign, chooser: Chooser, connection: reading.Connection, elapsed_s: float = 0.0) -> CampaignStanding:
+def standing(
+    campaign: Campaign, chooser: Chooser, connection: reading.Connection, elapsed_s: float = 0.0
+) -> CampaignStanding:
     """The same of a chooser that is at work."""
     waiting = survey.waiting_by_site(connection)
     starts = survey.standings(connection, [url_id(start_of(unit)) for unit in campaign.units])
@@ -512,17 +570,23 @@ def standing(campaign: Campaign, chooser: Chooser, connection: reading.Connectio
     for unit, site in zip(campaign.units, chooser.territory.site_of_unit, strict=True):
         names[site] = f"{names[site]} + {unit.short}" if site in names else unit.short
     harvest = chooser.record.harvest(names, waiting, campaign.item)
-    return CampaignStanding(campaign, len(chooser.record.site), _live_sites(campaign, chooser, waiting, starts), harvest, elapsed_s)
+    return CampaignStanding(
+        campaign, len(chooser.record.site), _live_sites(campaign, chooser, waiting, starts), harvest, elapsed_s
+    )
 
 
-def _live_sites(campaign: Campaign, chooser: Chooser, waiting: Mapping[SiteKey, int], starts: Mapping[int, tuple[str, str]]) -> tuple[SiteStanding, ...]:
+def _live_sites(
+    campaign: Campaign, chooser: Chooser, waiting: Mapping[SiteKey, int], starts: Mapping[int, tuple[str, str]]
+) -> tuple[SiteStanding, ...]:
     found: dict[SiteKey, SiteStanding] = {}
     scores = chooser.rule.scores()
     for unit, site in zip(campaign.units, chooser.territory.site_of_unit, strict=True):
         if site in found:  # units that share a host
             before = found[site]
             prefixes = (*before.prefixes, unit.prefixes[0])
-            found[site] = before._replace(name=f"{before.name} + {unit.name}", short=f"{before.short} + {unit.short}", prefixes=prefixes)
+            found[site] = before._replace(
+                name=f"{before.name} + {unit.name}", short=f"{before.short} + {unit.short}", prefixes=prefixes
+            )
             continue
         place = chooser.rule.places.get(site)
         pages = 0 if place is None else int(chooser.rule.yields.pages[0, place])
@@ -530,7 +594,9 @@ def _live_sites(campaign: Campaign, chooser: Chooser, waiting: Mapping[SiteKey, 
         left = waiting.get(site, 0)
         state = _state(starts.get(int(url_id(start_of(unit)))), pages, left)
         score = scores.get(site) if pages >= chooser.rule.rule.first else None
-        found[site] = SiteStanding(unit.name, unit.short, state, pages, links, _recent(chooser, site, pages), score, left, unit.prefixes[:1])
+        found[site] = SiteStanding(
+            unit.name, unit.short, state, pages, links, _recent(chooser, site, pages), score, left, unit.prefixes[:1]
+        )
     return tuple(found.values())
 
 

@@ -20,12 +20,15 @@ from periplus.urls.hosts import is_within
 MOST_COMPARED = 20_000  # names that one which is not known is compared with: a third of a second
 
 
-def decide(folder: Path, sites: Sequence[str], status: SiteStatus, tags: Sequence[str] = (), *, start: str = "", now: float) -> tuple[str, ...]:
-    """Notes a status and tags for sites, named by their prefixes, and brings the survey in line: what is `in` joins it, anything else leaves it.
+def decide(
+    folder: Path, sites: Sequence[str], status: SiteStatus, tags: Sequence[str] = (), *, start: str = "", now: float
+) -> tuple[str, ...]:
+    """Notes a status and tags for sites, named by their prefixes, and brings the survey in line: what is `in` joins it,
+    anything else leaves it.
 
-    Any address may join; else a site of the survey, also by its name, or one that was met or marked, so that no slip of the pen is noted.
-    start: where the reading of the one site that joins begins; empty: its front page. What was fetched of a site that leaves is kept.
-    Returns the prefixes. Raises UsageError, NoCollection, StoreError.
+    Any address may join; else a site of the survey, also by its name, or one that was met or marked, so that no slip of
+    the pen is noted. start: where the reading of the one site that joins begins; empty: its front page. What was
+    fetched of a site that leaves is kept. Returns the prefixes. Raises UsageError, NoCollection, StoreError.
     """
     if not sites:
         raise UsageError("no site is chosen")
@@ -35,7 +38,10 @@ def decide(folder: Path, sites: Sequence[str], status: SiteStatus, tags: Sequenc
     prefixes = tuple(dict.fromkeys(_prefixes(folder, before, sites, anywhere=status is SiteStatus.IN)))
     if before is None:
         if status is SiteStatus.IN:
-            raise UsageError(f"{folder} holds no survey that a site could join: `periplus survey create -c {folder} ADDRESS...` makes one")
+            raise UsageError(
+                f"{folder} holds no survey that a site could join: `periplus survey create -c "
+                f"{folder} ADDRESS...` makes one"
+            )
     elif status is SiteStatus.IN:
         if come := _new(before, prefixes):
             add_sites(folder, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in come])
@@ -52,7 +58,10 @@ def _new(campaign: Campaign, prefixes: Sequence[str]) -> list[str]:
 
 
 def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, anywhere: bool) -> Iterator[str]:
-    """Of these sites. Raises UsageError for one that is neither of the survey nor met in links, unless it may be anywhere."""
+    """Of these sites.
+
+    Raises UsageError for one that is neither of the survey nor met in links, unless it may be anywhere.
+    """
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
@@ -63,12 +72,19 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
             yield from named[name]
             continue
         prefix = prefix_of(name)
-        if anywhere or prefix in noted or any(is_within(site, prefix.removeprefix("*.").partition("/")[0]) for site in met):
+        if (
+            anywhere
+            or prefix in noted
+            or any(is_within(site, prefix.removeprefix("*.").partition("/")[0]) for site in met)
+        ):
             yield prefix
         else:
             near = get_close_matches(prefix, dict.fromkeys([*noted, *named, *met][:MOST_COMPARED]))
             said = f"; near it are {', '.join(near)}" if near else ""
-            raise UsageError(f"there is no site {name} in the survey, and no link that was met leads to one{said}. With the status `in` any address joins")
+            raise UsageError(
+                f"there is no site {name} in the survey, and no link that was met leads to one{said}. With the "
+                "status `in` any address joins"
+            )
 
 
 def marks_in(folder: Path) -> dict[str, SiteMark]:

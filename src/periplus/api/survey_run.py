@@ -11,7 +11,17 @@ from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
-from periplus.api.crawling import ChosenFrontier, CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.crawling import (
+    ChosenFrontier,
+    CrawlEnd,
+    CrawlOrder,
+    Progress,
+    check_order,
+    judged,
+    open_run,
+    work,
+    workable,
+)
 from periplus.api.rules import apply_rules, rules_text
 from periplus.api.survey import Chooser, campaign_from, campaign_of, chooser_of, seen, standing, start_of, within_of
 from periplus.errors import UsageError
@@ -29,7 +39,10 @@ MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them sta
 
 @dataclass(slots=True)
 class CampaignFrontier(ChosenFrontier):
-    """`model.ports.CrawlStore` for the one worker of a campaign. What it adds is in memory only, and is lost without harm."""
+    """`model.ports.CrawlStore` for the one worker of a campaign.
+
+    What it adds is in memory only, and is lost without harm.
+    """
 
     store: SqliteCrawlStore
     chooser: Chooser
@@ -55,7 +68,8 @@ class CampaignFrontier(ChosenFrontier):
 
 
 SURVEY = "survey"  # kind of a run
-DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})  # five levels, as in the published runs; levels are told by links alone
+# five levels, as in the published runs; levels are told by links alone
+DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})
 LOOK_S = 0.5  # how often the plan is looked at
 MOST_QUANTUM = 1_000_000  # the rule shares pages out, not the frontier
 
@@ -70,10 +84,11 @@ class Watched:
 
 
 def run(folder: Path, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
-    """Goes on with the campaign in folder until its pages or its time are spent, nothing is left, watch returns True, or `stop` is called.
+    """Goes on with the campaign in folder until its pages or its time are spent, nothing is left, watch returns True,
+    or `stop` is called.
 
-    settings: as for a crawl, made over DEFAULTS; max_time_s limits this run. watch: called some times a second from this thread.
-    Raises UsageError, NoCollection, StoreError.
+    settings: as for a crawl, made over DEFAULTS; max_time_s limits this run. watch: called some times a second from
+    this thread. Raises UsageError, NoCollection, StoreError.
     """
     campaign = campaign_of(folder)
     check_order(_order(folder, campaign, settings))
@@ -91,7 +106,9 @@ def _order(folder: Path, campaign: Campaign, settings: Settings) -> CrawlOrder:
         settings,
         budget=dataclasses.replace(settings.budget, max_pages=0, quantum=MOST_QUANTUM),
         manners=dataclasses.replace(settings.manners, concurrency=at_once),
-        keeping=dataclasses.replace(settings.keeping, workers=1, commit_pages=1 if at_once == 1 else settings.keeping.commit_pages),
+        keeping=dataclasses.replace(
+            settings.keeping, workers=1, commit_pages=1 if at_once == 1 else settings.keeping.commit_pages
+        ),
     )
     starts = tuple(dict.fromkeys(map(start_of, campaign.units)))
     return CrawlOrder(folder, starts, workable(settings), rules_text(folder), kind=SURVEY)
@@ -134,14 +151,21 @@ def _asked_so_far(folder: Path) -> int:
 
 def _record(campaign: Campaign) -> dict[str, object]:
     """What decides the choices, for the run's record."""
-    said = {"survey_rule": campaign.rule, "survey_within": within_of(campaign), "survey_item": campaign.item, "survey_pages": campaign.pages}
+    said = {
+        "survey_rule": campaign.rule,
+        "survey_within": within_of(campaign),
+        "survey_item": campaign.item,
+        "survey_pages": campaign.pages,
+    }
     return {**said, "survey_at_once": campaign.at_once, "survey_patience_s": campaign.patience_s, "seed": campaign.seed}
 
 
 class _Leg:
     """A part of a run in which the plan stays as it is."""
 
-    def __init__(self, folder: Path, run_id: int, plan: str, settings: Settings, watch: Callable[[Watched], bool], began: float) -> None:
+    def __init__(
+        self, folder: Path, run_id: int, plan: str, settings: Settings, watch: Callable[[Watched], bool], began: float
+    ) -> None:
         self._folder, self._run_id, self._plan, self._watch, self._began = folder, run_id, plan, watch, began
         self._campaign = campaign_from(plan, folder)
         self._limit_s = settings.budget.max_time_s  # of the run, not of its parts
@@ -159,7 +183,9 @@ class _Leg:
             try:
                 open_run(store, self._order, time.time(), self._chooser.territory)
                 most_held = max(MOST_HELD, 4 * settings.manners.concurrency)
-                self._frontier = CampaignFrontier(store, self._chooser, self._campaign.pages, _asked_so_far(self._folder), most_held=most_held)
+                self._frontier = CampaignFrontier(
+                    store, self._chooser, self._campaign.pages, _asked_so_far(self._folder), most_held=most_held
+                )
                 note, _ = work(store, self._order, self._run_id, self._tick, self._refit)
                 self.counts, self.waiting = store.counts(), not store.idle(time.time())
                 reason, rule = store.standing(self._order.starts[0])

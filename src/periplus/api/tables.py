@@ -56,9 +56,14 @@ __all__ = [
 
 @contextlib.contextmanager
 def stored_table(store: str, name: str) -> Iterator[Table]:
-    """As `exporting.table` without ranks, of the collection at an address. Raises UsageError, NoCollection, StoreError."""
+    """As `exporting.table` without ranks, of the collection at an address.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
     if name in ("redirects", "issues"):
-        raise UsageError(f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database")
+        raise UsageError(
+            f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
+        )
     with rows_of(store, name) as rows:
         yield Table(name, columns_of(name, ranks=False), rows)
 
@@ -90,7 +95,8 @@ def _stories(folder: Path, _: str) -> Rows:
     for number, story in enumerate(found.stories if found else (), 1):
         first = story.pages[0]
         last = max(page.date.when for page in story.pages)
-        yield (number, story.title, len(story.sites), len(story.pages), iso(first.date.when), iso(last), str(first.site), str(first.url), first.language,
+        yield (number, story.title, len(story.sites), len(story.pages), iso(first.date.when), iso(last),
+            str(first.site), str(first.url), first.language,
                story.order.value, ", ".join(story.sites))  # fmt: skip
 
 
@@ -99,25 +105,50 @@ def _story_pages(folder: Path, _: str) -> Rows:
     for number, story in enumerate(found.stories if found else (), 1):
         for place, page in enumerate(story.pages, 1):
             after = delay(page.date, story.pages[0].date) if place > 1 else ""
-            yield number, place, page.url, page.site, page.title, iso(page.date.when), after, page.date.source.value, page.order.value
+            yield (
+                number,
+                place,
+                page.url,
+                page.site,
+                page.title,
+                iso(page.date.when),
+                after,
+                page.date.source.value,
+                page.order.value,
+            )
 
 
 def _judged(folder: Path, topic: str) -> Rows:
     said = {True: "relevant", False: "not", None: None}
     for one in kept_judged(folder, topic):
         page = one.page
-        yield page.url, page.title, str(site_key(page.url)), round(page.probability, 4), page.probability >= _RELEVANT, said[one.label], page.beginning
+        yield (
+            page.url,
+            page.title,
+            str(site_key(page.url)),
+            round(page.probability, 4),
+            page.probability >= _RELEVANT,
+            said[one.label],
+            page.beginning,
+        )
 
 
 def _words(folder: Path, topic: str) -> Rows:
     report = topic_of(folder, topic).report
     for word in report.telling if report else ():
-        yield word.word, "for it" if word.weight > 0 else "against", round(word.weight, 4), round(word.positive_share, 4), round(word.negative_share, 4)
+        yield (
+            word.word,
+            "for it" if word.weight > 0 else "against",
+            round(word.weight, 4),
+            round(word.positive_share, 4),
+            round(word.negative_share, 4),
+        )
 
 
 def _entries(folder: Path, portal: str) -> Rows:
     for entry in desk_of(folder, portal).entries:
-        yield (entry.key, entry.kind, entry.verdict or None, entry.title, entry.published, len(entry.sites), len(entry.pages), round(entry.weight, 4),
+        yield (entry.key, entry.kind, entry.verdict or None, entry.title, entry.published, len(entry.sites),
+            len(entry.pages), round(entry.weight, 4),
                entry.relevance, entry.sentence, ", ".join(entry.keywords), entry.pages[0].url)  # fmt: skip
 
 
@@ -138,18 +169,25 @@ def _stories_stamp(folder: Path, _: str) -> object:
 RESULT_TABLES = {
     "stories": ResultTable(
         _columns(
-            ("story", INTEGER, "its number, the weightiest first"), ("title", TEXT, "of its first page that has one"), ("sites", INTEGER, "that tell it"),
-            ("pages", INTEGER, "that tell it"), ("first", TIME, "when its first page was published"), ("last", TIME, "when its last page was"),
-            ("first_site", TEXT, "the site that had it first"), ("url", TEXT, "its first page"), ("language", TEXT, "of the first page"),
-            ("ordered", TEXT, "the weakest word on which a page stands where it stands: dates, links, first seen"), ("told_by", TEXT, "sites, in order"),
+            ("story", INTEGER, "its number, the weightiest first"), ("title", TEXT, "of its first page that has one"),
+            ("sites", INTEGER, "that tell it"),
+            ("pages", INTEGER, "that tell it"), ("first", TIME, "when its first page was published"),
+            ("last", TIME, "when its last page was"),
+            ("first_site", TEXT, "the site that had it first"), ("url", TEXT, "its first page"),
+            ("language", TEXT, "of the first page"),
+            ("ordered", TEXT, "the weakest word on which a page stands where it stands: dates, links, first seen"),
+            ("told_by", TEXT, "sites, in order"),
         ),
         _stories, _stories_stamp, ("title", "told_by", "url"), ("first_site", "language", "ordered", "sites"),
     ),
     "story-pages": ResultTable(
         _columns(
-            ("story", INTEGER, "number of its story"), ("place", INTEGER, "in the story, from 1"), ("url", TEXT, "the address"), ("site", TEXT, "the site"),
-            ("title", TEXT, "without the site's name"), ("date", TIME, "when it was published"), ("after", TEXT, "the first page: how much later"),
-            ("dated_by", TEXT, "on whose word it is dated"), ("placed_by", TEXT, "what decided its place: dates, links, first seen"),
+            ("story", INTEGER, "number of its story"), ("place", INTEGER, "in the story, from 1"),
+            ("url", TEXT, "the address"), ("site", TEXT, "the site"),
+            ("title", TEXT, "without the site's name"), ("date", TIME, "when it was published"),
+            ("after", TEXT, "the first page: how much later"),
+            ("dated_by", TEXT, "on whose word it is dated"),
+            ("placed_by", TEXT, "what decided its place: dates, links, first seen"),
         ),
         _story_pages, _stories_stamp, ("url", "title"), ("site", "dated_by", "placed_by"),
     ),
@@ -157,22 +195,27 @@ RESULT_TABLES = {
         _columns(
             ("url", TEXT, "the address"), ("title", TEXT, "the title"), ("site", TEXT, "the site"),
             ("probability", REAL, "that it belongs to the topic, 0 to 1"),
-            ("relevant", BOOLEAN, "whether it belongs rather than not"), ("label", TEXT, "what a person said: relevant, not"),
+            ("relevant", BOOLEAN, "whether it belongs rather than not"),
+            ("label", TEXT, "what a person said: relevant, not"),
             ("beginning", TEXT, "of its content"),
         ),
         _judged, judged_stamp, ("url", "title", "beginning"), ("relevant", "label", "site"),
     ),
     "words": ResultTable(
         _columns(
-            ("word", TEXT, "the word, folded"), ("speaks", TEXT, "for the topic, or against it"), ("weight", REAL, "above 0: for it"),
-            ("positive_share", REAL, "of positive examples that have it"), ("negative_share", REAL, "of negative examples that have it"),
+            ("word", TEXT, "the word, folded"), ("speaks", TEXT, "for the topic, or against it"),
+            ("weight", REAL, "above 0: for it"),
+            ("positive_share", REAL, "of positive examples that have it"),
+            ("negative_share", REAL, "of negative examples that have it"),
         ),
         _words, lambda folder, topic: when_kept(topic_file(folder, topic)), ("word",), ("speaks",),
     ),
     "entries": ResultTable(
         _columns(
-            ("key", TEXT, "of the entry"), ("kind", TEXT, "what becomes of it: published, waiting, hidden"), ("verdict", TEXT, "what the editor decided"),
-            ("title", TEXT, "of the story"), ("published", TIME, "when the first page was"), ("sites", INTEGER, "that tell it"),
+            ("key", TEXT, "of the entry"), ("kind", TEXT, "what becomes of it: published, waiting, hidden"),
+            ("verdict", TEXT, "what the editor decided"),
+            ("title", TEXT, "of the story"), ("published", TIME, "when the first page was"),
+            ("sites", INTEGER, "that tell it"),
             ("pages", INTEGER, "that tell it"), ("weight", REAL, "telling sites, each counted less the older"),
             ("relevance", REAL, "to the portal's topic, 0 to 1"), ("sentence", TEXT, "with which its content begins"),
             ("keywords", TEXT, "what it is about"), ("url", TEXT, "its first page"),
@@ -181,8 +224,10 @@ RESULT_TABLES = {
     ),
     "sources": ResultTable(
         _columns(
-            ("site", TEXT, "the site"), ("chosen", BOOLEAN, "whether the portal follows it"), ("verdict", TEXT, "what the editor decided: pinned, banned"),
-            ("stories", INTEGER, "that it tells"), ("gain", REAL, "share of the stories that it has and none before it"),
+            ("site", TEXT, "the site"), ("chosen", BOOLEAN, "whether the portal follows it"),
+            ("verdict", TEXT, "what the editor decided: pinned, banned"),
+            ("stories", INTEGER, "that it tells"),
+            ("gain", REAL, "share of the stories that it has and none before it"),
             ("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
         ),
         _sources, _desk_stamp, ("site",), ("chosen", "verdict"),
@@ -200,8 +245,12 @@ WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
 _AUDIT_SOURCES = {
-    ISSUE_TABLE: browsing.memory_source(ISSUE_TABLE, present_issues.COLUMNS, ("url", "detail", "cause"), ("severity", "category", "code", "position")),
-    FAULT_TABLE: browsing.memory_source(FAULT_TABLE, present_issues.FAULT_COLUMNS, ("cause", "detail", "url"), ("severity", "category", "code")),
+    ISSUE_TABLE: browsing.memory_source(
+        ISSUE_TABLE, present_issues.COLUMNS, ("url", "detail", "cause"), ("severity", "category", "code", "position")
+    ),
+    FAULT_TABLE: browsing.memory_source(
+        FAULT_TABLE, present_issues.FAULT_COLUMNS, ("cause", "detail", "url"), ("severity", "category", "code")
+    ),
 }
 
 
@@ -228,7 +277,10 @@ class TablePage:
 
 @dataclass(slots=True)
 class Browser:
-    """Leafs through tables of any collection; remembers the latest audits, which take seconds to make. For many threads."""
+    """Leafs through tables of any collection; remembers the latest audits, which take seconds to make.
+
+    For many threads.
+    """
 
     _audits: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
     _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
@@ -281,7 +333,9 @@ class Browser:
                 yield self._audit(folder, connection), _AUDIT_SOURCES[table]
 
     def _audit(self, folder: Path, connection: reading.Connection) -> reading.Connection:
-        """The faults of all sites, gravest first, and their issues, as tables; made anew when a run has changed anything."""
+        """The faults of all sites, gravest first, and their issues, as tables;
+        made anew when a run has changed anything.
+        """
         from periplus.analyse.audit import faults
         from periplus.analyse.issues import KINDS_OF_ISSUES
         from periplus.api.exporting import issues_of_sites
@@ -292,7 +346,12 @@ class Browser:
                 found = faults(issues_of_sites(connection))
             issues = [present_issues.issue_row(issue, KINDS_OF_ISSUES) for fault in found for issue in fault.issues]
             made = browsing.kept_in_memory(ISSUE_TABLE, present_issues.COLUMNS, issues)
-            browsing.keep(made, FAULT_TABLE, present_issues.FAULT_COLUMNS, [present_issues.fault_row(fault, KINDS_OF_ISSUES) for fault in found])
+            browsing.keep(
+                made,
+                FAULT_TABLE,
+                present_issues.FAULT_COLUMNS,
+                [present_issues.fault_row(fault, KINDS_OF_ISSUES) for fault in found],
+            )
             self._audits[key] = made
         return self._latest(key)
 
@@ -321,13 +380,23 @@ def _stamp(folder: Path, table: str) -> object:
     return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
 
 
-def leafed(connection: reading.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
+def leafed(
+    connection: reading.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()
+) -> TablePage:
     """One page of a table. Raises UsageError."""
     shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
     look = browsing.looked(connection, source, wish, columns)
     content = tuple(browsing.found(connection, source, wish, columns, look))
     told = tuple(TableFacet(name, values) for name, values in look.facets) if content else ()
-    return TablePage(source.name, shown, content, look.count, told, look.sampled, look.count.capped and not wish.sort and bool(source.order))
+    return TablePage(
+        source.name,
+        shown,
+        content,
+        look.count,
+        told,
+        look.sampled,
+        look.count.capped and not wish.sort and bool(source.order),
+    )
 
 
 def written(connection: reading.Connection, source: TableSource, wish: TableQuery, format: str, path: Path) -> None:

@@ -12,11 +12,31 @@ from numpy.typing import NDArray
 from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
 from periplus.analyse.content.marking import known, parts_of_each
 from periplus.analyse.marked_text import marked_blocks, text_of
-from periplus.analyse.shorkin import ChainCluster, Chains, Fragments, Mask, chains, clusters_of, covered, fragments, navigation_of, source_left
+from periplus.analyse.shorkin import (
+    ChainCluster,
+    Chains,
+    Fragments,
+    Mask,
+    chains,
+    clusters_of,
+    covered,
+    fragments,
+    navigation_of,
+    source_left,
+)
 from periplus.api.facts import chosen_start, starts_of
 from periplus.document.decode import decode
 from periplus.errors import UsageError
-from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, SiteTemplates, Template, TemplatePage, TemplateRules, TextRun
+from periplus.model.duplicates import (
+    PUBLISHED,
+    MarkedBlock,
+    MarkedPage,
+    SiteTemplates,
+    Template,
+    TemplatePage,
+    TemplateRules,
+    TextRun,
+)
 from periplus.model.page import Block, Part
 from periplus.model.web import UrlId
 from periplus.store.sqlite import changes, reading, runs, site_rows, text_rows
@@ -28,7 +48,10 @@ Watch = Callable[[str, int, int], None]  # (what is being done, pages done, page
 
 @dataclass(frozen=True, slots=True)
 class TemplateMarks:
-    """What a method says of pages, by their numbers. Neither sources nor texts are kept: they are read again when they are asked for."""
+    """What a method says of pages, by their numbers.
+
+    Neither sources nor texts are kept: they are read again when they are asked for.
+    """
 
     clusters: Sequence[ChainCluster]  # largest first
     navigation_bytes: Sequence[int]  # by page
@@ -49,14 +72,19 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
         parts.append(np.fromiter(map(len, pieces.parts), np.int32, len(pieces.parts)))
     found = _clusters(held, rules, watch)
     navigation = navigation_of(count, found)
-    gone = [int(size[covered(one, wanted, length)].sum()) if len(one) else 0 for size, one, wanted in zip(parts, held, navigation, strict=True)]
+    gone = [
+        int(size[covered(one, wanted, length)].sum()) if len(one) else 0
+        for size, one, wanted in zip(parts, held, navigation, strict=True)
+    ]
 
     def marked(page: int) -> tuple[Fragments, Mask]:
         pieces = fragments(source(page))
         return pieces, covered(chains(pieces, length), navigation[page], length)
 
     sizes = [int(size.sum()) for size in parts]
-    return TemplateMarks(found, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page)))
+    return TemplateMarks(
+        found, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page))
+    )
 
 
 def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> list[ChainCluster]:
@@ -64,7 +92,9 @@ def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> lis
     return sorted(found, key=lambda cluster: -len(cluster.pages))
 
 
-def of_sources(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> TemplateMarks:
+def of_sources(
+    connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
+) -> TemplateMarks:
     """Shorkin's method on stored pages."""
     contents = Contents(connection)
 
@@ -75,10 +105,15 @@ def of_sources(connection: reading.Connection, rows: Sequence[SourceRow], rules:
     return by_shorkin(source, len(rows), rules, watch)
 
 
-def of_marks(connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch) -> TemplateMarks:
-    """The marks that are stored with the blocks of pages. Templates are found among them by the same rules, a navigation block for a chain.
+def of_marks(
+    connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
+) -> TemplateMarks:
+    """The marks that are stored with the blocks of pages.
 
-    Blocks are whole and their white space is folded, so that no run of them need agree; and pages alike in all are of one template too.
+    Templates are found among them by the same rules, a navigation block for a chain.
+
+    Blocks are whole and their white space is folded, so that no run of them need agree; and pages alike in all
+    are of one template too.
     """
 
     def marked(page: int) -> Iterator[tuple[Block, Part]]:
@@ -94,7 +129,9 @@ def of_marks(connection: reading.Connection, rows: Sequence[SourceRow], rules: T
         sizes.append(sum(_bytes(block) for block, _ in blocks))
     alike = TemplateRules(**{name: getattr(rules, name) for name in rules.__slots__} | {"duplicates": 100})
     gone = [int((one & np.uint64(0xFFFFFFFF)).sum()) for one in held]
-    return TemplateMarks(_clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source)
+    return TemplateMarks(
+        _clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source
+    )
 
 
 def _bytes(block: Block) -> int:
@@ -120,12 +157,19 @@ def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> boo
     return any(page.parts is not None for page in pages_of(connection, [row.url_id for row in some]))
 
 
-METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {"site": of_marks, "shorkin": of_sources}
+METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {
+    "site": of_marks,
+    "shorkin": of_sources,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateOrder:
-    """What is wanted. site: its key, where the collection has several. method: of METHODS; empty: `site` where pages are marked, else `shorkin`."""
+    """What is wanted.
+
+    site: its key, where the collection has several. method: of METHODS; empty: `site` where pages
+    are marked, else `shorkin`.
+    """
 
     site: str = ""
     method: str = ""
@@ -167,20 +211,31 @@ class Templates:
         return [(page, at) for at, pages in groups for page in (pages if most < 0 else pages[:most])]
 
 
-def site_templates(connection: reading.Connection, order: TemplateOrder, watch: Watch = lambda what, done, total: None) -> Templates:
-    """The templates of a site's HTML pages as they are stored. Raises UsageError for a site or a method that is not there."""
+def site_templates(
+    connection: reading.Connection, order: TemplateOrder, watch: Watch = lambda what, done, total: None
+) -> Templates:
+    """The templates of a site's HTML pages as they are stored.
+
+    Raises UsageError for a site or a method that is not there.
+    """
     if order.method and order.method not in METHODS:
         raise UsageError(f"there is no method {order.method!r}: choose among {', '.join(METHODS)}")
-    site = chosen_start(starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), order.site).site
+    site = chosen_start(
+        starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), order.site
+    ).site
     rows = source_rows(connection, site)
     marked = order.method != "shorkin" and are_marked(connection, rows)
     if order.method == "site" and rows and not marked:
         raise UsageError(f"no page of {site} is marked yet: take --method shorkin")
     method = order.method or ("site" if marked else "shorkin")
     judged = METHODS[method](connection, rows, order.rules, watch)
-    pages = [TemplatePage(row.url, row.title, judged.sizes[at], judged.navigation_bytes[at]) for at, row in enumerate(rows)]
+    pages = [
+        TemplatePage(row.url, row.title, judged.sizes[at], judged.navigation_bytes[at]) for at, row in enumerate(rows)
+    ]
     taken = {page for cluster in judged.clusters for page in cluster.pages}
-    templates = tuple(_template([pages[page] for page in cluster.pages], cluster.chain_bytes) for cluster in judged.clusters)
+    templates = tuple(
+        _template([pages[page] for page in cluster.pages], cluster.chain_bytes) for cluster in judged.clusters
+    )
     others = tuple(page for at, page in enumerate(pages) if at not in taken)
     return Templates(SiteTemplates(site, method, order.rules, templates, others), pages, judged)
 
@@ -196,10 +251,12 @@ def shorkin_text(pages: Sequence[str], rules: TemplateRules = PUBLISHED) -> list
     return [text_of(judged.blocks(page)) for page in range(len(pages))]
 
 
-# A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place are stored in one transaction.
-# The first pages of a site are marked while little is known of it, and once more when there is more to know.
+# A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place
+# are stored in one transaction. The first pages of a site are marked while little is known of it, and once more
+# when there is more to know.
 
-EVIDENCE, EARLY = "content", "marked early"  # names under which a site's evidence, and the ids of its first pages, are stored
+# names under which a site's evidence, and the ids of its first pages, are stored
+EVIDENCE, EARLY = "content", "marked early"
 EARLY_PAGES = 50  # of a site: with more behind them, marks hardly change any more
 AT_ONCE = 200
 
@@ -247,20 +304,28 @@ class Marks:
 
     def store(self, marked: Iterable[Marked]) -> None:
         """Keeps the parts of pages, and what was learned of their sites. Within a transaction."""
-        text_rows.write_parts(self._connection, [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts])
+        text_rows.write_parts(
+            self._connection,
+            [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts],
+        )
         for site_id in self._changed:
             changes.write_evidence(self._connection, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
             changes.write_evidence(self._connection, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes())
         self._changed.clear()
 
     def again(self, site_id: int) -> Iterator[Marked]:
-        """The site's pages that were marked early and are marked otherwise now. They are early no longer, once `store` was called."""
+        """The site's pages that were marked early and are marked otherwise now.
+
+        They are early no longer, once `store` was called.
+        """
         self._load(site_id)
         evidence, early = self._evidence[site_id], self._early[site_id]
         if not early:
             return
         for some in [early[start : start + AT_ONCE] for start in range(0, len(early), AT_ONCE)]:
-            pages = [page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks]
+            pages = [
+                page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
+            ]
             found = parts_of_each(known(page.blocks, evidence) for page in pages)
             yield from [(page, parts) for page, parts in zip(pages, found, strict=True) if parts != page.parts]
         early.clear()

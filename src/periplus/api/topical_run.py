@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.crew import Crew
 from periplus.analyse.topic.judging import content_text
-from periplus.api.crawling import ChosenFrontier, CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.crawling import (
+    ChosenFrontier,
+    CrawlEnd,
+    CrawlOrder,
+    Progress,
+    check_order,
+    judged,
+    open_run,
+    work,
+    workable,
+)
 from periplus.api.rules import apply_rules, rules_text
 from periplus.api.topics import text_of_page, topic_file
 from periplus.model.frontier import Completion
@@ -67,8 +77,14 @@ class TopicReader:
         return self.worth(content_text(document.title, document.blocks, None)), self.pointers(links)
 
     def pointers(self, links: Iterable[TopicLink]) -> list[Pointer]:
-        """Of the links that are followed, in the order of their targets, for so they can be had again from what is stored."""
-        followed = sorted(link for link in links if link.kind in FOLLOWED and not link.nofollow and self.territory.decide(link.target) is None)
+        """Of the links that are followed, in the order of their targets,
+        for so they can be had again from what is stored.
+        """
+        followed = sorted(
+            link
+            for link in links
+            if link.kind in FOLLOWED and not link.nofollow and self.territory.decide(link.target) is None
+        )
         anchors = sorted({link.anchor for link in followed})
         promises = dict(zip(anchors, self.judge(anchors).tolist(), strict=True)) if anchors else {}
         return [Pointer(link.target, link.anchor, promises[link.anchor]) for link in followed]
@@ -102,7 +118,10 @@ class Gathered:
 
 @dataclass(slots=True)
 class TopicalFrontier(ChosenFrontier):
-    """`model.ports.CrawlStore` for the one worker of a topical crawl. What it adds is in memory only, and is made anew from what is stored."""
+    """`model.ports.CrawlStore` for the one worker of a topical crawl.
+
+    What it adds is in memory only, and is made anew from what is stored.
+    """
 
     store: SqliteCrawlStore
     queue: TopicalQueue
@@ -149,7 +168,9 @@ def harvest_file(folder: Path, topic: str) -> Path:
 
 
 def is_due(pages: int, noted: int) -> bool:
-    """Whether a crawl of so many pages is worth a point, when the last was at `noted`: 600 points for 100,000 pages draw a smooth line."""
+    """Whether a crawl of so many pages is worth a point, when the last was at `noted`:
+    600 points for 100,000 pages draw a smooth line.
+    """
     return pages >= noted + max(10, noted // 100)
 
 
@@ -183,7 +204,8 @@ def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
 
 
 KIND = "topical"  # of a run
-DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})  # a topic knows no borders; a sitemap says nothing of what its pages are about
+# a topic knows no borders; a sitemap says nothing of what its pages are about
+DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
 QUANTUM = 1_000_000  # promises share pages out, not the frontier
 
 
@@ -219,9 +241,11 @@ class TopicalEnd:
 
 
 def crawl_topic(order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -> TopicalEnd:
-    """Runs or goes on with a topical crawl until its pages or its time are spent, nothing is left, the harvest falls, or watch returns True.
+    """Runs or goes on with a topical crawl until its pages or its time are spent, nothing is left, the harvest falls,
+    or watch returns True.
 
-    What earlier runs fetched is judged again, so a topic that was taught more meanwhile holds at once. Raises UsageError, StoreError.
+    What earlier runs fetched is judged again, so a topic that was taught more meanwhile holds at once.
+    Raises UsageError, StoreError.
     """
     check_order(_engine_order(order))
     queue_named(order.order)
@@ -237,7 +261,13 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
         budget=dataclasses.replace(order.settings.budget, max_pages=0, quantum=QUANTUM),
         keeping=dataclasses.replace(order.settings.keeping, workers=1),
     )
-    return CrawlOrder(order.folder, order.seeds, workable(settings), rules_text(order.folder) if order.folder.is_dir() else "", kind=KIND)
+    return CrawlOrder(
+        order.folder,
+        order.seeds,
+        workable(settings),
+        rules_text(order.folder) if order.folder.is_dir() else "",
+        kind=KIND,
+    )
 
 
 class _Run:
@@ -255,7 +285,11 @@ class _Run:
             apply_rules(folder, self._engine.rules, clock.now())
         else:
             schema.create(folder)
-        record = {"topic": self._order.topic, "topical_order": self._order.order, "topical_pages": self._order.settings.budget.max_pages}
+        record = {
+            "topic": self._order.topic,
+            "topical_order": self._order.order,
+            "topical_pages": self._order.settings.budget.max_pages,
+        }
         run_id = runs.begin_run(folder, KIND, self._engine.starts, self._engine.settings, clock.now(), record)
         store = SqliteCrawlStore(folder, run_id, self._engine.settings.budget, self._engine.settings.keeping)
         try:
@@ -275,7 +309,11 @@ class _Run:
         return TopicalEnd(end, self._frontier.gathered, recall)
 
     def _opened(self, store: SqliteCrawlStore) -> TopicalFrontier:
-        queue, reader, gathered = queue_named(self._order.order), TopicReader(self._order.judge, self._territory), Gathered()
+        queue, reader, gathered = (
+            queue_named(self._order.order),
+            TopicReader(self._order.judge, self._territory),
+            Gathered(),
+        )
         queue.start(self._order.seeds)
         with _connected(self._order.folder) as connection:
             replay(connection, queue, reader, gathered)
@@ -295,12 +333,18 @@ class _Run:
         if self._watch(TopicalProgress(progress, gathered)):
             return True
         if self._frontier.spent >= WINDOW and gathered.lately < least:
-            self._why = f"of the last {len(gathered.last)} pages {gathered.lately:.1%} were relevant, fewer than {least:.1%}"
+            self._why = (
+                f"of the last {len(gathered.last)} pages {gathered.lately:.1%} were relevant, fewer than {least:.1%}"
+            )
         return bool(self._why)
 
     def _note(self, gathered: Gathered) -> None:
         self._noted = gathered.pages
-        note_harvest(self._order.folder, self._order.topic, HarvestPoint(SystemClock().now(), gathered.pages, gathered.relevant, gathered.lately))
+        note_harvest(
+            self._order.folder,
+            self._order.topic,
+            HarvestPoint(SystemClock().now(), gathered.pages, gathered.relevant, gathered.lately),
+        )
 
     def _spent_note(self) -> str:
         return f"max-pages {self._frontier.pages} are fetched" if self._frontier.budget_spent else ""
@@ -323,7 +367,10 @@ def replay(connection: reading.Connection, queue: TopicalQueue, reader: TopicRea
         if visit.read:
             for page in text_rows.pages_of(connection, [visit.url_id]):
                 worth = reader.worth(text_of_page(page))
-            links = [TopicLink(link.target, link.kind, link.anchor, link.nofollow) for link in survey.links_of(connection, visit.url_id)]
+            links = [
+                TopicLink(link.target, link.kind, link.anchor, link.nofollow)
+                for link in survey.links_of(connection, visit.url_id)
+            ]
         queue.read(visit.url, worth, reader.pointers(links))
         gathered.book(worth)
 

@@ -49,7 +49,10 @@ def examples_from(kept: Collection, specs: Iterable[str], positive: bool, watch:
             watch(spec, count, 0)
             yield example
         if not count:
-            raise UsageError(f"{spec!r} gives no example: no page with text answers to it. `periplus pages` and `periplus search` show what there is.")
+            raise UsageError(
+                f"{spec!r} gives no example: no page with text answers to it. `periplus pages` and "
+                "`periplus search` show what there is."
+            )
 
 
 def names_files(spec: str) -> bool:
@@ -76,7 +79,11 @@ def _of_spec(kept: Collection, spec: str, positive: bool) -> Iterator[Example]:
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
         rows = kept.page_columns(PageFilter(state="indexed"), ("url",))
-        yield from _of_pages(kept, [str(url) for (url,) in rows if fnmatchcase(str(url), spec if "://" in spec else f"*://{spec}")], positive)
+        yield from _of_pages(
+            kept,
+            [str(url) for (url,) in rows if fnmatchcase(str(url), spec if "://" in spec else f"*://{spec}")],
+            positive,
+        )
     else:
         yield from _of_pages(kept, [_known(kept, spec)], positive)
 
@@ -95,7 +102,8 @@ def _known(kept: Collection, spec: str) -> str:
         url = None
     if url is None or not kept.knows(url):
         raise UsageError(
-            f"{spec!r} is no file or folder here and no page of the collection. Examples are a folder, a file, a URL, a pattern (https://example.org/films/*),"
+            f"{spec!r} is no file or folder here and no page of the collection. Examples are a folder, a file, a URL, "
+            "a pattern (https://example.org/films/*),"
             f' {SEARCH}"..." or {WORDS}"..."'
         )
     return str(url)
@@ -108,7 +116,9 @@ def _of_pages(kept: Collection, urls: Iterable[str], positive: bool) -> Iterator
 
 
 def pages_of(kept: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
-    """Those of the URLs that are pages, read by a connection of their own: the collection's may have a time limit, and work to do."""
+    """Those of the URLs that are pages, read by a connection of their own: the collection's may have a time limit,
+    and work to do.
+    """
     connection = reading.connect(kept.folder)
     try:
         with reading.reading():
@@ -124,7 +134,11 @@ def text_of_page(page: PageBlocks) -> str:
 
 def _of_files(path: Path, positive: bool) -> Iterator[Example]:
     """A file, or all below a folder but hidden ones, by their names."""
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))[:FILES_MOST]
+    files = (
+        [path]
+        if path.is_file()
+        else sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))[:FILES_MOST]
+    )
     for file in files:
         if text := text_of_file(file):
             yield Example(text, positive, str(path), str(file))
@@ -142,12 +156,14 @@ def text_of_file(file: Path) -> str:
     return content_text(document.title, document.blocks, None) if document.blocks else ""
 
 
-# A topic is two files in the collection's folder `topics`: NAME.json, the topic itself, and NAME.examples.gz, what it was learned from; and, where
-# pages were labelled, NAME.labels.jsonl, to which each answer is added at once, so that no kill loses one.
+# A topic is two files in the collection's folder `topics`: NAME.json, the topic itself, and NAME.examples.gz,
+# what it was learned from; and, where pages were labelled, NAME.labels.jsonl, to which each answer is added at
+# once, so that no kill loses one.
 
 FOLDER = "topics"
 BACKGROUND = 2_000  # pages of the collection that say how pages score that nobody chose; of more the median is the same
-AS_NEGATIVES = 5  # unlabelled pages to a positive example where no negatives are given: more examples of them say no more
+# unlabelled pages to a positive example where no negatives are given: more examples of them say no more
+AS_NEGATIVES = 5
 BEGINNING_CHARS = 300  # of a page that are shown of it
 _NAME = re.compile(r"\w[\w-]{0,63}")
 
@@ -163,7 +179,9 @@ class TopicOrder(NamedTuple):
 
 
 def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
-    """Learns a topic, keeps it in the collection's folder, and says how well it was learned. One of that name is replaced; labels given to it stay.
+    """Learns a topic, keeps it in the collection's folder, and says how well it was learned.
+
+    One of that name is replaced; labels given to it stay.
 
     Raises UsageError where examples are missing.
     """
@@ -178,7 +196,9 @@ def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what,
     seen = _unchosen(kept, [*given, *labelled], order.background)
     if not order.negatives and not any(not example.positive for example in labelled):
         if not seen:
-            raise UsageError("the collection has no other page that could stand for what the topic is not: give --negative examples")
+            raise UsageError(
+                "the collection has no other page that could stand for what the topic is not: give --negative examples"
+            )
         given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
     watch("learning", 0, 0)
     topic = _learned(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
@@ -196,7 +216,10 @@ def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[s
 
 
 def sample_pages(kept: Collection, most: int) -> Iterator[Example]:
-    """As many pages of the collection, chosen by the ids of their URLs: by chance, and the same ones each time. As examples of nothing."""
+    """As many pages of the collection, chosen by the ids of their URLs: by chance, and the same ones each time.
+
+    As examples of nothing.
+    """
     rows = kept.page_columns(PageFilter(state="indexed"), ("url",))
     ids = heapq.nsmallest(max(most, 0), (url_id(Url(str(url))) for (url,) in rows))
     for page in pages_of(kept, ids):
@@ -210,7 +233,9 @@ def _unchosen(kept: Collection, chosen: Sequence[Example], most: int) -> list[Ex
 
 
 def _without(chosen: Iterable[Example], found: Iterable[Example]) -> Iterator[Example]:
-    """Those found that are none of the chosen: by no address of the same page (a site that answers by http and by https has two), nor with the same text."""
+    """Those found that are none of the chosen: by no address of the same page (a site that answers by http and by https
+    has two), nor with the same text.
+    """
     chosen = list(chosen)
     texts, names = {example.text for example in chosen}, {_without_scheme(example.name) for example in chosen}
     return (example for example in found if example.text not in texts and _without_scheme(example.name) not in names)
@@ -221,7 +246,10 @@ def _without_scheme(name: str) -> str:
 
 
 def begin(folder: Path, name: str) -> None:
-    """An empty collection in folder for a topic of this name, unless there is one. Raises UsageError for a name that cannot be a topic's, StoreError."""
+    """An empty collection in folder for a topic of this name, unless there is one.
+
+    Raises UsageError for a name that cannot be a topic's, StoreError.
+    """
     topic_file(folder, name)
     if not schema.exists(folder):
         schema.create(folder)
@@ -259,13 +287,19 @@ def remove_topic(folder: Path, name: str) -> list[Path]:
     """Deletes a topic with its examples and labels; says which files. Raises UsageError for one that is not known."""
     topic_of(folder, name)
     file = topic_file(folder, name)
-    files = [one for one in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl")) if one.exists()]
+    files = [
+        one
+        for one in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
+        if one.exists()
+    ]
     for file in files:
         file.unlink()
     return files
 
 
-def judged_pages(kept: Collection, name: str, limit: int, watch: Watch = lambda what, done, total: None) -> list[Judged]:
+def judged_pages(
+    kept: Collection, name: str, limit: int, watch: Watch = lambda what, done, total: None
+) -> list[Judged]:
     """The collection's pages that belong to a topic most likely, best first. limit: -1: all."""
     judge = judge_of(kept.folder, name)
     ids = [url_id(Url(str(url))) for (url,) in kept.page_columns(PageFilter(state="indexed"), ("url",))]

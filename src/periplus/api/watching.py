@@ -1,4 +1,6 @@
-"""How a crawl or a campaign stands at this moment, and how its tree of directories grows, for however many who watch."""
+"""How a crawl or a campaign stands at this moment, and how its tree of directories grows,
+for however many who watch.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,10 @@ Key = tuple[str, ...]  # host and steps of the path
 
 
 class Branch(NamedTuple):
-    """A branch of the tree. depth: 0: a host; prefix: how the URLs of its pages begin, but for the scheme; grown: pages since the look before."""
+    """A branch of the tree.
+
+    depth: 0: a host; prefix: how the URLs of its pages begin, but for the scheme; grown: pages since the look before.
+    """
 
     name: str
     prefix: str
@@ -71,7 +76,9 @@ class Branch(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The largest branches, each before those on it, larger ones first; more: branches that are not named; layers: (clicks, pages)."""
+    """The largest branches, each before those on it, larger ones first; more: branches that are not named; layers:
+    (clicks, pages).
+    """
 
     branches: tuple[Branch, ...]
     more: int
@@ -108,11 +115,17 @@ class Growth:
 
     def tree(self, most: int = SHOWN) -> Tree:
         """As it stands; the next look begins."""
-        best = heapq.nsmallest(most, self.pages, key=lambda key: (-self.pages[key], len(key), key))  # a branch holds no more than what it grows on
+        # a branch holds no more than what it grows on
+        best = heapq.nsmallest(most, self.pages, key=lambda key: (-self.pages[key], len(key), key))
         order = {key: tuple((-self.pages[key[:end]], key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
         branches = tuple(self._branch(key) for key in sorted(best, key=order.__getitem__))
         self.grown.clear()
-        return Tree(branches, len(self.pages) - len(branches), tuple(sorted(self.layers.items(), key=lambda row: (row[0] < 0, row[0]))), self.whole)
+        return Tree(
+            branches,
+            len(self.pages) - len(branches),
+            tuple(sorted(self.layers.items(), key=lambda row: (row[0] < 0, row[0]))),
+            self.whole,
+        )
 
     def _branch(self, key: Key) -> Branch:
         name = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
@@ -129,9 +142,11 @@ def branch_of(url: str) -> Key:
 
 LOOK_S = 0.9  # a younger look serves all who ask
 READ_S = 10.0
-ROWS_A_LOOK = 10_000  # visits taken up at once, some 0.1 s where they are in memory; a long run is caught up with in several looks
+# visits taken up at once, some 0.1 s where they are in memory; a long run is caught up with in several looks
+ROWS_A_LOOK = 10_000
 ROWS_A_STEP = 500  # of these
-TAKE_S = 0.25  # after which a look leaves the rest to the next: from a cold disk 10,000 took 3.4 s, in which the screen was empty
+# after which a look leaves the rest to the next: from a cold disk 10,000 took 3.4 s, in which the screen was empty
+TAKE_S = 0.25
 RATE_S = 10.0  # over which pages per second are averaged
 NEWEST = 12
 TREE_URLS = 300_000  # known; of more, what earlier runs brought is not read for the tree: 0.5 s, once a run
@@ -150,7 +165,10 @@ class TypeTally:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A collection as it stands, its last run in detail. seq: grows with every change that is seen; by_type: most bytes first."""
+    """A collection as it stands, its last run in detail.
+
+    seq: grows with every change that is seen; by_type: most bytes first.
+    """
 
     seq: int
     status: Status
@@ -250,10 +268,14 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
     if run is not None:
         note = "" if status.running else run.note
         elapsed_s = max(0.0, (run.ended or now) - run.started) if state != "killed" else 0.0
-    types = sorted((TypeTally(name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally.wire_bytes)
+    types = sorted(
+        (TypeTally(name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally.wire_bytes
+    )
     rate = watch.rate(now) if state == "running" else 0.0
     errors = tuple(reversed(watch.errors))
-    made = Moment(0, status, state, note, rate, elapsed_s, watch.asked, behind, tuple(types), newest, errors, watch.growth.tree())
+    made = Moment(
+        0, status, state, note, rate, elapsed_s, watch.asked, behind, tuple(types), newest, errors, watch.growth.tree()
+    )
     return _numbered(made, watch.moment)
 
 
@@ -347,7 +369,9 @@ def _survey_looked(folder: Path, watch: _SurveyWatch, connection: reading.Connec
         watch.chooser = _chooser(campaign, connection)
     behind = _caught_up(watch, watch.chooser, connection)
     watch.seen = seen
-    return SurveyMoment(watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.chooser, connection), behind)
+    return SurveyMoment(
+        watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.chooser, connection), behind
+    )
 
 
 def _chooser(campaign: Campaign, connection: reading.Connection) -> Chooser:

@@ -33,10 +33,29 @@ from periplus.model.graph import REASONS, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
-from periplus.model.webometrics import CompanionSite, Connectivity, HarvestRows, Ints, MethodSheet, SurveyResults, UnitLinks, UnitRecord, WebFragment
+from periplus.model.webometrics import (
+    CompanionSite,
+    Connectivity,
+    HarvestRows,
+    Ints,
+    MethodSheet,
+    SurveyResults,
+    UnitLinks,
+    UnitRecord,
+    WebFragment,
+)
 from periplus.present.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
 from periplus.present.harvest import write_yield_curves
-from periplus.present.network import matrix_of, network_of, said_of, write_heat_map, write_matrix_csv, write_matrix_pajek, write_network_gexf, write_network_svg
+from periplus.present.network import (
+    matrix_of,
+    network_of,
+    said_of,
+    write_heat_map,
+    write_matrix_csv,
+    write_matrix_pajek,
+    write_network_gexf,
+    write_network_svg,
+)
 from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.settings import Settings, as_values
@@ -82,7 +101,9 @@ class SurveyRows:
     runs: tuple[runs.RunRecord, ...]
 
 
-def survey_of(folder: Path | str, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0) -> SurveyResults:
+def survey_of(
+    folder: Path | str, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
+) -> SurveyResults:
     """All that a collection says of these units and what surrounds them. units: none: one for each start of its runs.
 
     now: when the results are made; 0: when the last run ended, so that the same collection gives the same results.
@@ -104,7 +125,9 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
         contents, asked = survey.contents(connection), survey.fetch_order(connection)
         marks = schema.marks(connection)
     assigned = units_of(urls.texts, chosen, order.choice)
-    return SurveyRows(urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records)
+    return SurveyRows(
+        urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records
+    )
 
 
 def _units_of_starts(records: Iterable[runs.RunRecord]) -> tuple[Unit, ...]:
@@ -114,7 +137,9 @@ def _units_of_starts(records: Iterable[runs.RunRecord]) -> tuple[Unit, ...]:
             unit = unit_of(start)
             found.setdefault(unit.prefixes[0], unit)
     if not found:
-        raise UsageError("the collection has no run yet, so there is nothing to survey: `periplus crawl URL URL ...` begins one")
+        raise UsageError(
+            "the collection has no run yet, so there is nothing to survey: `periplus crawl URL URL ...` begins one"
+        )
     return tuple(found.values())
 
 
@@ -145,14 +170,18 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
     )
 
 
-def _connectivity(links: UnitLinks, fragment: WebFragment, companions: Sequence[CompanionSite]) -> tuple[Connectivity, ...]:
+def _connectivity(
+    links: UnitLinks, fragment: WebFragment, companions: Sequence[CompanionSite]
+) -> tuple[Connectivity, ...]:
     found = connectivity(links, fragment.units, fragment.chosen)
     ties = [site.unit for site in companions if site.kind is CompanionClass.COMMUNICATOR]
     return (*found, connectivity_with(links, fragment.chosen, ties, len(fragment.units))) if ties else found
 
 
 def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
-    """(what the target set's pages yielded in the order of fetching, the sites outside the target set on the same pages)."""
+    """(what the target set's pages yielded in the order of fetching,
+    the sites outside the target set on the same pages).
+    """
     fragment = rows.fragment
     document = places_in_sorted(fragment.ids, rows.order)
     document = document[document >= 0]
@@ -162,7 +191,9 @@ def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
     external = (turn[fragment.sources] >= 0) & (fragment.unit[fragment.sources] != fragment.unit[fragment.ends])
     page, end = turn[fragment.sources[external]], fragment.ends[external]
     names = tuple(unit.short for unit in fragment.units[: fragment.chosen])
-    known = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[: fragment.chosen]
+    known = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[
+        : fragment.chosen
+    ]
     site = fragment.unit[document]
     outside = fragment.unit[end] >= fragment.chosen
     found = harvest_rows(names, known, site, (page, _items(rows, end, item)))
@@ -179,13 +210,21 @@ def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
     texts = [rows.urls.texts[place] for place in places_in_sorted(rows.urls.ids, rows.fragment.ids[first]).tolist()]
     domains: dict[str, int] = {}
     of_host = np.zeros(int(number.max()) + 1 if len(number) else 0, np.int64)
-    of_host[number] = [domains.setdefault(registered_domain(text.split("/")[2].partition(":")[0]), len(domains)) for text in texts]
+    of_host[number] = [
+        domains.setdefault(registered_domain(text.split("/")[2].partition(":")[0]), len(domains)) for text in texts
+    ]
     return of_host[hosts[end]]
 
 
 def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
     fragment, last = rows.fragment, rows.runs[-1] if rows.runs else None
-    said = tuple((run_name(run), f"{utc(run.started)} to {utc(run.ended) if run.ended else 'now'}, {run.state}, {run.fetched:,} fetched") for run in rows.runs)
+    said = tuple(
+        (
+            run_name(run),
+            f"{utc(run.started)} to {utc(run.ended) if run.ended else 'now'}, {run.state}, {run.fetched:,} fetched",
+        )
+        for run in rows.runs
+    )
     ended = (last.ended or last.started) if last else 0.0
     return MethodSheet(
         title=order.title or f"Survey of {fragment.chosen} sites",
@@ -206,11 +245,24 @@ def _parameters(order: SurveyOrder, last: runs.RunRecord | None) -> tuple[tuple[
     rules, defaults = order.rules, as_values(Settings())
     counted = [
         ("document model", order.model.value),
-        ("links counted", ", ".join(kind.value for kind in survey.HYPERLINKS) + "; each pair of documents once; none from a document to itself"),
+        (
+            "links counted",
+            ", ".join(kind.value for kind in survey.HYPERLINKS)
+            + "; each pair of documents once; none from a document to itself",
+        ),
         ("merged", "redirects and aliases, http with https, fetched pages of equal bytes within a unit"),
-        ("sites that are met", f"told apart by {order.choice.met_by}; folders are sites on {', '.join(host for host, _ in order.choice.platforms)}"),
+        (
+            "sites that are met",
+            (
+                f"told apart by {order.choice.met_by}; folders are sites on "
+                f"{', '.join(host for host, _ in order.choice.platforms)}"
+            ),
+        ),
         ("item of the harvest", f"external {order.item}"),
-        ("strong from", f"{rules.strong_least} target units, or {100 * rules.strong_share:g} % of them if that is more"),
+        (
+            "strong from",
+            f"{rules.strong_least} target units, or {100 * rules.strong_share:g} % of them if that is more",
+        ),
         ("communicator from", f"links back to {rules.back_least} target units"),
         ("global list", ", ".join(rules.global_sites)),
     ]
@@ -226,7 +278,9 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
     """What became of the URLs of each target unit."""
     chosen, codes = rows.fragment.chosen, len(REASONS)
     mine = rows.assigned.numbers < chosen
-    table = np.bincount(rows.assigned.numbers[mine].astype(np.int64) * codes + rows.urls.reasons[mine], minlength=chosen * codes).reshape(chosen, codes)
+    table = np.bincount(
+        rows.assigned.numbers[mine].astype(np.int64) * codes + rows.urls.reasons[mine], minlength=chosen * codes
+    ).reshape(chosen, codes)
     place = {reason: column for column, reason in enumerate(REASONS)}
     fetched = np.bincount(rows.fragment.unit[rows.fragment.fetched], minlength=len(rows.fragment.units))
 
@@ -237,13 +291,22 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
     found = []
     for unit in range(chosen):
         why = "" if fetched[unit] else _why_not(rows.urls, rows.fragment.units[unit], table[unit])
-        counts = (of(unit, _WAITING), of(unit, _ROBOTS), of(unit, (Reason.REFUSED,)), of(unit, dead), of(unit, (Reason.REDIRECT,)))
+        counts = (
+            of(unit, _WAITING),
+            of(unit, _ROBOTS),
+            of(unit, (Reason.REFUSED,)),
+            of(unit, dead),
+            of(unit, (Reason.REDIRECT,)),
+        )
         found.append(UnitRecord(unit, int(fetched[unit]), *counts, why))
     return tuple(found)
 
 
 def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
-    """Why no page of a unit was fetched: what became of its start, or of most of its URLs. counts: by place in REASONS."""
+    """Why no page of a unit was fetched: what became of its start, or of most of its URLs.
+
+    counts: by place in REASONS.
+    """
     start = places_in_sorted(urls.ids, np.array([url_id(Url(unit.start))], np.int64))[0] if unit.start else -1
     if start < 0 and not counts.any():
         return "never met"
@@ -254,7 +317,11 @@ def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
 def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> None:
     """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
     where = Path(folder)
-    with contextlib.closing(schema.connect(where)) as connection, contextlib.closing(schema.WriteLock(where)) as lock, lock.transaction(connection):
+    with (
+        contextlib.closing(schema.connect(where)) as connection,
+        contextlib.closing(schema.WriteLock(where)) as lock,
+        lock.transaction(connection),
+    ):
         schema.store_marks(connection, noted, now)
 
 
@@ -272,12 +339,19 @@ def with_rules(found: SurveyResults, rows: SurveyRows, rules: CompanionRules) ->
 
 def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
     """Every link between hosts with its anchor, position and page's title; streamed."""
-    with contextlib.closing(reading.connect(Path(folder))) as connection, reading.reading(), reading.snapshot(connection):
+    with (
+        contextlib.closing(reading.connect(Path(folder))) as connection,
+        reading.reading(),
+        reading.snapshot(connection),
+    ):
         yield from survey.external_links(connection)
 
 
 def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
-    """One drawing or document, as FORMATS names them. out: UTF-8, newline="". Raises UsageError for what there is not."""
+    """One drawing or document, as FORMATS names them.
+
+    out: UTF-8, newline="". Raises UsageError for what there is not.
+    """
     if format not in FORMATS.get(what, ()):
         choices = "; ".join(f"{name} as {', '.join(formats)}" for name, formats in FORMATS.items())
         raise UsageError(f"a survey writes no {what} as {format}: there are {choices}")

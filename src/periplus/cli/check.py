@@ -39,12 +39,29 @@ class _Wish:
 
 @click.command()
 @click.argument("starts", nargs=-1, metavar="[URL]...")
-@click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of pages to check, one a line: only these are read.")
 @click.option(
-    "-c", "--collection", type=click.Path(path_type=Path, file_okay=False), help=f"The collection's folder. By default SITE{SUFFIX}, or the only one here."
+    "-i",
+    "--input",
+    "lists",
+    multiple=True,
+    type=click.File("r", encoding="utf-8"),
+    help="File of pages to check, one a line: only these are read.",
 )
-@click.option("--external/--no-external", default=True, show_default=True, help="Ask whether other sites' URLs are there.")
-@click.option("--fragments/--no-fragments", default=True, show_default=True, help="Look for the places (#name) that links lead to.")
+@click.option(
+    "-c",
+    "--collection",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"The collection's folder. By default SITE{SUFFIX}, or the only one here.",
+)
+@click.option(
+    "--external/--no-external", default=True, show_default=True, help="Ask whether other sites' URLs are there."
+)
+@click.option(
+    "--fragments/--no-fragments",
+    default=True,
+    show_default=True,
+    help="Look for the places (#name) that links lead to.",
+)
 @click.option(
     "--head/--no-head",
     default=True,
@@ -53,11 +70,23 @@ class _Wish:
 )
 @click.option("--offline", is_flag=True, help="Ask nobody: list what is wrong by what is stored.")
 @click.option("--site", default="", help="Only of this site, where the collection holds several.")
-@click.option("--near/--no-near", default=None, help="Look for pages of nearly one text. By default on sites of up to 20,000 pages.")
 @click.option(
-    "--fail-on", default="", metavar="NAME>N,...", help="End with exit code 5 when there are more, by cause: broken>0,error>5,links. Codes, grades, categories."
+    "--near/--no-near",
+    default=None,
+    help="Look for pages of nearly one text. By default on sites of up to 20,000 pages.",
 )
-@click.option("--baseline", default="", metavar="RUN", help="List and count only what an earlier check did not find: its number, or `last`.")
+@click.option(
+    "--fail-on",
+    default="",
+    metavar="NAME>N,...",
+    help="End with exit code 5 when there are more, by cause: broken>0,error>5,links. Codes, grades, categories.",
+)
+@click.option(
+    "--baseline",
+    default="",
+    metavar="RUN",
+    help="List and count only what an earlier check did not find: its number, or `last`.",
+)
 @click.option("-f", "--format", type=click.Choice(_FORMATS), default="table", show_default=True)
 @output_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; only the list.")
@@ -67,11 +96,12 @@ class _Wish:
 def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, **flags: Any) -> None:
     """Find dead links and other faults of a site.
 
-    Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called broken that did not fail
-    twice. Faults are counted by cause: a script that is missing on 500 pages is one. Lists the sums by kind, then each cause with its first
-    pages; csv and jsonl have every issue. Ctrl-C and kill lose nothing: the same command goes on.
-    Without URL it asks by the settings of the last crawl or refresh. A crawl that came to its limit (--max-pages, --max-time) stays there:
-    what it knows is checked. With URL it goes on first.
+    Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called
+    broken that did not fail twice. Faults are counted by cause: a script that is missing on 500 pages is one. Lists
+    the sums by kind, then each cause with its first pages; csv and jsonl have every issue. Ctrl-C and kill lose
+    nothing: the same command goes on.
+    Without URL it asks by the settings of the last crawl or refresh. A crawl that came to its limit (--max-pages,
+    --max-time) stays there: what it knows is checked. With URL it goes on first.
 
     \b
     periplus check https://example.org --fail-on broken -f junit -o check.xml     for continuous integration
@@ -101,8 +131,17 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     keep_issues(folder, end.run_id, issues)
     if not quiet and end.state != "failed":
         if end.left:
-            say(f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. `periplus crawl` goes on with it.", "yellow")
-        say(f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} requests besides the crawl's.")
+            say(
+                (
+                    f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. "
+                    "`periplus crawl` goes on with it."
+                ),
+                "yellow",
+            )
+        say(
+            f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} "
+            "requests besides the crawl's."
+        )
     code = _tell(wish, quiet, _since(folder, issues, baseline), baseline)
     if end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
@@ -140,7 +179,9 @@ def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) ->
             display.show(progress)
             return bool(stopping.asked)
 
-        end = run(CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"], onward=bool(urls)), watch)
+        end = run(
+            CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"], onward=bool(urls)), watch
+        )
     return end, stopping.asked
 
 
@@ -159,11 +200,16 @@ def _tell(wish: _Wish, quiet: bool, issues: list[Issue], baseline: int) -> int:
     with opened(wish.output, exact=wish.format != "table") as out:
         _write(wish.format, issues, found, out)
     counted = counts(found)
-    said = ", ".join(f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}" for grade in ("error", "warning", "notice"))
+    said = ", ".join(
+        f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}" for grade in ("error", "warning", "notice")
+    )
     said += f", on {count_of(len({issue.url for issue in issues}), 'page')}" if issues else ""
     result = gate(wish.conditions, counted, baseline=f"check {baseline}" if baseline else "")
     if not quiet:
-        say(f"{said}." + (f" {result.sentence.capitalize()}." if wish.conditions else ""), "red" if result.failed else "")
+        say(
+            f"{said}." + (f" {result.sentence.capitalize()}." if wish.conditions else ""),
+            "red" if result.failed else "",
+        )
     return GATE_FAILED if result.failed else 0
 
 
@@ -179,4 +225,6 @@ def _write(format: str, issues: list[Issue], faults: list[Fault], out: Any) -> N
     elif format == "table":
         out.writelines(line + "\n" for line in fault_list(faults, KINDS_OF_ISSUES))
     else:
-        write_table([column.name for column in COLUMNS], (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)
+        write_table(
+            [column.name for column in COLUMNS], (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out
+        )

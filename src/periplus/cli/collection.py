@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.argument("target")
 def move(source: str, target: str) -> None:
-    """Move a collection from SOURCE to TARGET: a folder, and a collection on PostgreSQL. A crawl that was stopped goes on there.
+    """Move a collection from SOURCE to TARGET: a folder, and a collection on PostgreSQL. A crawl that
+    was stopped goes on there.
 
-    All of it enters in one transaction, is read back and compared; then it is there, or nothing is. SOURCE stays as it was, to be read,
-    with a note where it went; crawls there are refused. With segments=PLACE in the address the bytes of pages become WARC files there.
-    Moved back into a folder, a collection can be searched and analysed.
+    All of it enters in one transaction, is read back and compared; then it is there, or nothing is. SOURCE stays as it
+    was, to be read, with a note where it went; crawls there are refused. With segments=PLACE in the address the bytes
+    of pages become WARC files there. Moved back into a folder, a collection can be searched and analysed.
 
     \b
     periplus move example.org.periplus 'postgresql://me@db/crawls?collection=example&segments=s3://bucket/example'
@@ -43,20 +44,26 @@ def move(source: str, target: str) -> None:
 
     watch = Watch()
     done = moved(source, target, lambda what, rows: watch(what, rows, 0))
-    told = ", ".join(f"{name} {number(rows)}" for name, rows in done.rows.items() if name in ("url", "page", "link", "visit", "queue", "body"))
+    told = ", ".join(
+        f"{name} {number(rows)}"
+        for name, rows in done.rows.items()
+        if name in ("url", "page", "link", "visit", "queue", "body")
+    )
     click.echo(f"Moved to {done.place}: {told}. Every table was compared.", err=True)
 
 
 @click.command()
 @click.argument("address")
-@click.option("--delete", is_flag=True, help="Delete segments that no page points into; refused while workers are at work.")
+@click.option(
+    "--delete", is_flag=True, help="Delete segments that no page points into; refused while workers are at work."
+)
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @output_option
 def segments(address: str, delete: bool, format: str, output: Path | None) -> None:
     """Read the segments of the collection at ADDRESS, whole, and say what is wrong with them.
 
-    An orphan is a record that no page points at: what a worker had written and not yet entered when it was killed. It costs room and
-    nothing else; so does a torn tail. A page whose bytes are lost is an error, and the exit code is 1.
+    An orphan is a record that no page points at: what a worker had written and not yet entered when it was killed. It
+    costs room and nothing else; so does a torn tail. A page whose bytes are lost is an error, and the exit code is 1.
 
     \b
     periplus segments postgresql://me@db/crawls?collection=press
@@ -69,12 +76,18 @@ def segments(address: str, delete: bool, format: str, output: Path | None) -> No
     lost = sum(state.lost for state in found)
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps([asdict(state) | {"deleted": delete and state.is_unused} for state in found], indent=1) + "\n")
+            out.write(
+                json.dumps([asdict(state) | {"deleted": delete and state.is_unused} for state in found], indent=1)
+                + "\n"
+            )
         else:
             for state in found:
                 out.write(f"{state.name}  {_told(state)}{'  deleted' if delete and state.is_unused else ''}\n")
     total = f"{count_of(len(found), 'segment')}, {number(sum(state.size_bytes for state in found))} bytes"
-    orphans = f"{count_of(sum(state.orphans for state in found), 'orphan')} of {number(sum(state.orphan_bytes for state in found))} bytes"
+    orphans = (
+        f"{count_of(sum(state.orphans for state in found), 'orphan')} of "
+        f"{number(sum(state.orphan_bytes for state in found))} bytes"
+    )
     click.echo(f"{total}; {orphans}; {count_of(lost, 'page')} without bytes", err=True)
     sys.exit(1 if lost else 0)
 
@@ -100,14 +113,31 @@ def imports() -> None:
 
 @imports.command("warc")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=None, help=f"The new collection. By default SITE{SUFFIX} here.")
-@click.option("--start", "starts", multiple=True, metavar="URL", help="Where the site begins. By default as the archive says, else its first page.")
-@click.option("--scope", type=click.Choice(["site", "domain", "prefix", "any"]), default=None, help="What belongs to the site; see `periplus settings`.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help=f"The new collection. By default SITE{SUFFIX} here.",
+)
+@click.option(
+    "--start",
+    "starts",
+    multiple=True,
+    metavar="URL",
+    help="Where the site begins. By default as the archive says, else its first page.",
+)
+@click.option(
+    "--scope",
+    type=click.Choice(["site", "domain", "prefix", "any"]),
+    default=None,
+    help="What belongs to the site; see `periplus settings`.",
+)
 def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], scope: str | None) -> None:
     """Make a collection of WARC files (1.0 and 1.1; gzip, zstd or plain).
 
-    Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and the archive
-    does not hold is registered as not-in-archive. A file that is cut off gives what comes before.
+    Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and
+    the archive does not hold is registered as not-in-archive. A file that is cut off gives what comes before.
     """
     from periplus.api.archives import ImportOrder, import_archives, whole
     from periplus.settings import settings_from
@@ -118,11 +148,19 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     settings: Settings | None = settings_from({"scope": scope}) if scope else None
     order = whole(ImportOrder(output or Path(), files, given, settings))
     if output is None:
-        order = ImportOrder(Path(site_key(order.starts[0]).replace(":", "-").strip("[]") + SUFFIX), files, order.starts, order.settings)
+        order = ImportOrder(
+            Path(site_key(order.starts[0]).replace(":", "-").strip("[]") + SUFFIX), files, order.starts, order.settings
+        )
     done = import_archives(order)
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)
-    click.echo(f"{order.folder}: {count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, {done.failures} without an answer", err=True)
+    click.echo(
+        (
+            f"{order.folder}: {count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, "
+            f"{done.failures} without an answer"
+        ),
+        err=True,
+    )
     if done.left_out:
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":
@@ -131,24 +169,33 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
 
 @imports.command("results")
 @click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("-r", "--results", type=click.Path(path_type=Path, file_okay=False), default=None, help="Where they are; by default DATASET.results.")
+@click.option(
+    "-r",
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Where they are; by default DATASET.results.",
+)
 @collection_option
 @store_option
 def results(collection: Path | None, store: str, dataset: Path, results: Path | None) -> None:
-    """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`; into a database for psql.
+    """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`;
+    into a database for psql.
 
-    Tables are named result_ANALYSIS; result_url leads from their numbers to the ids of URLs, result_site to sites. All of them enter
-    in one transaction, in place of earlier ones. A dataset of another collection is refused.
+    Tables are named result_ANALYSIS; result_url leads from their numbers to the ids of URLs, result_site to sites. All
+    of them enter in one transaction, in place of earlier ones. A dataset of another collection is refused.
 
     \b
     periplus import results site.dataset -c example.org.periplus
     periplus import results web.dataset --store 'postgresql://me@db/crawls?collection=web'
     periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
-    """
+    """  # noqa: E501
     from periplus.api.datasets import load_results
     from periplus.cli.runner_link import Watch
 
     watch = Watch()
     place = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(found_place(collection, store), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
+    rows = load_results(
+        found_place(collection, store), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0)
+    )
     click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)

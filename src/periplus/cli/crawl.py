@@ -38,24 +38,55 @@ _PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a databas
 
 @click.command()
 @click.argument("starts", nargs=-1, metavar="[URL]...")
-@click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of start URLs, one a line, # comments; - for stdin.")
-@click.option("-o", "--collection", type=click.Path(path_type=Path, file_okay=False), help=f"Folder to keep it in. By default SITE{SUFFIX} here.")
-@click.option("--store", default="", metavar="ADDRESS", help="Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.")
-@click.option("--on", default="", metavar="MASTER", help="With --store: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.")
-@click.option("--rate", type=click.FloatRange(0.001, 1000), help="Requests per second to one host: another way to say --delay.")
+@click.option(
+    "-i",
+    "--input",
+    "lists",
+    multiple=True,
+    type=click.File("r", encoding="utf-8"),
+    help="File of start URLs, one a line, # comments; - for stdin.",
+)
+@click.option(
+    "-o",
+    "--collection",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Folder to keep it in. By default SITE{SUFFIX} here.",
+)
+@click.option(
+    "--store",
+    default="",
+    metavar="ADDRESS",
+    help="Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.",
+)
+@click.option(
+    "--on",
+    default="",
+    metavar="MASTER",
+    help="With --store: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.",
+)
+@click.option(
+    "--rate", type=click.FloatRange(0.001, 1000), help="Requests per second to one host: another way to say --delay."
+)
 @click.option("--fresh", is_flag=True, help="Delete what the collection holds, and begin anew. Says what it deletes.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("--no-progress", is_flag=True, help="The same as -q.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 @setting_options
-def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, rate: float | None, fresh: bool, **flags: Any) -> None:
+def crawl(
+    starts: tuple[str, ...],
+    lists: tuple[Any, ...],
+    collection: Path | None,
+    rate: float | None,
+    fresh: bool,
+    **flags: Any,
+) -> None:
     """Fetch a site politely and keep it.
 
-    Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever you like: the same
-    command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
+    Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever
+    you like: the same command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
 
-    With --store the collection is in a database, and `periplus worker --store` joins the crawl from any machine. Settings are read from
-    periplus.toml in the folder -o, or here.
+    With --store the collection is in a database, and `periplus worker --store` joins the crawl from any machine.
+    Settings are read from periplus.toml in the folder -o, or here.
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
@@ -87,7 +118,11 @@ def crawl(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
             end = carried_crawl(order, flags["on"], watch)
         else:
             end = run(order, watch)
-    summary(end, str(order.home), f"periplus status --store '{order.home}'" if store else f"periplus map -c {shlex.quote(str(folder))}")
+    summary(
+        end,
+        str(order.home),
+        f"periplus status --store '{order.home}'" if store else f"periplus map -c {shlex.quote(str(folder))}",
+    )
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
 
@@ -98,7 +133,10 @@ def checked_store(store: str, *, fresh: bool = False) -> str:
 
         home = home_of(store)
         if fresh:
-            raise UsageError(f"--fresh deletes folders only. To begin {home} anew, name another collection, or drop its schema in the database first.")
+            raise UsageError(
+                f"--fresh deletes folders only. To begin {home} anew, name another collection, or drop its "
+                "schema in the database first."
+            )
     return store
 
 
@@ -124,7 +162,10 @@ def lines_of(file: Iterable[str]) -> list[str]:
 def notice(settings: Settings) -> None:
     manners = settings.manners
     if manners.delay_s < DELAY_FLOOR_S and not manners.mine:
-        say(f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.", "yellow")
+        say(
+            f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.",
+            "yellow",
+        )
     if settings.identity.insecure:
         say("Certificates are not verified (--insecure): what is fetched may come from anyone.", "yellow")
 
@@ -144,13 +185,21 @@ def _delete(folder: Path) -> None:
         return
     with only_crawl(folder):  # not under the feet of one that is at work
         size = sum(path.stat().st_size for path in parts)
-        say(f"--fresh: deleting the collection in {folder}/ ({', '.join(path.name for path in parts)}; {amount(size)})", "yellow")
+        say(
+            (
+                f"--fresh: deleting the collection in {folder}/ "
+                f"({', '.join(path.name for path in parts)}; {amount(size)})"
+            ),
+            "yellow",
+        )
         for path in parts:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 class StopOnSignal:
-    """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once, and even that loses only what was in hand."""
+    """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once,
+    and even that loses only what was in hand.
+    """
 
     def __init__(self) -> None:
         self.asked = False
@@ -173,16 +222,26 @@ def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
         named = ", ".join(f"{visible(tally.family)} ({tally.urls:,})" for tally in traps[:TRAPS_NAMED])
         others = f" and {len(traps) - TRAPS_NAMED:,} more" if len(traps) > TRAPS_NAMED else ""
         left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
-        yield f"{left} left out as endless series: {named}{others}. More of them with a larger --trap-window, all with --trap-window 0."
+        yield (
+            f"{left} left out as endless series: {named}{others}. More of them with a larger "
+            "--trap-window, all with --trap-window 0."
+        )
 
 
 def summary(end: Any, place: str, following: str) -> None:
     """How a crawl ended. place: where it is kept; following: the command to go on with."""
     counts = end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
-    say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
+    say(
+        click.style(end.state.capitalize(), fg=style)
+        + (f": {end.note}" if end.note else "")
+        + f" — after {duration(end.elapsed_s)}"
+    )
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
-    say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, {counts.known:,} known, {counts.waiting:,} waiting.")
+    say(
+        f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, "
+        f"{counts.known:,} known, {counts.waiting:,} waiting."
+    )
     for line in traps_left(end.traps):
         say(line)
     if end.went_on and not counts.fetched and not counts.waiting:
@@ -219,7 +278,13 @@ class Period(click.ParamType[float]):
 @click.command()
 @collection_option
 @click.option("--store", default="", metavar="ADDRESS", help="A collection in PostgreSQL, in place of a folder.")
-@click.option("--all/--due", "everything", default=True, show_default=True, help="Ask for every page, or only for those whose own interval is over.")
+@click.option(
+    "--all/--due",
+    "everything",
+    default=True,
+    show_default=True,
+    help="Ask for every page, or only for those whose own interval is over.",
+)
 @click.option("--every", type=Period(), help="Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("--no-progress", is_flag=True, help="The same as -q.")
@@ -228,8 +293,9 @@ class Period(click.ParamType[float]):
 def refresh(collection: Path | None, store: str, everything: bool, every: float | None, **flags: Any) -> None:
     """Bring a collection up to date: fetch again only what changed.
 
-    Asks each page's server whether it changed, by the settings of the last crawl or refresh; follows new links, closes those that vanished, keeps what
-    was. A page found unchanged is due less often, one that changed more often. Afterwards: `periplus diff`.
+    Asks each page's server whether it changed, by the settings of the last crawl or refresh; follows new links, closes
+    those that vanished, keeps what was. A page found unchanged is due less often, one that changed more often.
+    Afterwards: `periplus diff`.
     """
     from periplus.api.crawling import check_order
     from periplus.api.refreshing import refresh as run
@@ -260,14 +326,24 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
     if every is None:
         state = once()
     else:
-        state = repeat(lambda: _unless_busy(lambda: once(every)), every, lambda: stopping.asked, (time.time, time.sleep))
+        state = repeat(
+            lambda: _unless_busy(lambda: once(every)), every, lambda: stopping.asked, (time.time, time.sleep)
+        )
     sys.exit(INTERRUPTED if stopping.asked else EXIT[state])
 
 
-def repeat(once: Callable[[], str], every_s: float, stopped: Callable[[], bool], time_s: tuple[Callable[[], float], Callable[[float], None]]) -> str:
-    """Begins a run every every_s seconds until stopped; returns the last one's state. A run that lasts longer is followed at once by the next.
+def repeat(
+    once: Callable[[], str],
+    every_s: float,
+    stopped: Callable[[], bool],
+    time_s: tuple[Callable[[], float], Callable[[float], None]],
+) -> str:
+    """Begins a run every every_s seconds until stopped; returns the last one's state.
 
-    time_s: (now, sleep), given by the caller so that tests need not wait. By the wall clock: a laptop that slept is late, not lost.
+    A run that lasts longer is followed at once by the next.
+
+    time_s: (now, sleep), given by the caller so that tests need not wait. By the wall clock: a laptop that
+    slept is late, not lost.
     """
     now, sleep = time_s
     while True:
@@ -280,7 +356,9 @@ def repeat(once: Callable[[], str], every_s: float, stopped: Callable[[], bool],
 
 
 def _unless_busy(once: Callable[[], str]) -> str:
-    """One run of many: what keeps this one from running (a crawl at work, a full disk) is said, and the next is tried."""
+    """One run of many: what keeps this one from running (a crawl at work, a full disk) is said,
+    and the next is tried.
+    """
     try:
         return once()
     except UsageError:
@@ -294,8 +372,19 @@ def _summary(done: Any, place: str, *, in_database: bool) -> None:
     """place: as a flag of a command."""
     end, counts = done.end, done.end.counts
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
-    say(click.style(end.state.capitalize(), fg=style) + (f": {end.note}" if end.note else "") + f" — after {duration(end.elapsed_s)}")
-    say(", ".join(f"{count:,} {finding.value}" for finding, count in done.found.items() if count or finding.value in ("unchanged", "changed")) + ".")
+    say(
+        click.style(end.state.capitalize(), fg=style)
+        + (f": {end.note}" if end.note else "")
+        + f" — after {duration(end.elapsed_s)}"
+    )
+    say(
+        ", ".join(
+            f"{count:,} {finding.value}"
+            for finding, count in done.found.items()
+            if count or finding.value in ("unchanged", "changed")
+        )
+        + "."
+    )
     say(f"{counts.fetched:,} asked for in this run ({amount(counts.wire_bytes)}).")
     for line in traps_left(end.traps):
         say(line)

@@ -25,13 +25,45 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...")
 @collection_option
-@click.option("-i", "--input", "listed", type=click.File("r", encoding="utf-8"), help="Pages to delete, one URL a line; - for stdin.")
-@click.option("--site", default="", metavar="SITE", help="All of a site: its pages, what was asked of it, and what was learned of it.")
-@click.option("--run", "run_id", type=WholeNumber(), default=0, metavar="RUN", help="A run: its record, and the pages that no other run fetched.")
+@click.option(
+    "-i",
+    "--input",
+    "listed",
+    type=click.File("r", encoding="utf-8"),
+    help="Pages to delete, one URL a line; - for stdin.",
+)
+@click.option(
+    "--site",
+    default="",
+    metavar="SITE",
+    help="All of a site: its pages, what was asked of it, and what was learned of it.",
+)
+@click.option(
+    "--run",
+    "run_id",
+    type=WholeNumber(),
+    default=0,
+    metavar="RUN",
+    help="A run: its record, and the pages that no other run fetched.",
+)
 @click.option("--keep-pages", is_flag=True, help="With --run: only the record; its pages stay.")
-@click.option("--links-to/--keep-links-to", "links_to", default=False, help="Whether other pages' links to what is deleted go too.  [default: they stay]")
-@click.option("--again", is_flag=True, help="What others link to waits to be fetched again; else it is left alone until a crawl names it.")
-@click.option("--everything", metavar="NAME", default="", help="The whole collection with its folder; NAME is the folder's name, to be sure.")
+@click.option(
+    "--links-to/--keep-links-to",
+    "links_to",
+    default=False,
+    help="Whether other pages' links to what is deleted go too.  [default: they stay]",
+)
+@click.option(
+    "--again",
+    is_flag=True,
+    help="What others link to waits to be fetched again; else it is left alone until a crawl names it.",
+)
+@click.option(
+    "--everything",
+    metavar="NAME",
+    default="",
+    help="The whole collection with its folder; NAME is the folder's name, to be sure.",
+)
 @click.option("--shrink", is_flag=True, help="Give the space back to the disk: writes the file anew.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -40,9 +72,9 @@ if TYPE_CHECKING:
 def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Delete pages, a site, a run or a whole collection.
 
-    First says what goes: pages, visits, links, bodies, texts, marks, entries of the index, bytes. Then it is as if they had never been
-    there, and overwritten in the file. Nothing is deleted while a crawl is at work. Interrupted, what is done stays done: the same
-    command does the rest.
+    First says what goes: pages, visits, links, bodies, texts, marks, entries of the index, bytes. Then it is as if they
+    had never been there, and overwritten in the file. Nothing is deleted while a crawl is at work. Interrupted, what is
+    done stays done: the same command does the rest.
 
     \b
     periplus delete https://example.org/private/a
@@ -95,7 +127,14 @@ def _wish(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletio
     site = SiteKey(flags["site"]) if flags["site"] else None
     if flags["keep_pages"] and not flags["run_id"]:
         raise UsageError("--keep-pages goes with --run")
-    return replace(wish, site=site, run=flags["run_id"], links_to=flags["links_to"], again=flags["again"], run_pages=not flags["keep_pages"])
+    return replace(
+        wish,
+        site=site,
+        run=flags["run_id"],
+        links_to=flags["links_to"],
+        again=flags["again"],
+        run_pages=not flags["keep_pages"],
+    )
 
 
 def _words(wish: Deletion) -> dict[str, object]:
@@ -127,7 +166,10 @@ def _remove(folder: Path, name: str, *, yes: bool, dry_run: bool) -> None:
     from periplus.present.wording import count_of, size
 
     plan = deleting.folder_plan(folder)
-    click.echo(f"The whole folder {folder} goes: {count_of(plan.files, 'file')}, {size(plan.size_bytes)}: {', '.join(plan.names)}")
+    click.echo(
+        f"The whole folder {folder} goes: {count_of(plan.files, 'file')}, "
+        f"{size(plan.size_bytes)}: {', '.join(plan.names)}"
+    )
     if dry_run:
         return
     if not yes and not _agreed():

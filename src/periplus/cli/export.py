@@ -1,4 +1,6 @@
-"""`periplus export` and `periplus sql`: whole tables as files, the pages as an archive, and answers to questions in SQL."""
+"""`periplus export` and `periplus sql`: whole tables as files, the pages as an archive,
+and answers to questions in SQL.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import Any
 
 import click
 
-from periplus.cli.options import WholeNumber, collection_option, found_collection, found_place, opened, output_option, store_option
+from periplus.cli.options import (
+    WholeNumber,
+    collection_option,
+    found_collection,
+    found_place,
+    opened,
+    output_option,
+    store_option,
+)
 from periplus.errors import UsageError
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
@@ -34,18 +44,39 @@ _SENTENCES = {
 def export() -> None:
     """Write tables for other programs, or the pages as a WARC archive.
 
-    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand. With --store the
-    collection is in PostgreSQL: its pages come as with --no-rank, and redirects and issues want a folder.
+    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a
+    thousand. With --store the collection is in PostgreSQL: its pages come as with --no-rank, and redirects
+    and issues want a folder.
     """
 
 
 def _table_command(name: str) -> click.Command:
     def write(collection: Path | None, format: str | None, output: Path | None, store: str, **flags: Any) -> None:
-        export_table(found_place(collection, store), name, format or _format_of(output), output, ranks=not flags.get("no_rank", False))
+        export_table(
+            found_place(collection, store),
+            name,
+            format or _format_of(output),
+            output,
+            ranks=not flags.get("no_rank", False),
+        )
 
-    options = [click.option("-f", "--format", type=click.Choice(EXPORT_FORMATS), default=None, help="By default as the output's name ends, else csv.")]
+    options = [
+        click.option(
+            "-f",
+            "--format",
+            type=click.Choice(EXPORT_FORMATS),
+            default=None,
+            help="By default as the output's name ends, else csv.",
+        )
+    ]
     if name == "pages":
-        options.append(click.option("--no-rank", is_flag=True, help="Without final_url, inlinks, outlinks, pagerank and link_score: faster."))
+        options.append(
+            click.option(
+                "--no-rank",
+                is_flag=True,
+                help=("Without final_url, inlinks, outlinks, pagerank and link_score: faster."),
+            )
+        )
     for option in options:
         write = option(write)
     return click.command(name, help=_SENTENCES[name])(collection_option(store_option(output_option(write))))
@@ -57,7 +88,10 @@ def _format_of(output: Path | None) -> str:
 
 
 def export_table(place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
-    """Writes one table of a collection in a folder, or at an address, to a file or, as text, to stdout. Raises UsageError."""
+    """Writes one table of a collection in a folder, or at an address, to a file or, as text, to stdout.
+
+    Raises UsageError.
+    """
     from periplus.api.exporting import table
     from periplus.api.tables import stored_table
     from periplus.present.tables import write_table
@@ -82,15 +116,28 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
 
 
 @export.command()
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="By default the collection's name with .warc.gz, here.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="By default the collection's name with .warc.gz, here.",
+)
 @click.option("--cdxj", is_flag=True, help="Write an index beside it, for pywb: the same name with .cdxj.")
-@click.option("--file-bytes", type=click.IntRange(0), default=1_000_000_000, show_default=True, help="Begin another file at this size; 0: never.")
+@click.option(
+    "--file-bytes",
+    type=click.IntRange(0),
+    default=1_000_000_000,
+    show_default=True,
+    help="Begin another file at this size; 0: never.",
+)
 @click.option("--with-xml", is_flag=True, help="Beside each page a conversion record: the page as canonical XML.")
 @collection_option
 def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """Everything that was fetched, as WARC 1.1: one gzip member a record.
 
-    Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal bodies are revisit records.
+    Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal
+    bodies are revisit records.
     """
     from periplus.api.archives import export_warc
 
@@ -98,7 +145,10 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
     path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".warc.gz")
     index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
     done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
-    told = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, {number(done.size_bytes)} bytes"
+    told = (
+        f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, "
+        f"{number(done.size_bytes)} bytes"
+    )
     told += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
     click.echo(f"Written to {', '.join(map(str, done.files))}: {told}", err=True)
 
@@ -111,7 +161,8 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
 def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> None:
     """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
 
-    For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip install 'periplus[parquet]'.
+    For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip
+    install 'periplus[parquet]'.
 
     \b
     periplus export parquet graph -c example.org.periplus
@@ -123,7 +174,9 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
 
     watch = Watch()
     place = found_place(collection, store)
-    done = export_dataset(place, folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0))
+    done = export_dataset(
+        place, folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0)
+    )
     told = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
     click.echo(f"Written to {folder}: {told}", err=True)
 
@@ -142,15 +195,23 @@ TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten mi
 @click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows.")
 @click.option(
-    "--time-limit", type=click.FloatRange(0), default=TIME_LIMIT_S, show_default=True, metavar="SECONDS", help="Longest time for the answer; 0: no limit."
+    "--time-limit",
+    type=click.FloatRange(0),
+    default=TIME_LIMIT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest time for the answer; 0: no limit.",
 )
 @output_option
 @collection_option
-def sql(question: str, collection: Path | None, format: str, limit: int | None, time_limit: float, output: Path | None) -> None:
+def sql(
+    question: str, collection: Path | None, format: str, limit: int | None, time_limit: float, output: Path | None
+) -> None:
     """Ask a collection a question in SQL.
 
-    It is only read. The views urls, pages, links, redirects, visits, hosts, sites and runs are described in docs/sql.md; the file
-    collection.db may as well be opened with any program that reads SQLite, such as Datasette or DuckDB.
+    It is only read. The views urls, pages, links, redirects, visits, hosts, sites and runs are
+    described in docs/sql.md; the file collection.db may as well be opened with any program that reads
+    SQLite, such as Datasette or DuckDB.
 
     \b
     periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"
@@ -158,5 +219,8 @@ def sql(question: str, collection: Path | None, format: str, limit: int | None, 
     """
     from periplus.api.exporting import asked
 
-    with asked(found_collection(collection), question, time_limit, -1 if limit is None else limit) as answer, opened(output, exact=format != "table") as out:
+    with (
+        asked(found_collection(collection), question, time_limit, -1 if limit is None else limit) as answer,
+        opened(output, exact=format != "table") as out,
+    ):
         write_table(answer.columns, answer.rows, format, out)

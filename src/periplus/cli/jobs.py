@@ -39,7 +39,10 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
         return
     settings = settings_of_run(record, auth)
     configure_logs(verbose)
-    say(f"Joining run {record.id} of {home}: {', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it.")
+    say(
+        f"Joining run {record.id} of {home}: "
+        f"{', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it."
+    )
     stopping = StopOnSignal()
     with ProgressDisplay(quiet=quiet) as display:
 
@@ -56,19 +59,24 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
 
 
 def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    text = "The queue of a collection on PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME. The folder keeps what its jobs print."
+    text = (
+        "The queue of a collection on PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME. The "
+        "folder keeps what its jobs print."
+    )
     command = click.option("--store", default="", metavar="ADDRESS", help=text)(command)
     text = "The folder of collections whose queue is meant. By default the current one."
-    return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help=text)(command)
+    return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help=text)(
+        command
+    )
 
 
 @click.group()
 def jobs() -> None:
     """Ask for work, see how far it is, call it off.
 
-    A job is a command of this program, done in its turn by `periplus worker` (or `periplus serve`): greatest priority first, then oldest.
-    Jobs and their periods are kept in jobs.db in a folder of collections, or with --store in a database, where workers of many machines
-    find them; what they print, in the folder jobs.
+    A job is a command of this program, done in its turn by `periplus worker` (or `periplus serve`): greatest priority
+    first, then oldest. Jobs and their periods are kept in jobs.db in a folder of collections, or with --store in a
+    database, where workers of many machines find them; what they print, in the folder jobs.
 
     \b
     periplus jobs add crawl https://example.org
@@ -80,7 +88,14 @@ def jobs() -> None:
 
 @jobs.command(context_settings={"ignore_unknown_options": True})
 @_queue_options
-@click.option("-p", "--priority", type=click.IntRange(-1_000_000, 1_000_000), default=0, show_default=True, help="Greater comes first.")
+@click.option(
+    "-p",
+    "--priority",
+    type=click.IntRange(-1_000_000, 1_000_000),
+    default=0,
+    show_default=True,
+    help="Greater comes first.",
+)
 @click.option("--every", type=Period(), help="Again each period: 24h, 90m, 7d.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
@@ -102,7 +117,9 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
 
 @jobs.command("list")
 @_queue_options
-@click.option("-n", "--number", "most", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Jobs to list.")
+@click.option(
+    "-n", "--number", "most", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Jobs to list."
+)
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @output_option
 def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | None) -> None:
@@ -113,7 +130,14 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
         found, schedules = queue.jobs(most=most), queue.schedules()
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps({"jobs": list(map(asdict, found)), "schedules": list(map(asdict, schedules))}, ensure_ascii=False, indent=1) + "\n")
+            out.write(
+                json.dumps(
+                    {"jobs": list(map(asdict, found)), "schedules": list(map(asdict, schedules))},
+                    ensure_ascii=False,
+                    indent=1,
+                )
+                + "\n"
+            )
         else:
             out.writelines(line + "\n" for line in _lines(found, schedules))
 
@@ -155,16 +179,22 @@ def run(folder: Path, store: str) -> None:
 
 @click.command()
 @_queue_options
-@click.option("--auth", default="", metavar="USER:PASSWORD", help="What the crawl to be joined signs in with: passwords are not stored.")
+@click.option(
+    "--auth",
+    default="",
+    metavar="USER:PASSWORD",
+    help="What the crawl to be joined signs in with: passwords are not stored.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress of a crawl; only the end is told.")
 @click.option("-v", "--verbose", count=True, help="Log what a crawl does; -vv: every request.")
 def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
-    With --store, where a crawl goes on there: works on it with its own settings, beside any number of others on any machines, and ends with
-    it. Else: does the jobs of the queue until Ctrl-C; several workers share one.
+    With --store, where a crawl goes on there: works on it with its own settings, beside any number of others on any
+    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C; several workers share one.
 
-    A worker that is killed loses nothing: its hosts are others' when its lease is over, its job is taken again after half a minute.
+    A worker that is killed loses nothing: its hosts are others' when its lease is over, its job is taken
+    again after half a minute.
 
     \b
     periplus worker --store postgresql://me@db/crawls?collection=press
@@ -181,7 +211,12 @@ def _work(folder: Path, store: str, *, forever: bool) -> None:
     stopping = StopOnSignal()
     with opened_queue(folder, store) as (queue, clock):
         say(f"Doing the jobs of {_shown(store) if store else folder.resolve()}. Ctrl-C stops.")
-        ended = run_jobs(Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)), forever=forever)
+        ended = run_jobs(
+            Runner(
+                folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)
+            ),
+            forever=forever,
+        )
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(INTERRUPTED if stopping.asked else 0)
 
@@ -206,7 +241,10 @@ def _lines(found: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]
         )
     for schedule in schedules:
         state = "paused" if schedule.paused else f"next at {utc(schedule.next_at)}"
-        yield f"every {schedule.period_s / 3600:g} h  {shlex.join(schedule.order.command)}  {state}  (schedule {schedule.id})"
+        yield (
+            f"every {schedule.period_s / 3600:g} h  {shlex.join(schedule.order.command)}  "
+            f"{state}  (schedule {schedule.id})"
+        )
 
 
 # `periplus serve`: collections in a browser, with a worker for what is asked for there.
@@ -218,17 +256,36 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 
 @click.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on. Any but this machine's own needs --token.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Any but this machine's own needs --token.",
+)
 @click.option("-p", "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port to listen on.")
-@click.option("--token", envvar=TOKEN, default="", help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.")
-@click.option("--name", "names", multiple=True, metavar="HOST", help="A further host name under which browsers may reach it, as behind a proxy.")
-@click.option("--no-workers", is_flag=True, help="Only show: what is asked for waits until some `periplus worker` does it.")
+@click.option(
+    "--token",
+    envvar=TOKEN,
+    default="",
+    help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A further host name under which browsers may reach it, as behind a proxy.",
+)
+@click.option(
+    "--no-workers", is_flag=True, help="Only show: what is asked for waits until some `periplus worker` does it."
+)
 @click.option("--open", "open_it", is_flag=True, help="Open it in the browser.")
 def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **wish: bool) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
-    FOLDER is a collection, or a folder that holds some; by default the current one. Only this machine can reach it, unless --host
-    says otherwise. A worker runs beside it and does what is asked for; both end with Ctrl-C, and lose nothing.
+    FOLDER is a collection, or a folder that holds some; by default the current one. Only this machine can
+    reach it, unless --host says otherwise. A worker runs beside it and does what is asked for; both end
+    with Ctrl-C, and lose nothing.
 
     \b
     periplus serve
@@ -254,7 +311,10 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
         if wish["open_it"]:
             webbrowser.open(address)
         if not run(house, host, port):
-            raise StoreError(f"nothing can listen on {host}, port {port}: another program has it, perhaps. Choose another with --port.")
+            raise StoreError(
+                f"nothing can listen on {host}, port {port}: another program has it, "
+                "perhaps. Choose another with --port."
+            )
 
 
 @contextlib.contextmanager
@@ -264,7 +324,8 @@ def _worker(folder: Path) -> Iterator[None]:
     environment = {name: text for name, text in os.environ.items() if name != TOKEN} | {PIPES: f"-1,{alive_read}"}
     worker = subprocess.Popen(
         [sys.executable, "-m", "periplus.cli", "worker", "-d", str(folder)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(alive_read,), env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(alive_read,),
+        env=environment, start_new_session=True,
     )  # fmt: skip
     os.close(alive_read)
     try:

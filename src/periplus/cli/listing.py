@@ -33,7 +33,12 @@ def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         output_option,
         click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True),
-        click.option("--columns", default="", metavar="A,B,...", help="Which columns, in this order; `all` for every one there is."),
+        click.option(
+            "--columns",
+            default="",
+            metavar="A,B,...",
+            help="Which columns, in this order; `all` for every one there is.",
+        ),
         click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows."),
         collection_option,
     ):
@@ -42,9 +47,14 @@ def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.option("--state", type=click.Choice([state.value for state in State]), help="Fetched, only known, left aside, or dead.")
 @click.option(
-    "--reason", type=click.Choice([reason.value for reason in Reason]), metavar="REASON", help="Why it is in its state; `periplus status` counts them."
+    "--state", type=click.Choice([state.value for state in State]), help="Fetched, only known, left aside, or dead."
+)
+@click.option(
+    "--reason",
+    type=click.Choice([reason.value for reason in Reason]),
+    metavar="REASON",
+    help="Why it is in its state; `periplus status` counts them.",
 )
 @click.option("--status", metavar="404|4xx", help="What the server answered.")
 @click.option("--media-type", metavar="TYPE", help="`text/html`, or `image/` for all of them.")
@@ -52,14 +62,18 @@ def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--url", metavar="TEXT|REGEX", help="Part of the URL, or a regular expression.")
 @click.option("--host", help="With or without its port.")
 @_row_options
-def pages(collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any) -> None:
+def pages(
+    collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
+) -> None:
     """List URLs with what is known of each, by layer and URL.
 
     Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
     """
     from periplus.api.collection import PageFilter, PageRow, open_collection
 
-    wanted = PageFilter(limit=-1 if limit is None else limit, **{name: value for name, value in filters.items() if value is not None})
+    wanted = PageFilter(
+        limit=-1 if limit is None else limit, **{name: value for name, value in filters.items() if value is not None}
+    )
     names = _columns(columns, PAGE_COLUMNS, PageRow._fields)
     with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
         write_table(names, kept.page_columns(wanted, names), format, out)
@@ -68,17 +82,33 @@ def pages(collection: Path | None, format: str, columns: str, limit: int | None,
 @click.command()
 @click.option("--from", "source", default="", metavar="URL", help="Links on this page.")
 @click.option("--to", "target", default="", metavar="URL", help="Links to this URL, with the pages that hold them.")
-@click.option("--kind", type=click.Choice([kind.value for kind in LinkKind]), metavar="KIND", help="What the link is for: a, image, canonical, redirect, ...")
-@click.option("--position", type=click.Choice([position.value for position in Position]), help="The part of the page it stands in.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in LinkKind]),
+    metavar="KIND",
+    help="What the link is for: a, image, canonical, redirect, ...",
+)
+@click.option(
+    "--position",
+    type=click.Choice([position.value for position in Position]),
+    help="The part of the page it stands in.",
+)
 @click.option("--nofollow", is_flag=True, help="Only links that ask not to be followed.")
 @click.option("--broken", is_flag=True, help="Only links to what is dead.")
 @click.option("--external", is_flag=True, help="Only links to other sites.")
-@click.option("--bad", is_flag=True, help="What stands where a link belongs and is none: mailto:, javascript:, malformed. With --from: of that page.")
+@click.option(
+    "--bad",
+    is_flag=True,
+    help="What stands where a link belongs and is none: mailto:, javascript:, malformed. With --from: of that page.",
+)
 @_row_options
-def links(collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any) -> None:
+def links(
+    collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
+) -> None:
     """List links, with anchors and positions.
 
-    A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered with --from or --to only.
+    A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered
+    with --from or --to only.
     """
     from periplus.api.collection import BadLinkRow, LinkFilter, LinkRow, open_collection
 
@@ -93,7 +123,9 @@ def links(collection: Path | None, format: str, columns: str, limit: int | None,
         if bad:
             rows: Any = kept.bad_links(filters["source"], most)
         else:
-            rows = kept.link_columns(LinkFilter(limit=most, **{name: value for name, value in filters.items() if value}), names)
+            rows = kept.link_columns(
+                LinkFilter(limit=most, **{name: value for name, value in filters.items() if value}), names
+            )
         write_table(names, rows, format, out)
 
 
@@ -105,13 +137,18 @@ def _columns(given: str, usual: tuple[str, ...], every: tuple[str, ...]) -> tupl
 
 
 def _known(kept: Collection, text: str) -> str:
-    """The canonical form of a URL that the collection knows. Raises InvalidUrl, or UsageError saying how to look for it."""
+    """The canonical form of a URL that the collection knows.
+
+    Raises InvalidUrl, or UsageError saying how to look for it.
+    """
     try:
         url = kept.meant(text)
     except InvalidUrl:
         raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
     if not kept.knows(url):
-        raise UsageError(f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT.")
+        raise UsageError(
+            f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
+        )
     return url
 
 
@@ -123,16 +160,28 @@ _BYTES = ("xml", "source")
 
 @click.command()
 @click.argument("url")
-@click.option("--as", "form", type=click.Choice(FORMS), help="The page itself: as canonical XML, text, blocks, the bytes received, the header.")
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True, help="Of the summary, the blocks or the header.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(FORMS),
+    help="The page itself: as canonical XML, text, blocks, the bytes received, the header.",
+)
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Of the summary, the blocks or the header.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @output_option
 @collection_option
 def page(url: str, collection: Path | None, form: str | None, format: str, as_json: bool, output: Path | None) -> None:
     """Show one page as it was kept, or what is known of it.
 
-    Canonical XML is well-formed for every page; it is made when asked for, unless the crawl kept it (--keep-xml). docs/formats.md says what
-    is read of which format.
+    Canonical XML is well-formed for every page; it is made when asked for, unless the crawl kept it (--keep-xml).
+    docs/formats.md says what is read of which format.
 
     \b
     periplus page https://example.org/                       state, title, charset and why, digests, links, duplicates
@@ -170,7 +219,8 @@ def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False
     out = io.StringIO()
     if form == "text":
         text = found.text()
-        out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")  # a pipe may end on a terminal too
+        # a pipe may end on a terminal too
+        out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")
     elif form == "blocks":
         blocks, parts = found.blocks(), found.parts()
         links = [[getattr(link, name) for name in present_text.INLINK_COLUMNS] for link in found.inlinks()]
@@ -183,7 +233,12 @@ def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False
         fields = [[name, value] for name, value in headers.fields]
         if as_json:
             out.write(
-                json.dumps({"url": found.url, "status": status, "status_line": headers.status_line, "fields": fields}, ensure_ascii=False, indent=1) + "\n"
+                json.dumps(
+                    {"url": found.url, "status": status, "status_line": headers.status_line, "fields": fields},
+                    ensure_ascii=False,
+                    indent=1,
+                )
+                + "\n"
             )
         else:
             out.writelines(line + "\n" for line in present_text.header_lines(status, headers))

@@ -13,9 +13,14 @@ from periplus.errors import PeriplusError, UsageError
 from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
-_SECTIONS = {  # of the help, each with its commands: name: (module, sentence); the sentence stands here so that `--help` imports nothing
+# of the help, each with its commands: name: (module, sentence); the sentence stands here so that
+# `--help` imports nothing
+_SECTIONS = {
     "Fetch": {
-        "crawl": ("periplus.cli.crawl", "Fetch a site politely and keep it; the same command goes on where it stopped."),
+        "crawl": (
+            "periplus.cli.crawl",
+            "Fetch a site politely and keep it; the same command goes on where it stopped.",
+        ),
         "refresh": ("periplus.cli.crawl", "Bring a collection up to date: fetch again only what changed."),
         "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
         "pause": ("periplus.cli.status", "Have a crawl that goes on ask for nothing more, until it is resumed."),
@@ -36,7 +41,10 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
     "Study": {
         "duplicates": ("periplus.cli.study", "List pages that say the same, or nearly the same."),
         "template": ("periplus.cli.study", "Tell navigation from content, by what a site's pages share."),
-        "analyse": ("periplus.cli.study", "Compute ranks, maps, duplicates of a large web: in memory, from disk, on a cluster."),
+        "analyse": (
+            "periplus.cli.study",
+            "Compute ranks, maps, duplicates of a large web: in memory, from disk, on a cluster.",
+        ),
         "keywords": ("periplus.cli.study", "Say what a page, a story or a site is about, in a few words."),
         "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
         "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),
@@ -50,12 +58,21 @@ _SECTIONS = {  # of the help, each with its commands: name: (module, sentence); 
         "sql": ("periplus.cli.export", "Ask a collection a question in SQL."),
     },
     "Run": {
-        "move": ("periplus.cli.collection", "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there."),
-        "segments": ("periplus.cli.collection", "Check the WARC segments of a collection on PostgreSQL; delete what no page needs."),
+        "move": (
+            "periplus.cli.collection",
+            "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there.",
+        ),
+        "segments": (
+            "periplus.cli.collection",
+            "Check the WARC segments of a collection on PostgreSQL; delete what no page needs.",
+        ),
         "serve": ("periplus.cli.jobs", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
-        "notices": ("periplus.cli.notices", "Be told by mail, webhook or feed what changed: dead links, vanished pages, new sites."),
+        "notices": (
+            "periplus.cli.notices",
+            "Be told by mail, webhook or feed what changed: dead links, vanished pages, new sites.",
+        ),
         "rules": ("periplus.cli.settings", "Decide which addresses are one page."),
         "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
     },
@@ -72,12 +89,15 @@ _EXIT_CODES = """
 Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that looks suspicious;
 4 a crawl that read no page, a check without a net; 5 a check in which --fail-on holds, or a diff --exit-code that is not empty; 130 stopped by Ctrl-C.
 A reader that stops early (`| head`) changes none of them; in a pipe, `set -o pipefail` lets the shell see them.
-"""
+"""  # noqa: E501
 
 
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""What NumPy's linear algebra reads when it is loaded. Our matrices are small: more threads only spin beside one another, which made
-marking pages three times as dear and learning a topic a hundred times."""
+"""What NumPy's linear algebra reads when it is loaded.
+
+Our matrices are small: more threads only spin beside one another, which made marking pages three times as dear and
+learning a topic a hundred times.
+"""
 
 
 _BREAKS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
@@ -135,7 +155,13 @@ class _Commands(click.Group):
         except _BREAKS as error:
             if not (said := _damage(ctx)):
                 raise
-            click.echo(f"periplus: the collection is damaged: {said}. Restore it from a copy, or crawl again into another folder. ({error!r})", err=True)
+            click.echo(
+                (
+                    f"periplus: the collection is damaged: {said}. Restore it from a copy, or crawl again into "
+                    f"another folder. ({error!r})"
+                ),
+                err=True,
+            )
             sys.exit(1)
         except KeyboardInterrupt:  # where a command has nothing to store first
             click.echo("\nStopped.", err=True)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, found_place, opened, opened_bytes, output_option, store_option
+from periplus.cli.options import (
+    collection_option,
+    columns_of,
+    draws_boxes,
+    found_collection,
+    found_place,
+    opened,
+    opened_bytes,
+    output_option,
+    store_option,
+)
 from periplus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,16 +37,64 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @click.command("map")
 @collection_option
 @store_option
-@click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts: `example.org`, `localhost:8000`.")
-@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="A tree to read, or a file; see above.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="The file to write instead of stdout; for sitemap, a folder.")
-@click.option("--max-nodes", type=click.IntRange(1), help="Pages named in text (60) and svg (2000); the others are counted where they belong.")
-@click.option("--max-depth", type=click.IntRange(0), help="Last layer shown. By default all; while a crawl goes on, the last complete one.")
-@click.option("--scale", type=click.Choice(("normalised", "published")), help="Ranks that sum to 1 (the default), or PR >= 1-k as published.")
-@click.option("--rounds", type=click.IntRange(0, 1000), help="Take the published rank after so many rounds, not when it settles.")
-@click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True, help="Chance of following a link.")
-@click.option("--values", default="", metavar="A,B,...", help="Which values stand beside each page in json, xml, xhtml and pdf.")
-@click.option("--by", type=click.Choice(MEASURES), default=MEASURES[0], show_default=True, help="What a place's height or area means in svg.")
+@click.option(
+    "--site",
+    default="",
+    metavar="KEY",
+    help="Which site, where the collection has several starts: `example.org`, `localhost:8000`.",
+)
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="A tree to read, or a file; see above.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="The file to write instead of stdout; for sitemap, a folder.",
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(1),
+    help="Pages named in text (60) and svg (2000); the others are counted where they belong.",
+)
+@click.option(
+    "--max-depth",
+    type=click.IntRange(0),
+    help="Last layer shown. By default all; while a crawl goes on, the last complete one.",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(("normalised", "published")),
+    help="Ranks that sum to 1 (the default), or PR >= 1-k as published.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(0, 1000),
+    help=("Take the published rank after so many rounds, not when it settles."),
+)
+@click.option(
+    "--damping",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.85,
+    show_default=True,
+    help="Chance of following a link.",
+)
+@click.option(
+    "--values", default="", metavar="A,B,...", help="Which values stand beside each page in json, xml, xhtml and pdf."
+)
+@click.option(
+    "--by",
+    type=click.Choice(MEASURES),
+    default=MEASURES[0],
+    show_default=True,
+    help="What a place's height or area means in svg.",
+)
 @click.option(
     "--chart",
     type=click.Choice(FORMS),
@@ -44,12 +102,16 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
     show_default=True,
     help="How svg draws it: layers in columns, boxes within boxes, or layers in rings.",
 )
-@click.option("--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files.")
-def site_map(collection: Path | None, store: str, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
+@click.option(
+    "--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files."
+)
+def site_map(
+    collection: Path | None, store: str, format: str, output: Path | None, max_depth: int | None, **flags: Any
+) -> None:
     """Show the structure of a crawled site as a tree.
 
-    Each page hangs from a page one click nearer to the home page: of several, from the one with the greatest rank. Works while a crawl
-    goes on, too. The score is the rank as 0 to 100, on a logarithmic scale.
+    Each page hangs from a page one click nearer to the home page: of several, from the one with the greatest rank.
+    Works while a crawl goes on, too. The score is the rank as 0 to 100, on a logarithmic scale.
 
     \b
     text     a tree, folded to --max-nodes
@@ -60,7 +122,8 @@ def site_map(collection: Path | None, store: str, format: str, output: Path | No
     gexf graphml pajek    the graph of links, for Gephi, networkx, igraph, yEd, Pajek
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
-    With --store the collection is in PostgreSQL: the same map, without sitemap and what a check learned of parts' sizes.
+    With --store the collection is in PostgreSQL: the same map, without sitemap and what a check
+    learned of parts' sizes.
     """
     from periplus.present.map_files import chosen
 
@@ -79,10 +142,19 @@ def site_map(collection: Path | None, store: str, format: str, output: Path | No
         with opened_bytes(output) as file:
             (site.write_xhtml if format == "xhtml" else site.write_pdf)(file, values=values, max_depth=max_depth)
     else:
-        writers: dict[str, Callable[..., None]] = {"json": site.write_json, "xml": site.write_xml, "svg": site.write_svg}
+        writers: dict[str, Callable[..., None]] = {
+            "json": site.write_json,
+            "xml": site.write_xml,
+            "svg": site.write_svg,
+        }
         options: dict[str, Any] = {"values": values, "max_depth": max_depth}
         if format == "svg":
-            options = {"by": flags["by"], "form": flags["chart"], "max_nodes": flags["max_nodes"] or CHART_NODES, "max_depth": max_depth}
+            options = {
+                "by": flags["by"],
+                "form": flags["chart"],
+                "max_nodes": flags["max_nodes"] or CHART_NODES,
+                "max_depth": max_depth,
+            }
         elif format not in writers:
             writers, options = {format: site.write_graph}, {"format": format}
         with opened(output, exact=True) as out:
@@ -111,7 +183,9 @@ def _write_sitemaps(place: Path | str, output: Path | None, site: str) -> None:
 
     assert output is not None  # _refuse_terminal
     if isinstance(place, str):
-        raise UsageError("sitemap.xml is made of collections in folders: `periplus move` makes one of a collection in a database")
+        raise UsageError(
+            "sitemap.xml is made of collections in folders: `periplus move` makes one of a collection in a database"
+        )
     with open_collection(place) as collection:
         for path in collection.sitemaps(output, site):
             click.echo(path)
@@ -143,13 +217,23 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 @click.command()
 @collection_option
 @click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The file to write. By default report.html in the collection's folder.")
-@click.option("--near/--no-near", default=None, help="Compare texts for near duplicates; by default where there are at most 20,000 pages.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write. By default report.html in the collection's folder.",
+)
+@click.option(
+    "--near/--no-near",
+    default=None,
+    help="Compare texts for near duplicates; by default where there are at most 20,000 pages.",
+)
 def report(collection: Path | None, site: str, output: Path | None, near: bool | None) -> None:
     """Write one page that shows what was found.
 
-    An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links, redirects, duplicates,
-    sizes, depth, links to other sites. Long tables turn pages, sort and filter. An earlier report there is written over.
+    An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links,
+    redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. An earlier
+    report there is written over.
     """
     from periplus.api.collection import open_collection
 
@@ -157,7 +241,9 @@ def report(collection: Path | None, site: str, output: Path | None, near: bool |
         try:
             path = opened.report(output, site, near=near)
         except OSError as error:
-            raise UsageError(f"the report cannot be written to {error.filename}: {error.strerror}. Name another place with -o.") from None
+            raise UsageError(
+                f"the report cannot be written to {error.filename}: {error.strerror}. Name another place with -o."
+            ) from None
     click.echo(path)
 
 
@@ -169,18 +255,36 @@ DIFFERENT = 5  # with --exit-code: something differs
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN RUN]")
 @collection_option
-@click.option("--other", type=click.Path(path_type=Path, file_okay=False), help="Take the second run from this collection.")
+@click.option(
+    "--other", type=click.Path(path_type=Path, file_okay=False), help="Take the second run from this collection."
+)
 @click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts.")
-@click.option("-f", "--format", type=click.Choice(("text", "html", "json")), default="text", show_default=True, help="JSON has every list whole.")
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(("text", "html", "json")),
+    default="text",
+    show_default=True,
+    help="JSON has every list whole.",
+)
 @output_option
 @click.option("--links", is_flag=True, help="Name each link that came or went; else how many each page has.")
-@click.option("--most", type=click.IntRange(-1), default=20, show_default=True, help="Entries of each list in the text; -1: all.")
+@click.option(
+    "--most",
+    type=click.IntRange(-1),
+    default=20,
+    show_default=True,
+    help=("Entries of each list in the text; -1: all."),
+)
 @click.option("--exit-code", is_flag=True, help=f"End with {DIFFERENT} when anything differs.")
-def diff(runs: tuple[str, ...], collection: Path | None, other: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+def diff(
+    runs: tuple[str, ...], collection: Path | None, other: Path | None, format: str, output: Path | None, **flags: Any
+) -> None:
     """Compare two runs: pages, links, the map, issues.
 
-    A run is named by its number, or as last, last-1 and so on; by default the last two are compared, with --other the last of each
-    collection. `periplus status` lists the runs. Issues are those that the pages' own fields and links tell.
+    A run is named by its number, or as last, last-1 and so on; by default the last two are compared, with
+    --other the last of each collection. `periplus status` lists the runs. Issues are those that the pages'
+    own fields and links tell.
     """
     from periplus.api.comparison import RunChoice, compare_runs
     from periplus.present.diff import diff_lines, diff_page, write_diff_json

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
     text = "The folder of collections whose notices are meant. By default the current one."
-    return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path(), help=text)(command)
+    return click.option(
+        "-d", "--folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path(), help=text
+    )(command)
 
 
 @click.group()
 def notices() -> None:
     """Be told what changed: dead links, vanished pages, new sites, entries of portals, failed jobs, suspicious ends.
 
-    After each job its collections are compared with what was told last; what is new is sent once. A collection's first look tells
-    nothing, for nothing was known before. How mail leaves is said in notices.toml: docs/notices.md.
+    After each job its collections are compared with what was told last; what is new is sent once. A collection's first
+    look tells nothing, for nothing was known before. How mail leaves is said in notices.toml: docs/notices.md.
 
     \b
     periplus notices add ops@example.org
@@ -43,7 +45,14 @@ def notices() -> None:
 
 @notices.command()
 @_folder_option
-@click.option("-k", "--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in NoticeKind]), help="Only of this; may be given several times.")
+@click.option(
+    "-k",
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice([kind.value for kind in NoticeKind]),
+    help="Only of this; may be given several times.",
+)
 @click.option("-c", "--collection", default="", metavar="NAME", help="Only of this collection, by its folder's name.")
 @click.argument("target")
 def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> None:
@@ -53,7 +62,10 @@ def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> N
     made, secret = subscribe(folder, target, kinds, collection)
     say(f"Subscription {made.id}: `periplus notices test {made.id}` tries it.")
     if made.channel is Channel.WEBHOOK:
-        say("Each request is signed in the header Periplus-Signature (t=..., v1=HMAC-SHA256 of `t.body`) with this secret:")
+        say(
+            "Each request is signed in the header Periplus-Signature (t=..., v1=HMAC-SHA256 "
+            "of `t.body`) with this secret:"
+        )
         click.echo(secret)
 
 
@@ -70,7 +82,9 @@ def remove(folder: Path, subscription: int) -> None:
 
 @notices.command("list")
 @_folder_option
-@click.option("-n", "--number", "most", type=click.IntRange(1, 1000), default=20, show_default=True, help="Notices to list.")
+@click.option(
+    "-n", "--number", "most", type=click.IntRange(1, 1000), default=20, show_default=True, help="Notices to list."
+)
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @output_option
 def list_notices(folder: Path, most: int, format: str, output: Path | None) -> None:
@@ -83,7 +97,12 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
     with opened(output, exact=format == "json") as out:
         if format == "json":
             rows = [asdict(one) | _fared(standing.get(one.id)) for one in subscriptions]
-            out.write(json.dumps({"subscriptions": rows, "notices": [as_values(one) for one in found]}, ensure_ascii=False, indent=1) + "\n")
+            out.write(
+                json.dumps(
+                    {"subscriptions": rows, "notices": [as_values(one) for one in found]}, ensure_ascii=False, indent=1
+                )
+                + "\n"
+            )
         else:
             out.writelines(line + "\n" for line in _lines(subscriptions, standing, found))
 
@@ -92,7 +111,9 @@ def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
     return dict(zip(("sent", "waiting", "given_up", "fault"), counts or (0, 0, 0, ""), strict=True))
 
 
-def _lines(subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], found: list[Notice]) -> Iterator[str]:
+def _lines(
+    subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], found: list[Notice]
+) -> Iterator[str]:
     from periplus.present.text import lines, title
 
     if not subscriptions:
@@ -100,8 +121,12 @@ def _lines(subscriptions: list[Subscription], standing: dict[int, tuple[int, int
     for one in subscriptions:
         sent, waiting, given_up, fault = standing.get(one.id, (0, 0, 0, ""))
         what = ", ".join(one.kinds) or "everything"
-        yield f"{one.id:>4}  {one.channel.value:<7} {one.target}  {what}" + (f", {one.collection}" if one.collection else "")
-        yield f"      {sent} sent, {waiting} waiting, {given_up} given up" + (f"; last fault: {visible(fault)}" if fault else "")
+        yield f"{one.id:>4}  {one.channel.value:<7} {one.target}  {what}" + (
+            f", {one.collection}" if one.collection else ""
+        )
+        yield f"      {sent} sent, {waiting} waiting, {given_up} given up" + (
+            f"; last fault: {visible(fault)}" if fault else ""
+        )
     for notice in found:
         yield f"{utc(notice.made)}  {title(notice)}"
         if notice.count > 1:
@@ -124,7 +149,9 @@ def test(folder: Path, subscription: int) -> None:
 @_folder_option
 @click.argument("collections", nargs=-1, type=click.Path(path_type=Path, file_okay=False))
 def send(folder: Path, collections: tuple[Path, ...]) -> None:
-    """Look at collections as after a job, by default all of the folder, and send what is due: for who runs crawls without the queue."""
+    """Look at collections as after a job, by default all of the folder, and send what is due: for who runs
+    crawls without the queue.
+    """
     from periplus.api.notices import deliver, look
     from periplus.cli.options import SUFFIX
 

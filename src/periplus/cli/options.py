@@ -1,4 +1,7 @@
-"""Which flags do the commands share? Settings' flags are made from the table of settings; a collection is named or found."""
+"""Which flags do the commands share?
+
+Settings' flags are made from the table of settings; a collection is named or found.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ def flag_of(row: SettingRow) -> str:
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds a flag for every setting of a crawl; unset ones arrive as None or ()."""
-    for row in reversed([row for row in rows() if row.group != "searching"]):  # what hits weigh is for periplus.toml: no crawl knows it
+    # what hits weigh is for periplus.toml: no crawl knows it
+    for row in reversed([row for row in rows() if row.group != "searching"]):
         names = [name for name in (_SHORT.get(row.name), flag_of(row), row.name) if name]
         text = row.sentence + (f" [{row.unit}; {row.default:g}]" if row.unit else "")
         if row.kind is bool:
@@ -54,7 +58,9 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             command = click.option(*names, type=click.Choice(row.choices), default=None, help=text)(command)
         else:
             metavar = "REGEX" if row.name in ("include", "exclude") else None
-            command = click.option(*names, type=row.kind, multiple=row.many, default=None, metavar=metavar, help=text)(command)
+            command = click.option(*names, type=row.kind, multiple=row.many, default=None, metavar=metavar, help=text)(
+                command
+            )
     return command
 
 
@@ -67,7 +73,9 @@ def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = Non
 def collection_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`-c FOLDER`, by default the one collection in the current folder."""
     text = f"The collection's folder. By default the only *{SUFFIX} folder here."
-    return click.option("-c", "--collection", type=click.Path(path_type=Path, file_okay=False), default=None, help=text)(command)
+    return click.option(
+        "-c", "--collection", type=click.Path(path_type=Path, file_okay=False), default=None, help=text
+    )(command)
 
 
 def found_collection(named: Path | None) -> Path:
@@ -78,7 +86,10 @@ def found_collection(named: Path | None) -> Path:
             context.meta[COLLECTION] = here[0]
         return here[0]
     if not here:
-        raise NoCollection(f"no collection here. `periplus crawl URL` makes one; -c FOLDER names one elsewhere (a folder ending in {SUFFIX}).")
+        raise NoCollection(
+            "no collection here. `periplus crawl URL` makes one; -c FOLDER names one elsewhere (a "
+            f"folder ending in {SUFFIX})."
+        )
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
 
 
@@ -98,14 +109,17 @@ def found_place(named: Path | None, store: str) -> Path | str:
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`-o FILE`, by default stdout."""
     text = "Write to this file instead of stdout."
-    return click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help=text)(command)
+    return click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help=text)(
+        command
+    )
 
 
 @contextlib.contextmanager
 def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
     """Where to write: the file in UTF-8, or stdout. exact: a format that is always UTF-8, whatever the terminal speaks.
-    A reader of stdout that has seen enough (`| head`) ends the writing, and not the command: its exit code says what was found.
-    Raises UsageError for a file that cannot be written."""
+    A reader of stdout that has seen enough (`| head`) ends the writing, and not the command: its exit code says what
+    was found. Raises UsageError for a file that cannot be written.
+    """
     if path is not None:
         try:
             file = path.open("w", encoding="utf-8", errors="replace", newline="")
@@ -131,7 +145,10 @@ def silence_output() -> None:
 
 @contextlib.contextmanager
 def opened_bytes(path: Path | None) -> Iterator[BinaryIO]:
-    """Where to write bytes: the file, or stdout. The file appears when it is whole. Raises UsageError for one that cannot be written."""
+    """Where to write bytes: the file, or stdout.
+
+    The file appears when it is whole. Raises UsageError for one that cannot be written.
+    """
     if path is None:
         yield sys.stdout.buffer
         return

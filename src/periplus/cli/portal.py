@@ -29,11 +29,25 @@ INDENT = " " * 10  # under an entry's key
 def _portal_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What a portal is to be: for `create` and `change`."""
     for option in (
-        click.option("--sites", type=click.IntRange(0, 1000), default=None, help="Sites chosen at most, pinned ones apart.  [default: 20]"),
-        click.option("--stories", type=click.IntRange(1, 200), default=None, help="Stories on the front page.  [default: 12]"),
-        click.option("--address", default=None, metavar="URL", help="Where it will be published; then its feeds have absolute addresses."),
+        click.option(
+            "--sites",
+            type=click.IntRange(0, 1000),
+            default=None,
+            help="Sites chosen at most, pinned ones apart.  [default: 20]",
+        ),
+        click.option(
+            "--stories", type=click.IntRange(1, 200), default=None, help="Stories on the front page.  [default: 12]"
+        ),
+        click.option(
+            "--address",
+            default=None,
+            metavar="URL",
+            help="Where it will be published; then its feeds have absolute addresses.",
+        ),
         click.option("--approve/--no-approve", default=None, help="Publish only what the editor approved."),
-        click.option("--period", "period_s", type=Period(), default=None, help="How often it is to be made anew: 24h, 90m, 7d."),
+        click.option(
+            "--period", "period_s", type=Period(), default=None, help="How often it is to be made anew: 24h, 90m, 7d."
+        ),
         click.option("--topic", default=None, metavar="NAME", help="Only stories of this topic (`periplus topic`)."),
         click.option("--lead", default=None, help="A sentence below the title."),
         click.option("--title", default=None, help="By default the name."),
@@ -44,7 +58,9 @@ def _portal_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _portal_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("-p", "--portal", "name", default="", metavar="NAME", help="Which portal, where the collection has several.")(command)
+    return click.option(
+        "-p", "--portal", "name", default="", metavar="NAME", help="Which portal, where the collection has several."
+    )(command)
 
 
 @click.group()
@@ -57,7 +73,8 @@ def portal() -> None:
     periplus portal approve k3vq7m2a           by key, or by how it begins
     periplus portal build -o public/           pages, archive by weeks, Atom, JSON Feed, OPML
 
-    Nothing leaves the collection but by `build`. To renew a portal by itself, put two jobs into the queue and let a worker run:
+    Nothing leaves the collection but by `build`. To renew a portal by itself, put two jobs into the
+    queue and let a worker run:
 
     \b
     periplus jobs add --every 24h refresh -c coast.periplus
@@ -90,7 +107,9 @@ def change(name: str, collection: Path | None, **wish: Any) -> None:
     from periplus.api import portal as portals
 
     folder = found_collection(collection)
-    made = replace(portals.portal_named(folder, name), **{field: value for field, value in wish.items() if value is not None})
+    made = replace(
+        portals.portal_named(folder, name), **{field: value for field, value in wish.items() if value is not None}
+    )
     portals.change(folder, made)
     if wish["period_s"]:
         _say_renewal(made, folder)
@@ -107,16 +126,26 @@ def _say_renewal(made: Portal, folder: Path) -> None:
 @portal.command()
 @click.argument("name", default="")
 @collection_option
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="The folder to publish into. By default portals/NAME in the collection.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder to publish into. By default portals/NAME in the collection.",
+)
 def build(name: str, collection: Path | None, output: Path | None) -> None:
     """Make the portal's pages and feeds anew.
 
-    Files appear whole, only those that changed are written, and what is no longer published goes. Other files in the folder are left alone.
+    Files appear whole, only those that changed are written, and what is no longer published goes. Other files in
+    the folder are left alone.
     """
     from periplus.api import portal as portals
 
     edition, done = portals.build(found_collection(collection), name, output, time.time(), _reporter())
-    say(f"{count_of(len(edition.entries), 'story', 'stories')} published" + _waiting(edition) + f", {count_of(len(edition.sites), 'source')}.")
+    say(
+        f"{count_of(len(edition.entries), 'story', 'stories')} published"
+        + _waiting(edition)
+        + f", {count_of(len(edition.sites), 'source')}."
+    )
     say(f"{number(done.written)} files written, {number(done.kept)} unchanged, {number(done.removed)} removed.")
     for lack in edition.lacks:
         say(f"Note: {lack}", "yellow")
@@ -134,7 +163,10 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
     known = portals.portals(found_collection(collection))
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps([asdict(one) | {"built": built} for one, built in known], ensure_ascii=False, indent=1) + "\n")
+            out.write(
+                json.dumps([asdict(one) | {"built": built} for one, built in known], ensure_ascii=False, indent=1)
+                + "\n"
+            )
             return
         if not known:
             out.write("No portal: `periplus portal create NAME` begins one.\n")
@@ -246,10 +278,15 @@ def lines(edition: Edition, limit: int, waiting: bool, width: int) -> Iterator[s
         yield "No story yet."
     if edition.sites and not waiting:
         yield ""
-        yield f"{count_of(len(edition.sites), 'site')}, which have {100 * (edition.covered or 0):.0f} % of the stories"
+        yield (
+            f"{count_of(len(edition.sites), 'site')}, which have {100 * (edition.covered or 0):.0f} % of the stories"
+        )
         for site in edition.sites:
             yield (
-                f"{INDENT}{fit(visible(site.key), 32)} {count_of(site.stories, 'story', 'stories'):>12}, adds {100 * site.gain:3.0f} %"
+                (
+                    f"{INDENT}{fit(visible(site.key), 32)} {count_of(site.stories, 'story', 'stories'):>12}, "
+                    f"adds {100 * site.gain:3.0f} %"
+                )
                 + "  pinned" * site.pinned
             )
     for lack in edition.lacks:
@@ -265,5 +302,8 @@ def _entry_lines(entry: Entry, width: int) -> Iterator[str]:
         + verdict
     )
     relevance = f", of the topic {entry.relevance:.2f}" if entry.relevance is not None else ""
-    told = f"{utc(entry.published, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight {entry.weight:.2f}{relevance}: "
+    told = (
+        f"{utc(entry.published, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight "
+        f"{entry.weight:.2f}{relevance}: "
+    )
     yield INDENT + click.style(fit(told + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)

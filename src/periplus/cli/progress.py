@@ -22,9 +22,12 @@ HOSTS_SHOWN = 6  # on the panel
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
-    "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable", "tls": "TLS",
-    "client-error": "client errors", "bad-answer": "bad answers", "truncated": "cut short", "robots": "robots.txt", "trap": "traps",
-    "host-down": "hosts given up", "robots-unreachable": "robots.txt unreachable", "private-address": "private addresses", "bug": "our bugs",
+    "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable",
+    "tls": "TLS",
+    "client-error": "client errors", "bad-answer": "bad answers", "truncated": "cut short", "robots": "robots.txt",
+    "trap": "traps",
+    "host-down": "hosts given up", "robots-unreachable": "robots.txt unreachable",
+    "private-address": "private addresses", "bug": "our bugs",
 }  # fmt: skip
 
 
@@ -74,8 +77,10 @@ class Panel:
 
         counts = progress.counts
         head = Text.assemble(
-            (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ", (f"{counts.known:,}", "bold"), " known   ",
-            (f"{pages_per_s:.1f}", "bold"), " pages/s   ", amount(counts.wire_bytes), "   ", duration(progress.elapsed_s),
+            (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ",
+            (f"{counts.known:,}", "bold"), " known   ",
+            (f"{pages_per_s:.1f}", "bold"), " pages/s   ", amount(counts.wire_bytes), "   ",
+            duration(progress.elapsed_s),
             f"   {progress.workers} workers" if progress.workers > 1 else "",
         )  # fmt: skip
         lines: list[RenderableType] = [head]
@@ -92,8 +97,19 @@ def _hosts(progress: Progress) -> Table:
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for host in progress.hosts[:HOSTS_SHOWN]:
-        wait = f"waits {duration(host.wait_s)}: {host.waits_for}" if host.wait_s > 1 else "being asked" if host.leased else "ready"
-        table.add_row(Text(host.host, style="cyan"), f"{host.fetched:,} fetched", f"{host.pending:,} waiting", Text(wait, style="dim"))
+        wait = (
+            f"waits {duration(host.wait_s)}: {host.waits_for}"
+            if host.wait_s > 1
+            else "being asked"
+            if host.leased
+            else "ready"
+        )
+        table.add_row(
+            Text(host.host, style="cyan"),
+            f"{host.fetched:,} fetched",
+            f"{host.pending:,} waiting",
+            Text(wait, style="dim"),
+        )
     return table
 
 
@@ -123,7 +139,13 @@ class ProgressDisplay:
         while self._history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
             self._history.popleft()
         counts = progress.counts
-        self._runner.tell(JobProgress(counts.fetched, counts.fetched + counts.waiting, "paused" if progress.paused else f"{self._rate():.1f} pages a second"))
+        self._runner.tell(
+            JobProgress(
+                counts.fetched,
+                counts.fetched + counts.waiting,
+                "paused" if progress.paused else f"{self._rate():.1f} pages a second",
+            )
+        )
         if self._panel:
             self._panel.show(progress, self._rate(), troubles(progress))
         elif not self._quiet and time.monotonic() - self._said_at >= PLAIN_EVERY_S:
@@ -136,7 +158,12 @@ class ProgressDisplay:
 
     def _line(self, progress: Progress) -> str:
         counts = progress.counts
-        parts = [f"{duration(progress.elapsed_s)}", f"{counts.fetched:,} fetched", f"{self._rate():.1f}/s", f"{counts.waiting:,} waiting"]
+        parts = [
+            f"{duration(progress.elapsed_s)}",
+            f"{counts.fetched:,} fetched",
+            f"{self._rate():.1f}/s",
+            f"{counts.waiting:,} waiting",
+        ]
         parts += [f"{counts.known:,} known", amount(counts.wire_bytes), *troubles(progress)]
         return " · ".join(parts)
 

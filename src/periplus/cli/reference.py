@@ -26,7 +26,7 @@ sqlite3 -readonly example.org.periplus/collection.db "SELECT url, title FROM pag
 The views below keep their names and columns from version to version; the tables behind them may change. Times are texts in ISO 8601,
 UTC; yes and no are 1 and 0; NULL means not known, or not applicable. Indices lie on `urls.id`; a question about one URL is fast by
 its id, and a question about all links reads all links.
-"""
+"""  # noqa: E501
 _EXPORTS = """# Exports
 
 `periplus export TABLE -o FILE` writes a table as CSV, JSON lines, Parquet or Excel, by the ending of FILE or by `--format`; CSV and
@@ -41,7 +41,7 @@ JSON lines go to stdout as well. Tables are streamed.
 
 `periplus export warc` writes what was fetched as an archive, and `periplus import warc` makes a collection of one: see [warc.md](warc.md).
 The tables `urls`, `hosts` and `visits` are the views of [sql.md](sql.md); `pages` and `redirects` hold more than their views.
-"""
+"""  # noqa: E501
 _PARQUET = """# A collection as Parquet
 
 `periplus export parquet FOLDER` writes a collection as a folder of Parquet tables, for programs that compute over all of it: DuckDB,
@@ -76,7 +76,7 @@ graph/
 - **Memory.** Rows are streamed; kept are 16 bytes a URL and one batch of links. Links are put in order in temporary files beside the
   tables, of up to 64 bytes a link.
 - Everything is of one moment, also while a crawl goes on.
-"""
+"""  # noqa: E501
 
 
 def sql_reference() -> str:
@@ -112,8 +112,12 @@ HELP_COLUMNS = 110  # fixed, so that the reference does not depend on the termin
 NOTICE = "<!-- Made by `make docs` from the code; edit there. -->\n"
 
 
-def commands(command: click.Command, path: str, parent: click.Context | None = None) -> Iterator[tuple[str, click.Command]]:
-    """The command and all below it, depth first, in the group's own order, each with its full name; hidden ones are left out."""
+def commands(
+    command: click.Command, path: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Command]]:
+    """The command and all below it, depth first, in the group's own order, each with its full name;
+    hidden ones are left out.
+    """
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=path, parent=parent)
@@ -126,9 +130,17 @@ def commands(command: click.Command, path: str, parent: click.Context | None = N
 def cli_reference(command: click.Command, name: str = "periplus") -> str:
     """docs/cli.md: each command's own help text."""
     parts = [NOTICE, "# Commands\n"]
-    helps = command.context_settings.get("help_option_names", ["--help"])  # inherited by all below; a command that ran before remembers them too
+    # inherited by all below; a command that ran before remembers them too
+    helps = command.context_settings.get("help_option_names", ["--help"])
     for path, item in commands(command, name):
-        context = click.Context(item, info_name=path, terminal_width=HELP_COLUMNS, max_content_width=HELP_COLUMNS, color=False, help_option_names=helps)
+        context = click.Context(
+            item,
+            info_name=path,
+            terminal_width=HELP_COLUMNS,
+            max_content_width=HELP_COLUMNS,
+            color=False,
+            help_option_names=helps,
+        )
         parts.append(f"## {path}\n\n```text\n{item.get_help(context)}\n```\n")
     return "\n".join(parts)
 
@@ -162,8 +174,14 @@ def settings_reference() -> str:
     parts = [
         NOTICE,
         "# Settings\n",
-        "In a TOML file they stand in the table `[settings]` under these names. On the command line a name's flag has dashes for",
-        "underscores, and no `_s` of seconds: `max_depth` is `--max-depth`, `delay_s` is `--delay`; those of searching have none.",
+        (
+            "In a TOML file they stand in the table `[settings]` under these names. On the command "
+            "line a name's flag has dashes for"
+        ),
+        (
+            "underscores, and no `_s` of seconds: `max_depth` is `--max-depth`, `delay_s` is `--delay`; "
+            "those of searching have none."
+        ),
         "Unknown names and values outside their range are refused.",
     ]
     group = ""
@@ -171,7 +189,9 @@ def settings_reference() -> str:
         if row.group != group:
             group = row.group
             sentence = type(getattr(Settings(), group)).__doc__
-            parts.append(f"\n## {group}\n\n{sentence}\n\n| name | default | unit | values | meaning |\n|---|---|---|---|---|")
+            parts.append(
+                f"\n## {group}\n\n{sentence}\n\n| name | default | unit | values | meaning |\n|---|---|---|---|---|"
+            )
         parts.append(_cells(row))
     return "\n".join(parts) + "\n"
 
@@ -188,7 +208,9 @@ def _pages(folder: Path, command: click.Command) -> dict[Path, str]:
 
 def stale(folder: Path, command: click.Command) -> list[Path]:
     """The references in folder that are missing or differ from the code."""
-    return [path for path, text in _pages(folder, command).items() if not path.exists() or path.read_text("utf-8") != text]
+    return [
+        path for path, text in _pages(folder, command).items() if not path.exists() or path.read_text("utf-8") != text
+    ]
 
 
 def write(folder: Path, command: click.Command) -> None:
@@ -199,7 +221,12 @@ def write(folder: Path, command: click.Command) -> None:
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when a reference is stale.")
-@click.option("--into", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("docs"), help="The folder of the references.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path("docs"),
+    help="The folder of the references.",
+)
 def main(check: bool, into: Path) -> None:
     """Write the references in docs anew from the code."""
     from periplus.cli.main import main as periplus  # here, so that other groups can be described without it

@@ -48,8 +48,8 @@ after:2024 before:2024-03-31    last modified, or fetched, in that time
 def search(query: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **wish: Any) -> None:
     """Find pages by their words.
 
-    Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while a crawl goes on;
-    otherwise what changed since the last search is indexed first.
+    Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while
+    a crawl goes on; otherwise what changed since the last search is indexed first.
 
     \b
     periplus search harbour lights
@@ -76,7 +76,8 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
 def index(collection: Path | None, anew: bool) -> None:
     """Bring the search index up to date.
 
-    `periplus search` does so by itself; do it beforehand for a large collection that was crawled with --no-index or imported.
+    `periplus search` does so by itself; do it beforehand for a large collection that was crawled
+    with --no-index or imported.
     """
     from periplus.api.collection import open_collection
 
@@ -106,7 +107,8 @@ def as_json(found: SearchResult) -> dict[str, object]:
         hits.append(values)
     facets = {facet.name: dict(facet.values) for facet in found.facets}
     return {
-        "query": found.query, "total": found.total, "took_ms": round(found.took_s * 1000, 2), "suggestion": found.suggestion,
+        "query": found.query, "total": found.total, "took_ms": round(found.took_s * 1000, 2),
+        "suggestion": found.suggestion,
         "notes": list(found.notes), "hits": hits, "facets": facets,
     }  # fmt: skip
 

@@ -26,7 +26,8 @@ FORMATS = ("text", "csv", "json", "jsonl")
 def settings(format: str, output: Path | None) -> None:
     """List every setting, its default and its range.
 
-    They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml in a collection's folder. Flags go first.
+    They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml in a
+    collection's folder. Flags go first.
     """
     with opened(output, exact=format != "text") as out:
         if format == "text":
@@ -58,15 +59,16 @@ def _plain(markdown: str) -> str:
     return markdown.replace("`", "")
 
 
-# `periplus rules`: which addresses are one page, by a collection's rules; what they make of a URL; which rules its pages suggest.
+# `periplus rules`: which addresses are one page, by a collection's rules; what they make of a URL; which
+# rules its pages suggest.
 
 
 @click.group()
 def rules() -> None:
     """Decide which addresses are one page.
 
-    Rules stand in the collection's periplus.toml. A table [[site]] says what never makes another page (session ids, www, slashes), a
-    table [[script]] which parameters make a page of one script.
+    Rules stand in the collection's periplus.toml. A table [[site]] says what never makes another page (session ids,
+    www, slashes), a table [[script]] which parameters make a page of one script.
     """
 
 
@@ -86,7 +88,12 @@ def check(collection: Path | None, url: str) -> None:
 @rules.command()
 @collection_option
 @click.option(
-    "-f", "--format", type=click.Choice(("text", "toml")), default="text", show_default=True, help="toml: only the rules, to be added to periplus.toml."
+    "-f",
+    "--format",
+    type=click.Choice(("text", "toml")),
+    default="text",
+    show_default=True,
+    help="toml: only the rules, to be added to periplus.toml.",
 )
 @output_option
 def propose(collection: Path | None, format: str, output: Path | None) -> None:
@@ -107,7 +114,11 @@ def propose(collection: Path | None, format: str, output: Path | None) -> None:
         out.writelines(f"{proposal.verdict}: {visible(proposal.sentence)}\n" for proposal in shown)
         if not shown:
             out.write("No two pages that were fetched differ in their address only as twins do.\n")
-        out.write(f"\nTo be added to periplus.toml, then `periplus rules apply`:\n\n{proposed}" if proposed else "\nNo rule is proven.\n")
+        out.write(
+            f"\nTo be added to periplus.toml, then `periplus rules apply`:\n\n{proposed}"
+            if proposed
+            else "\nNo rule is proven.\n"
+        )
 
 
 @rules.command("apply")
@@ -124,6 +135,8 @@ def apply_command(collection: Path | None) -> None:
         click.echo("The collection is in accord with its rules.")
         return
     click.echo(
-        f"{count_of(done.aliases, 'URL is', 'URLs are')} another address of a page, {count_of(done.ignored, 'breaks', 'break')} a rule;"
-        f" {count_of(done.merged, 'fetched page')} had the same address, {done.undone:,} URLs are what they were before."
+        f"{count_of(done.aliases, 'URL is', 'URLs are')} another address of a page, "
+        f"{count_of(done.ignored, 'breaks', 'break')} a rule;"
+        f" {count_of(done.merged, 'fetched page')} had the same address, "
+        f"{done.undone:,} URLs are what they were before."
     )

@@ -1,4 +1,6 @@
-"""`periplus status`, `pause` and `resume`: what a collection holds, how its runs ended, and whether its crawl goes on."""
+"""`periplus status`, `pause` and `resume`: what a collection holds, how its runs ended,
+and whether its crawl goes on.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ RUNS_SHOWN = 5
 
 @click.command()
 @collection_option
-@click.option("--store", default="", metavar="ADDRESS", help="A collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME.")
+@click.option(
+    "--store",
+    default="",
+    metavar="ADDRESS",
+    help="A collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME.",
+)
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @output_option
 def status(collection: Path | None, store: str, format: str, output: Path | None) -> None:
@@ -59,7 +66,10 @@ def _in_database(store: str) -> Status:
 def lines(found: Status) -> Iterator[str]:
     """The status for reading."""
     known = sum(tally.urls for tally in found.counts)
-    yield f"{found.store or found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, {size(found.size_bytes)} on disk"
+    yield (
+        f"{found.store or found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, "
+        f"{size(found.size_bytes)} on disk"
+    )
     yield from _counts(found)
     yield from (f"\n{line}" for line in traps_left(found.traps))
     yield from _runs(found)
@@ -83,11 +93,18 @@ def _runs(found: Status) -> Iterator[str]:
     if not found.runs:
         yield "\nNo run yet: `periplus crawl URL` begins one."
         return
-    yield f"\n{count_of(len(found.runs), 'run')}" + (f", the last {RUNS_SHOWN}:" if len(found.runs) > RUNS_SHOWN else ":")
+    yield f"\n{count_of(len(found.runs), 'run')}" + (
+        f", the last {RUNS_SHOWN}:" if len(found.runs) > RUNS_SHOWN else ":"
+    )
     for run in found.runs[-RUNS_SHOWN:]:
         ended = _goes_on(found) if found.running and run is found.runs[-1] else _ended(run)
-        yield f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, {size(run.wire_bytes)}  {ended}"
-    yield f"  from {', '.join(visible(start) for start in found.runs[-1].starts[:3])}" + (" and others" if len(found.runs[-1].starts) > 3 else "")
+        yield (
+            f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, "
+            f"{size(run.wire_bytes)}  {ended}"
+        )
+    yield f"  from {', '.join(visible(start) for start in found.runs[-1].starts[:3])}" + (
+        " and others" if len(found.runs[-1].starts) > 3 else ""
+    )
 
 
 def _goes_on(found: Status) -> str:
@@ -107,7 +124,10 @@ def _waiting(found: Status) -> Iterator[str]:
         return
     yield f"\n{count_of(found.hosts_waiting, 'host')} with work waiting, {number(found.entries_waiting)} to fetch:"
     for host in found.busiest:
-        yield f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; {why_waits(host, found.state)}"
+        yield (
+            f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; "
+            f"{why_waits(host, found.state)}"
+        )
     if found.hosts_waiting > len(found.busiest):
         yield f"  and {count_of(found.hosts_waiting - len(found.busiest), 'more host')}"
 
@@ -122,10 +142,12 @@ def as_json(found: Status) -> dict[str, object]:
         "paused": found.state == "paused",
         "known": sum(tally.urls for tally in found.counts),
         "traps": [{"family": tally.family, "urls": tally.urls} for tally in found.traps],
-        "counts": [{"state": tally.state.value, "reason": tally.reason.value, "urls": tally.urls} for tally in found.counts],
+        "counts": [{"state": tally.state.value, "reason": tally.reason.value,
+                "urls": tally.urls} for tally in found.counts],
         "runs": [
             {
-                "id": run.id, "kind": run.kind, "starts": run.starts, "started": run.started, "ended": run.ended, "state": run.state,
+                "id": run.id, "kind": run.kind, "starts": run.starts, "started": run.started, "ended": run.ended,
+                "state": run.state,
                 "note": run.note, "fetched": run.fetched, "wire_bytes": run.wire_bytes,
             }
             for run in found.runs
@@ -134,7 +156,8 @@ def as_json(found: Status) -> dict[str, object]:
         "hosts_waiting": found.hosts_waiting,
         "entries_waiting": found.entries_waiting,
         "busiest": [
-            {"host": host.host, "waiting": host.pending, "fetched": host.fetched, "wait_s": host.wait_s, "waits_for": host.waits_for, "leased": host.leased}
+            {"host": host.host, "waiting": host.pending, "fetched": host.fetched, "wait_s": host.wait_s,
+                "waits_for": host.waits_for, "leased": host.leased}
             for host in found.busiest
         ],
     }  # fmt: skip
@@ -149,11 +172,13 @@ def as_json(found: Status) -> dict[str, object]:
 def pause(collection: Path | None, store: str) -> None:
     """Have a crawl that goes on ask for nothing more, until `periplus resume`.
 
-    It may be the crawl of another terminal, of a job or of other machines; a refresh, a check, a survey or a topical crawl too. Within some
-    two seconds no request starts; what is under way is stored. Its workers wait and may be killed meanwhile, and hosts keep their delays.
+    It may be the crawl of another terminal, of a job or of other machines; a refresh, a check, a survey or a topical
+    crawl too. Within some two seconds no request starts; what is under way is stored. Its workers wait and may be
+    killed meanwhile, and hosts keep their delays.
 
-    The pause is over with `periplus resume`, with the end of the crawl (Ctrl-C and Stop end it at once, as ever), and when another crawl,
-    refresh or check of the collection begins. It counts for nothing against --max-time, but against a survey's.
+    The pause is over with `periplus resume`, with the end of the crawl (Ctrl-C and Stop end it at once, as
+    ever), and when another crawl, refresh or check of the collection begins. It counts for nothing against
+    --max-time, but against a survey's.
 
     \b
     periplus pause
@@ -184,5 +209,8 @@ def resume(collection: Path | None, store: str) -> None:
 
     home = home_of(found_place(collection, store))
     if not home.resume(time.time()):
-        raise UsageError(f"no crawl is paused in {home}. One that was stopped or killed goes on with the `periplus crawl` that began it.")
+        raise UsageError(
+            f"no crawl is paused in {home}. One that was stopped or killed goes on with the "
+            "`periplus crawl` that began it."
+        )
     say(f"Resumed: {home} goes on.")

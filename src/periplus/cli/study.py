@@ -1,4 +1,6 @@
-"""`periplus duplicates`, `template`, `analyse`, `keywords`, `stories` and `influence`: what the pages of a collection say, and where else."""
+"""`periplus duplicates`, `template`, `analyse`, `keywords`, `stories` and `influence`:
+what the pages of a collection say, and where else.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,30 @@ FORMATS = ("text", "json", "csv")
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@click.option("--near", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="Runs of five words that near pages share; 1: none.")
+@click.option(
+    "--near",
+    type=click.FloatRange(0.3, 1),
+    default=0.8,
+    show_default=True,
+    help="Runs of five words that near pages share; 1: none.",
+)
 @click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "format", flag_value="json", help="The same as -f json.")
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
-@click.option("--most", type=click.IntRange(-1), default=10, show_default=True, help="Pages of a group, and ten times as many groups, in text; -1: all.")
+@click.option(
+    "--most",
+    type=click.IntRange(-1),
+    default=10,
+    show_default=True,
+    help="Pages of a group, and ten times as many groups, in text; -1: all.",
+)
 @output_option
 def duplicates(site: str, collection: Path | None, near: float, format: str, most: int, output: Path | None) -> None:
     """List pages that say the same, or nearly the same.
 
-    In groups, each with the page that stands for it and why: of the same text the version with diacritics, then the one that pages name as
-    canonical, the nearest to the start, the one with the shortest URL. Encoding and markup do not count. SITE: of this site only.
+    In groups, each with the page that stands for it and why: of the same text the version with diacritics, then the one
+    that pages name as canonical, the nearest to the start, the one with the shortest URL. Encoding and markup do not
+    count. SITE: of this site only.
 
     \b
     periplus duplicates                          groups, the largest first
@@ -74,26 +89,100 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@click.option("--method", type=click.Choice(METHODS), help="The marks stored with the pages (the default where there are any), or Shorkin's rules.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FOLDER", help="Write pages with their parts coloured, to judge by eye.")
-@click.option("--pages", type=click.IntRange(-1), default=SAMPLE_PAGES, show_default=True, help="Pages of each template in --html; -1: all.")
-@click.option("--text", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the text of every page without its navigation.")
-@click.option("--remove", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the source of every page without its navigation (by Shorkin's rules).")
-@click.option("--min-fragmenters-chain", type=click.IntRange(1), default=PUBLISHED.min_fragmenters_chain, show_default=True, help="Tags and texts of a chain.")
-@click.option("--duplicates", type=click.IntRange(1, 100), default=PUBLISHED.duplicates, show_default=True, help="Pages that share more (%) begin no template.")
-@click.option("--min-nav-length", type=click.IntRange(1, 100), default=PUBLISHED.min_nav_length, show_default=True, help="What a page shares to join (%).")
-@click.option("--least-nav-length", type=click.IntRange(1, 100), default=PUBLISHED.least_nav_length, show_default=True, help="The last value it falls to.")
-@click.option("--nav-length-step", type=click.IntRange(1, 100), default=PUBLISHED.nav_length_step, show_default=True, help="In such steps.")
-@click.option("--cluster-pages", type=click.IntRange(2), default=PUBLISHED.cluster_pages, show_default=True, help="Pages of the smallest template.")
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True, help="JSON names every page.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="The marks stored with the pages (the default where there are any), or Shorkin's rules.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write pages with their parts coloured, to judge by eye.",
+)
+@click.option(
+    "--pages",
+    type=click.IntRange(-1),
+    default=SAMPLE_PAGES,
+    show_default=True,
+    help="Pages of each template in --html; -1: all.",
+)
+@click.option(
+    "--text",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the text of every page without its navigation.",
+)
+@click.option(
+    "--remove",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the source of every page without its navigation (by Shorkin's rules).",
+)
+@click.option(
+    "--min-fragmenters-chain",
+    type=click.IntRange(1),
+    default=PUBLISHED.min_fragmenters_chain,
+    show_default=True,
+    help="Tags and texts of a chain.",
+)
+@click.option(
+    "--duplicates",
+    type=click.IntRange(1, 100),
+    default=PUBLISHED.duplicates,
+    show_default=True,
+    help="Pages that share more (%) begin no template.",
+)
+@click.option(
+    "--min-nav-length",
+    type=click.IntRange(1, 100),
+    default=PUBLISHED.min_nav_length,
+    show_default=True,
+    help="What a page shares to join (%).",
+)
+@click.option(
+    "--least-nav-length",
+    type=click.IntRange(1, 100),
+    default=PUBLISHED.least_nav_length,
+    show_default=True,
+    help="The last value it falls to.",
+)
+@click.option(
+    "--nav-length-step",
+    type=click.IntRange(1, 100),
+    default=PUBLISHED.nav_length_step,
+    show_default=True,
+    help="In such steps.",
+)
+@click.option(
+    "--cluster-pages",
+    type=click.IntRange(2),
+    default=PUBLISHED.cluster_pages,
+    show_default=True,
+    help="Pages of the smallest template.",
+)
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="JSON names every page.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
-@click.option("--most", type=click.IntRange(-1), default=20, show_default=True, help="Pages without a template that are named; -1: all.")
+@click.option(
+    "--most",
+    type=click.IntRange(-1),
+    default=20,
+    show_default=True,
+    help="Pages without a template that are named; -1: all.",
+)
 @output_option
 def template(site: str, collection: Path | None, method: str | None, output: Path | None, **flags: Any) -> None:
     """Tell navigation from content, by what a site's pages share.
 
-    Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. SITE is needed where the
-    collection holds several.
+    Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. SITE
+    is needed where the collection holds several.
 
     \b
     periplus template                            the templates, with sizes and a page of each
@@ -110,7 +199,8 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
     rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__slots__})
     if rules.least_nav_length > rules.min_nav_length:
         raise UsageError(
-            f"--least-nav-length {rules.least_nav_length} is above --min-nav-length {rules.min_nav_length}: it is the value that the other falls to"
+            f"--least-nav-length {rules.least_nav_length} is above --min-nav-length {rules.min_nav_length}: it is the "
+            "value that the other falls to"
         )
     folders = [folder for folder in (flags["html"], flags["text"], flags["remove"]) if folder is not None]
     for folder in folders:
@@ -123,7 +213,9 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
             if flags["as_json"] or flags["format"] == "json":
                 write_template_json(templates.found, out)
             else:
-                out.writelines(line + "\n" for line in template_lines(templates.found, width=columns_of(out), most=flags["most"]))
+                out.writelines(
+                    line + "\n" for line in template_lines(templates.found, width=columns_of(out), most=flags["most"])
+                )
         _write_folders(templates, flags)
 
 
@@ -141,7 +233,9 @@ def _write_folders(templates: Templates, flags: dict[str, Any]) -> None:
     writers: dict[str, Callable[[Path], None]] = {
         "html": lambda folder: _write_marked(templates, folder, flags["pages"]),
         "text": lambda folder: _write_plain(((page.url, left) for page, left in templates.texts()), folder, ".txt"),
-        "remove": lambda folder: _write_plain(((page.url, left) for page, left in templates.sources()), folder, ".html"),
+        "remove": lambda folder: _write_plain(
+            ((page.url, left) for page, left in templates.sources()), folder, ".html"
+        ),
     }
     for name, write in writers.items():
         if (folder := flags[name]) is None:
@@ -187,22 +281,66 @@ _ENGINES = ("auto", "numpy", "stream", "spark")
 @click.command()
 @click.argument("dataset", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("analyses", nargs=-1, metavar="[ANALYSIS]...")
-@click.option("-r", "--results", type=click.Path(path_type=Path, file_okay=False), default=None, help="Folder for results; by default DATASET.results.")
-@click.option("--engine", type=click.Choice(_ENGINES), default="auto", show_default=True, help="auto: the first of these that the dataset fits.")
-@click.option("--on", default="", metavar="MASTER", help="Spark's master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.")
-@click.option("--memory", type=click.FloatRange(0), default=0.0, metavar="GB", help="Memory that may be used; 0: half of what is free.")
+@click.option(
+    "-r",
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Folder for results; by default DATASET.results.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(_ENGINES),
+    default="auto",
+    show_default=True,
+    help="auto: the first of these that the dataset fits.",
+)
+@click.option(
+    "--on",
+    default="",
+    metavar="MASTER",
+    help="Spark's master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.",
+)
+@click.option(
+    "--memory",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="GB",
+    help="Memory that may be used; 0: half of what is free.",
+)
 @click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True)
-@click.option("--tolerance", type=click.FloatRange(0, min_open=True), default=1e-10, show_default=True, help="Ranks: change of the last round.")
-@click.option("--near", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="Share of MinHash values of pages that say nearly the same.")
-@click.option("--template", type=click.FloatRange(0.3, 1), default=0.8, show_default=True, help="The same of what pages of one template share.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, min_open=True),
+    default=1e-10,
+    show_default=True,
+    help="Ranks: change of the last round.",
+)
+@click.option(
+    "--near",
+    type=click.FloatRange(0.3, 1),
+    default=0.8,
+    show_default=True,
+    help="Share of MinHash values of pages that say nearly the same.",
+)
+@click.option(
+    "--template",
+    type=click.FloatRange(0.3, 1),
+    default=0.8,
+    show_default=True,
+    help="The same of what pages of one template share.",
+)
 @click.option("--json", "as_json", is_flag=True, help="What was computed, and where it is, as JSON.")
 @output_option
-def analyse(dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **wishes: Any) -> None:
+def analyse(
+    dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **wishes: Any
+) -> None:
     """Compute analyses of a dataset, which `periplus export parquet` makes: in memory, from disk, or on a cluster.
 
-    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for which there are tables. Results
-    are Parquet tables, each in a folder of its own with a manifest, which is written last. What is finished is not computed again,
-    whatever engine computed it: after a crash the same command goes on with the stage that it was in.
+    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
+    which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
+    last. What is finished is not computed again, whatever engine computed it: after a crash the same command goes on
+    with the stage that it was in.
 
     \b
     periplus analyse site.dataset                      everything, by the engine that fits
@@ -226,7 +364,16 @@ def analyse(dataset: Path, analyses: tuple[str, ...], results: Path | None, as_j
 
 # `periplus keywords`: what pages, sites and answers are about, at a glance.
 
-KEYWORD_METHODS = ("learnt", "tfidf", "kpminer", "textrank", "singlerank", "positionrank", "topicrank", "multipartiterank")
+KEYWORD_METHODS = (
+    "learnt",
+    "tfidf",
+    "kpminer",
+    "textrank",
+    "singlerank",
+    "positionrank",
+    "topicrank",
+    "multipartiterank",
+)
 SAY_EVERY_S = 2.0
 
 
@@ -234,14 +381,21 @@ SAY_EVERY_S = 2.0
 @click.argument("target", nargs=-1, metavar="[URL... | SITE]")
 @click.option("--query", metavar="WORDS", help="The pages that `periplus search WORDS` finds, against all others.")
 @click.option("-n", "--most", type=click.IntRange(1, 200), default=10, show_default=True, help="How many keywords.")
-@click.option("--method", type=click.Choice(KEYWORD_METHODS), default="learnt", show_default=True, help="docs/keywords.md says what each does and how well.")
+@click.option(
+    "--method",
+    type=click.Choice(KEYWORD_METHODS),
+    default="learnt",
+    show_default=True,
+    help="docs/keywords.md says what each does and how well.",
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs: scores, how often, on how many pages.")
 @collection_option
 @output_option
 def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, output: Path | None, **wish: Any) -> None:
     """Say what a page, several pages, a site or the answers to a query are about.
 
-    Words and phrases in the text's own spelling, each stem once. Without a target: the collection's only site, or all of it.
+    Words and phrases in the text's own spelling, each stem once. Without a target: the collection's
+    only site, or all of it.
 
     \b
     periplus keywords https://example.org/news/storm      of one page
@@ -267,7 +421,11 @@ def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, ou
 
 def lines(found: KeywordList) -> list[str]:
     """One keyword a line, best first."""
-    said = [visible(found.subject), count_of(found.pages, "page"), f"beside {count_of(found.compared_with, 'page')} of the collection"]
+    said = [
+        visible(found.subject),
+        count_of(found.pages, "page"),
+        f"beside {count_of(found.compared_with, 'page')} of the collection",
+    ]
     heading = click.style(", ".join(said), dim=True)
     several = found.pages > 1
     width = max((len(keyword.text) for keyword in found.keywords), default=0)
@@ -297,19 +455,32 @@ def _reporter() -> Callable[[int], None]:
 
 @click.command()
 @collection_option
-@click.option("-n", "--most", type=click.IntRange(-1), default=20, show_default=True, help="Stories that are listed; -1: all.")
-@click.option("--story", type=click.IntRange(1), default=None, metavar="NUMBER", help="Show this one of the list, page by page.")
-@click.option("--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story.")
-@click.option("-f", "--format", type=click.Choice(("text", "json", "svg")), default="text", show_default=True, help="svg draws one story's cascade.")
+@click.option(
+    "-n", "--most", type=click.IntRange(-1), default=20, show_default=True, help="Stories that are listed; -1: all."
+)
+@click.option(
+    "--story", type=click.IntRange(1), default=None, metavar="NUMBER", help="Show this one of the list, page by page."
+)
+@click.option(
+    "--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story."
+)
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(("text", "json", "svg")),
+    default="text",
+    show_default=True,
+    help="svg draws one story's cascade.",
+)
 @click.option("--keep", is_flag=True, help="Keep them in the collection: `periplus serve` shows them.")
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @output_option
 def stories(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find what several sites tell, and how it spread.
 
-    Pages that share text (reprints, cut and edited) are one story, and so are pages that link to it from other sites; menus, blogrolls and
-    weekly digests do not glue stories together. A story's pages stand in order: by their dates, then by the direction of links, then by when
-    they were first seen.
+    Pages that share text (reprints, cut and edited) are one story, and so are pages that link to it from other sites;
+    menus, blogrolls and weekly digests do not glue stories together. A story's pages stand in order: by their dates,
+    then by the direction of links, then by when they were first seen.
 
     \b
     periplus stories                       the weightiest, most sites first
@@ -353,21 +524,50 @@ POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget
 @click.command()
 @collection_option
 @click.option("-k", "--sites", type=click.IntRange(1), default=20, show_default=True, help="How many sites to read.")
-@click.option("--objective", type=click.Choice(("dl", "dt", "pa")), default="dl", show_default=True, help="See stories at all; early; before most sites.")
-@click.option("--cost", type=click.Choice(("unit", "posts")), default="unit", show_default=True, help="What reading a site costs: one, or its posts.")
-@click.option("--budget", type=click.FloatRange(0, min_open=True), help="With --cost posts: posts to read, or their share below 1 (0.1).")
-@click.option("--future", is_flag=True, help="Choose for the stories to come: newer ones count more, and the past is not fitted to the last.")
-@click.option("--holdout", is_flag=True, help="Also choose by the earlier half of the stories and score on the later half.")
-@click.option("--cascades", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="A file of cascades instead of a collection; see above.")
-@click.option("--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story.")
+@click.option(
+    "--objective",
+    type=click.Choice(("dl", "dt", "pa")),
+    default="dl",
+    show_default=True,
+    help="See stories at all; early; before most sites.",
+)
+@click.option(
+    "--cost",
+    type=click.Choice(("unit", "posts")),
+    default="unit",
+    show_default=True,
+    help="What reading a site costs: one, or its posts.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    help="With --cost posts: posts to read, or their share below 1 (0.1).",
+)
+@click.option(
+    "--future",
+    is_flag=True,
+    help="Choose for the stories to come: newer ones count more, and the past is not fitted to the last.",
+)
+@click.option(
+    "--holdout", is_flag=True, help="Also choose by the earlier half of the stories and score on the later half."
+)
+@click.option(
+    "--cascades",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A file of cascades instead of a collection; see above.",
+)
+@click.option(
+    "--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story."
+)
 @click.option("-f", "--format", type=click.Choice(INFLUENCE_FORMATS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @output_option
 def influence(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Choose the few sites that see most of the stories.
 
-    A site detects a story when one of the story's pages is on it. The choice says what each site adds, how much any other choice could have
-    at most, and which stories are missed. A file of cascades has a story a line: `site,hours site,hours ...` (plain or gzipped).
+    A site detects a story when one of the story's pages is on it. The choice says what each site adds, how much any
+    other choice could have at most, and which stories are missed. A file of cascades has a story a line: `site,hours
+    site,hours ...` (plain or gzipped).
 
     \b
     periplus influence                          20 sites that detect the most
@@ -378,7 +578,13 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
     """
     from periplus.api import stories as work
     from periplus.model.story import Objective
-    from periplus.present.influence import influence_lines, influence_page, write_coverage_svg, write_influence_csv, write_influence_json
+    from periplus.present.influence import (
+        influence_lines,
+        influence_page,
+        write_coverage_svg,
+        write_influence_csv,
+        write_influence_json,
+    )
 
     if flags["budget"] is not None and flags["cost"] == "unit":
         raise UsageError("--budget counts posts: it goes with --cost posts; -k says how many sites")
@@ -386,7 +592,9 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
         raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
     format = "json" if flags["as_json"] else format
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
-    wish = work.ReadingWish(objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"])
+    wish = work.ReadingWish(
+        objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"]
+    )
     given = _cascades(collection, flags)
     if len(given.members) >= SAID_ENTRIES:
         click.echo(f"choosing among {len(given.sites):,} sites; exchanges and bounds take some seconds", err=True)
@@ -418,8 +626,13 @@ def _cascades(collection: Path | None, flags: dict[str, Any]) -> Cascades:
         given = cascades_from(flags["cascades"])
         where = f"{flags['cascades']} holds no cascade: a story a line, as in example.org,338200.5 other.example,338214"
     else:
-        given = cascades_in(found_collection(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
-        where = "the collection holds no story that two sites tell, so there is nothing to choose by: crawl more sites of one subject"
+        given = cascades_in(
+            found_collection(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages")
+        )
+        where = (
+            "the collection holds no story that two sites tell, so there is nothing to choose by: "
+            "crawl more sites of one subject"
+        )
     if len(given.offsets) < 2:
         raise UsageError(where)
     return given

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import SETTINGS_FILE, WholeNumber, collection_option, draws_boxes, found_collection, opened, output_option, setting_options
+from periplus.cli.options import (
+    SETTINGS_FILE,
+    WholeNumber,
+    collection_option,
+    draws_boxes,
+    found_collection,
+    opened,
+    output_option,
+    setting_options,
+)
 from periplus.errors import UsageError
 from periplus.present.tables import FORMATS as ROW_FORMATS
 from periplus.present.wording import count_of
@@ -23,12 +32,20 @@ if TYPE_CHECKING:
 
 # What comes of a survey: its tables of links, its report, its drawings and files.
 
-TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")  # of present.survey_report
-DRAWINGS = {"network": "svg, gexf", "matrix": "csv, pajek, svg", "yield": "svg", "fragment": "xml, json, svg"}  # of api.webometrics.FORMATS
+# of present.survey_report
+TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")
+# of api.webometrics.FORMATS
+DRAWINGS = {"network": "svg, gexf", "matrix": "csv, pajek, svg", "yield": "svg", "fragment": "xml, json, svg"}
 
 
 @click.command()
-@click.option("--kind", type=click.Choice(("internal", "external", "bad")), default="external", show_default=True, help="Which of the three tables.")
+@click.option(
+    "--kind",
+    type=click.Choice(("internal", "external", "bad")),
+    default="external",
+    show_default=True,
+    help="Which of the three tables.",
+)
 @click.option("--site", default="", metavar="NAME", help="Only of this site.")
 @click.option("--page", default="", metavar="TEXT|REGEX", help="Only on pages whose address contains or matches this.")
 @click.option("--to", "target", default="", metavar="TEXT|REGEX", help="Only to such addresses.")
@@ -42,7 +59,8 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, pajek, svg", "yield": "svg",
 def links(collection: Path | None, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
     """List, filter and delete the links that a survey collected.
 
-    internal: level and whether the target was processed; external: anchor and surroundings; bad: what stood in an href and is no address.
+    internal: level and whether the target was processed; external: anchor and surroundings; bad: what stood in
+    an href and is no address.
     """
     from periplus.api import survey as surveys
     from periplus.present.tables import write_table
@@ -57,19 +75,56 @@ def links(collection: Path | None, format: str, output: Path | None, limit: int 
     many = sum(1 for _ in surveys.links(folder, wanted))
     if not many:
         click.echo("There are no such links", err=True)
-    elif sure or click.confirm(f"Delete {count_of(many, wanted.kind + ' link')} from {folder}/? This cannot be undone.", err=True):
+    elif sure or click.confirm(
+        f"Delete {count_of(many, wanted.kind + ' link')} from {folder}/? This cannot be undone.", err=True
+    ):
         click.echo(f"Deleted {count_of(surveys.delete(folder, wanted), 'link')}", err=True)
 
 
 def _counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How is counted; another choice needs no new reading of the sites."""
     for option in (
-        click.option("--model", type=click.Choice(("page", "directory", "host", "site")), default="page", show_default=True, help="What is one document."),
-        click.option("--met-by", type=click.Choice(("host", "domain")), default="host", show_default=True, help="How sites outside are told apart."),
-        click.option("--strong-least", type=click.IntRange(1), default=3, show_default=True, help="Sites of the survey that link to a strong companion."),
-        click.option("--strong-share", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="The same as a share of the survey's sites."),
-        click.option("--back-least", type=click.IntRange(1), default=2, show_default=True, help="Sites that a communicator links back to."),
-        click.option("--global", "global_list", type=click.File("r", encoding="utf-8"), help="Domains that everybody links to, one a line; instead of ours."),
+        click.option(
+            "--model",
+            type=click.Choice(("page", "directory", "host", "site")),
+            default="page",
+            show_default=True,
+            help="What is one document.",
+        ),
+        click.option(
+            "--met-by",
+            type=click.Choice(("host", "domain")),
+            default="host",
+            show_default=True,
+            help="How sites outside are told apart.",
+        ),
+        click.option(
+            "--strong-least",
+            type=click.IntRange(1),
+            default=3,
+            show_default=True,
+            help="Sites of the survey that link to a strong companion.",
+        ),
+        click.option(
+            "--strong-share",
+            type=click.FloatRange(0, 1),
+            default=0.05,
+            show_default=True,
+            help="The same as a share of the survey's sites.",
+        ),
+        click.option(
+            "--back-least",
+            type=click.IntRange(1),
+            default=2,
+            show_default=True,
+            help="Sites that a communicator links back to.",
+        ),
+        click.option(
+            "--global",
+            "global_list",
+            type=click.File("r", encoding="utf-8"),
+            help="Domains that everybody links to, one a line; instead of ours.",
+        ),
     ):
         command = option(command)
     return command
@@ -91,7 +146,12 @@ def report(collection: Path | None, output: Path | None, **counting: Any) -> Non
 @click.command()
 @click.argument("what", type=click.Choice((*TABLES, *DRAWINGS)))
 @click.option(
-    "-f", "--format", default="", help="Tables: csv, json, jsonl, table. " + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items()) + "."
+    "-f",
+    "--format",
+    default="",
+    help="Tables: csv, json, jsonl, table. "
+    + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items())
+    + ".",
 )
 @output_option
 @_counting_options
@@ -124,9 +184,17 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
 
 @click.command()
 @click.argument("sites", nargs=-1, required=True, metavar="SITE...")
-@click.option("--status", type=click.Choice(("in", "out", "undecided", "discovered")), default="undecided", show_default=True, help="in: it is surveyed, too.")
+@click.option(
+    "--status",
+    type=click.Choice(("in", "out", "undecided", "discovered")),
+    default="undecided",
+    show_default=True,
+    help="in: it is surveyed, too.",
+)
 @click.option("--tag", "tags", multiple=True, help="A word to remember it by; several are possible.")
-@click.option("--start", default="", help="Where the reading of a site that is taken in begins; by default its front page.")
+@click.option(
+    "--start", default="", help="Where the reading of a site that is taken in begins; by default its front page."
+)
 @collection_option
 def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tuple[str, ...], start: str) -> None:
     """Note what you think of sites: with --status in they join the survey, with any other they leave it.
@@ -143,7 +211,9 @@ def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tup
 
     if start and (len(sites) > 1 or status != "in"):
         raise UsageError("--start goes with --status in and one site")
-    prefixes = decide(found_collection(collection), sites, SiteStatus(status), tags, start=start, now=SystemClock().now())
+    prefixes = decide(
+        found_collection(collection), sites, SiteStatus(status), tags, start=start, now=SystemClock().now()
+    )
     click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
 
 
@@ -155,9 +225,13 @@ def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
 
     campaign = campaign_of(folder)
     listed = counting["global_list"]
-    domains = tuple(line.strip() for line in listed if line.strip() and not line.startswith("#")) if listed else GLOBAL_SITES
+    domains = (
+        tuple(line.strip() for line in listed if line.strip() and not line.startswith("#")) if listed else GLOBAL_SITES
+    )
     rules = CompanionRules(counting["strong_least"], counting["strong_share"], counting["back_least"], domains)
-    order = SurveyOrder(campaign.title, DocumentModel(counting["model"]), campaign.item, rules, UnitChoice(counting["met_by"]))
+    order = SurveyOrder(
+        campaign.title, DocumentModel(counting["model"]), campaign.item, rules, UnitChoice(counting["met_by"])
+    )
     return survey_of(folder, campaign.units, order)
 
 
@@ -181,42 +255,92 @@ def survey() -> None:
 
 def _campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--patience", "patience_s", type=click.FloatRange(-1), help="Seconds that a favourite is waited for while others are ready."),
-        click.option("--at-once", type=click.IntRange(0), help="Pages under way at most. 1 (with --pages): each choice knows what the last page brought."),
+        click.option(
+            "--patience",
+            "patience_s",
+            type=click.FloatRange(-1),
+            help="Seconds that a favourite is waited for while others are ready.",
+        ),
+        click.option(
+            "--at-once",
+            type=click.IntRange(0),
+            help="Pages under way at most. 1 (with --pages): each choice knows what the last page brought.",
+        ),
         click.option("--seed", type=int, help="The same seed gives the same choices."),
-        click.option("--within", type=click.Choice(("breadth", "learned")), help="Which page of a site is next. By default learned, up to 1,000 sites."),
-        click.option("--rule", help="Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N, ucb1-tuned, kl-ucb, thompson, gittins, raw-ucb, good-ucb."),
-        click.option("--pages", type=click.IntRange(0), help="Pages to ask for in all runs together; 0: no limit (then --max-time is the budget)."),
+        click.option(
+            "--within",
+            type=click.Choice(("breadth", "learned")),
+            help="Which page of a site is next. By default learned, up to 1,000 sites.",
+        ),
+        click.option(
+            "--rule",
+            help=(
+                "Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N, ucb1-tuned, kl-ucb, "
+                "thompson, gittins, raw-ucb, good-ucb."
+            ),
+        ),
+        click.option(
+            "--pages",
+            type=click.IntRange(0),
+            help="Pages to ask for in all runs together; 0: no limit (then --max-time is the budget).",
+        ),
     ):
         command = option(command)
     return command
 
 
 def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    text = "Sites: CSV with start, name, short, prefixes, bundle, official (only start is needed), or an address a line; - for stdin."
-    return click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help=text)(command)
+    text = (
+        "Sites: CSV with start, name, short, prefixes, bundle, official (only start is needed), or an "
+        "address a line; - for stdin."
+    )
+    return click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help=text)(
+        command
+    )
 
 
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@click.option("-c", "--collection", type=click.Path(path_type=Path, file_okay=False), default=USUAL_FOLDER, show_default=True, help="Folder to keep it in.")
+@click.option(
+    "-c",
+    "--collection",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=USUAL_FOLDER,
+    show_default=True,
+    help="Folder to keep it in.",
+)
 @click.option("--title", default="", help="What the report is called.")
 @click.option(
-    "--item", type=click.Choice(("page", "host", "domain")), default="page", show_default=True, help="What is harvested: external pages, hosts, domains."
+    "--item",
+    type=click.Choice(("page", "host", "domain")),
+    default="page",
+    show_default=True,
+    help="What is harvested: external pages, hosts, domains.",
 )
 @_campaign_options
-def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, title: str, item: str, **flags: Any) -> None:
+def create(
+    starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, title: str, item: str, **flags: Any
+) -> None:
     """Say which sites are surveyed and how.
 
-    Several hosts are one site where a unit's prefixes say so (`example.org *.example.org example.net/~ann`); `www.` never makes another one.
+    Several hosts are one site where a unit's prefixes say so (`example.org *.example.org example.net/~ann`); `www.`
+    never makes another one.
     """
     from periplus.api.survey import create as begin
     from periplus.model.webometrics import Campaign
 
     units = _units(starts, lists)
-    begin(collection, dataclasses.replace(Campaign(title or f"Survey of {count_of(len(units), 'site')}", units, item=item), **_given(flags)))
-    click.echo(f"A survey of {count_of(len(units), 'site')} in {collection}/ — next: periplus survey run -c {collection}", err=True)
+    begin(
+        collection,
+        dataclasses.replace(
+            Campaign(title or f"Survey of {count_of(len(units), 'site')}", units, item=item), **_given(flags)
+        ),
+    )
+    click.echo(
+        f"A survey of {count_of(len(units), 'site')} in {collection}/ — next: periplus survey run -c {collection}",
+        err=True,
+    )
 
 
 @survey.command()
@@ -224,7 +348,9 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, ti
 @_list_option
 @click.option("--name", default="", help="Of the one site that is added.")
 @click.option("--short", default="", help="A short name, for drawings.")
-@click.option("--prefix", "prefixes", multiple=True, help="What belongs to it: example.org, example.org/~ann, *.example.org.")
+@click.option(
+    "--prefix", "prefixes", multiple=True, help="What belongs to it: example.org, example.org/~ann, *.example.org."
+)
 @click.option("--bundle", default="", help="The organisation that it belongs to.")
 @click.option("--official/--not-official", default=True, help="Whether it is the organisation's official site.")
 @collection_option
@@ -235,7 +361,10 @@ def add(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None
 
     described = any(flags[name] for name in ("name", "short", "prefixes", "bundle")) or not flags["official"]
     if described and (len(starts) != 1 or lists):
-        raise UsageError("--name, --short, --prefix, --bundle and --not-official describe one site: give one address, or a list with -i")
+        raise UsageError(
+            "--name, --short, --prefix, --bundle and --not-official describe one site: give "
+            "one address, or a list with -i"
+        )
     official, bundle = flags.pop("official"), flags.pop("bundle")
     units = (unit_of(starts[0], **flags, bundle=bundle, official=official),) if described else _units(starts, lists)
     campaign = add_sites(found_collection(collection), units)
@@ -262,8 +391,9 @@ def remove(names: tuple[str, ...], collection: Path | None) -> None:
 def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> None:
     """Go on with a survey until its pages or its time are spent.
 
-    Kill it whenever you like: no link is lost, and the rule knows again what it knew. One request at a time to a host, robots.txt is obeyed.
-    Levels below the start are limited to 5 (--max-depth), and sitemaps are left alone, unless told otherwise.
+    Kill it whenever you like: no link is lost, and the rule knows again what it knew. One request at a time to
+    a host, robots.txt is obeyed. Levels below the start are limited to 5 (--max-depth), and sitemaps are left
+    alone, unless told otherwise.
     """
     from periplus.api.survey import change
     from periplus.api.survey_run import run as go_on
@@ -287,7 +417,11 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
             return stopping.asked
 
         end = go_on(folder, settings, watch)
-    say(f"{end.state.capitalize()}" + (f": {end.note}" if end.note else "") + f" — {end.counts.fetched:,} pages in this run, {end.elapsed_s:.1f} s")
+    say(
+        f"{end.state.capitalize()}"
+        + (f": {end.note}" if end.note else "")
+        + f" — {end.counts.fetched:,} pages in this run, {end.elapsed_s:.1f} s"
+    )
     _show(folder, sys.stderr)
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
@@ -306,7 +440,14 @@ def stop(collection: Path | None) -> None:
 
 
 @survey.command()
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True, help="JSON has the curves too.")
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="JSON has the curves too.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @click.option("--most", type=click.IntRange(-1), default=-1, help="Sites that are shown, best first; -1: all.")
 @output_option

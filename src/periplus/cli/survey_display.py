@@ -1,4 +1,7 @@
-"""How does a campaign look while it runs? Its sites and curves on a terminal, a line now and then elsewhere; always on stderr."""
+"""How does a campaign look while it runs?
+
+Its sites and curves on a terminal, a line now and then elsewhere; always on stderr.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,14 @@ class CampaignDisplay:
             return
         begun = time.monotonic()
         standing = watched.standing()
-        head = " · ".join([duration(watched.progress.elapsed_s), f"{watched.pages:,} pages in all", f"{rate:.1f}/s", *troubles(watched.progress)])
+        head = " · ".join(
+            [
+                duration(watched.progress.elapsed_s),
+                f"{watched.pages:,} pages in all",
+                f"{rate:.1f}/s",
+                *troubles(watched.progress),
+            ]
+        )
         if self._live:
             from rich.text import Text
 
@@ -68,4 +78,7 @@ class CampaignDisplay:
 
 def _told(standing: CampaignStanding) -> str:
     harvest = standing.harvest
-    return f"{harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page lately; complete: {completeness_told(harvest)}"
+    return (
+        f"{harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page lately; complete: "
+        f"{completeness_told(harvest)}"
+    )

@@ -36,24 +36,59 @@ def topic() -> None:
     periplus topic label ships                                         say yes or no to the pages that it is least sure of
     periplus topic judge ships                                         the pages that belong to it, best first
     periplus topic crawl ships https://example.org/                    fetch more of them, wherever they are
-    """
+    """  # noqa: E501
 
 
 @topic.command()
 @click.argument("name")
-@click.option("--positive", "-p", "positives", multiple=True, required=True, metavar="EXAMPLES", help="What the topic is. Give it as often as you like.")
-@click.option("--negative", "-n", "negatives", multiple=True, metavar="EXAMPLES", help="What it is not. None: pages of the collection that nobody chose.")
-@click.option("--method", type=click.Choice(METHODS), default="calibrated", show_default=True, help="svm: linear machine over tf-idf; online: hashed words.")
-@click.option("--background", type=click.IntRange(0), default=2000, show_default=True, help="Pages of the collection that the threshold is seen on.")
+@click.option(
+    "--positive",
+    "-p",
+    "positives",
+    multiple=True,
+    required=True,
+    metavar="EXAMPLES",
+    help="What the topic is. Give it as often as you like.",
+)
+@click.option(
+    "--negative",
+    "-n",
+    "negatives",
+    multiple=True,
+    metavar="EXAMPLES",
+    help="What it is not. None: pages of the collection that nobody chose.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="calibrated",
+    show_default=True,
+    help="svm: linear machine over tf-idf; online: hashed words.",
+)
+@click.option(
+    "--background",
+    type=click.IntRange(0),
+    default=2000,
+    show_default=True,
+    help="Pages of the collection that the threshold is seen on.",
+)
 @click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @collection_option
 @output_option
-def train(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Path | None, output: Path | None, **flags: Any) -> None:
+def train(
+    name: str,
+    positives: tuple[str, ...],
+    negatives: tuple[str, ...],
+    collection: Path | None,
+    output: Path | None,
+    **flags: Any,
+) -> None:
     """Learn a topic from examples.
 
-    EXAMPLES are a folder, a file (of any format that Periplus reads), a URL of the collection, a pattern of them, search:"..." for the pages that a
-    search finds, or words:"..." for a few words. Take negatives from where the positives come from: else their source is learned.
+    EXAMPLES are a folder, a file (of any format that Periplus reads), a URL of the collection, a pattern of them,
+    search:"..." for the pages that a search finds, or words:"..." for a few words. Take negatives from where the
+    positives come from: else their source is learned.
     With folders and files alone no collection is needed: an empty one is begun for the topic.
 
     \b
@@ -64,7 +99,9 @@ def train(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], col
     from periplus.model.topic import Method
 
     with open_collection(_place(name, positives, negatives, collection)) as kept:
-        learned = train_topic(kept, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch())
+        learned = train_topic(
+            kept, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
+        )
     _write(learned, flags["as_json"] or flags["format"] == "json", output)
 
 
@@ -97,7 +134,10 @@ def list_command(collection: Path | None, as_json: bool) -> None:
     for one in known:
         positives = sum(mark.positive for mark in one.examples)
         scores = f", F {one.report.scores.f:.3f}" if one.report else ""
-        click.echo(f"{one.name:24} {one.method.value:10} {positives:,} examples for, {len(one.examples) - positives:,} against{scores}")
+        click.echo(
+            f"{one.name:24} {one.method.value:10} {positives:,} examples for, "
+            f"{len(one.examples) - positives:,} against{scores}"
+        )
     if not known:
         click.echo("No topic yet: `periplus topic train` learns one.", err=True)
 
@@ -118,8 +158,17 @@ def show(name: str, collection: Path | None, format: str, as_json: bool, output:
 @topic.command()
 @click.argument("name")
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
-@click.option("-n", "--limit", type=click.IntRange(-1), default=JUDGED, show_default=True, help="Pages that are listed where none is named; -1: all.")
-@click.option("--keep", is_flag=True, help="Keep what is said of all pages in the collection: `periplus serve` shows it.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(-1),
+    default=JUDGED,
+    show_default=True,
+    help="Pages that are listed where none is named; -1: all.",
+)
+@click.option(
+    "--keep", is_flag=True, help="Keep what is said of all pages in the collection: `periplus serve` shows it."
+)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
 @collection_option
 @output_option
@@ -136,13 +185,21 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: 
     if targets and flags["keep"]:
         raise UsageError("--keep is for all pages of the collection: name none")
     with open_collection(found_collection(collection)) as kept:
-        found = [judged_target(kept, name, target) for target in targets] if targets else judged_pages(kept, name, -1, Watch())
+        found = (
+            [judged_target(kept, name, target) for target in targets]
+            if targets
+            else judged_pages(kept, name, -1, Watch())
+        )
         if flags["keep"]:
             keep_judged(kept.folder, name, found)
     found = found if targets or limit < 0 else found[:limit]
     with opened(output, exact=as_json) as out:
         for one in found:
-            said = json.dumps(one._asdict(), ensure_ascii=False) if as_json else f"{one.probability:5.3f}  {visible(one.url)}  {visible(one.title)}"
+            said = (
+                json.dumps(one._asdict(), ensure_ascii=False)
+                if as_json
+                else f"{one.probability:5.3f}  {visible(one.url)}  {visible(one.title)}"
+            )
             out.write((said if as_json else said[: max(columns_of(out), len(one.url) + 7)].rstrip()) + "\n")
 
 
@@ -177,8 +234,8 @@ def learn(name: str, collection: Path | None) -> None:
 def label(name: str, collection: Path | None, limit: int | None) -> None:
     """Say yes or no to the pages that a topic is least sure of; it learns from each answer at once.
 
-    Two keys: y, it belongs to the topic; n, it does not. s skips, q ends. Every answer is kept as it is given. Without a terminal the keys are read
-    from the input, as in: printf 'y\\nn\\nq\\n' | periplus topic label films
+    Two keys: y, it belongs to the topic; n, it does not. s skips, q ends. Every answer is kept as it is given. Without
+    a terminal the keys are read from the input, as in: printf 'y\\nn\\nq\\n' | periplus topic label films
     """
     from periplus.api.collection import open_collection
     from periplus.api.labelling import Labelling
@@ -195,7 +252,10 @@ def label(name: str, collection: Path | None, limit: int | None) -> None:
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
         learned = session.finish(kept)
     if learned.report is not None:
-        click.echo(f"{count_of(session.answers, 'page')} labelled. {learned.name}: F {learned.report.scores.f:.3f}, cross-validated.")
+        click.echo(
+            f"{count_of(session.answers, 'page')} labelled. {learned.name}: F "
+            f"{learned.report.scores.f:.3f}, cross-validated."
+        )
 
 
 def _ask(session: Labelling, limit: int | None) -> None:
@@ -216,7 +276,12 @@ def _ask(session: Labelling, limit: int | None) -> None:
 
 def _page_lines(page: Judged, number: int) -> list[str]:
     title = click.style(visible(page.title or page.url), bold=True)
-    return ["", f"{number}. {title}", click.style(f"   {visible(page.url)}   {page.probability:.2f}", dim=True), f"   {visible(page.beginning)}"]
+    return [
+        "",
+        f"{number}. {title}",
+        click.style(f"   {visible(page.url)}   {page.probability:.2f}", dim=True),
+        f"   {visible(page.beginning)}",
+    ]
 
 
 def _key() -> str:

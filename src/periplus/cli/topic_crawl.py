@@ -26,22 +26,55 @@ ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits
 @click.command()
 @click.argument("name")
 @click.argument("seeds", nargs=-1, metavar="[URL]...")
-@click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help="File of seeds, one a line, # comments; - for stdin.")
+@click.option(
+    "-i",
+    "--input",
+    "lists",
+    multiple=True,
+    type=click.File("r", encoding="utf-8"),
+    help="File of seeds, one a line, # comments; - for stdin.",
+)
 @collection_option
-@click.option("--topic-from", type=click.Path(path_type=Path, file_okay=False), help="Collection that knows the topic, where this one does not.")
-@click.option("--order", type=click.Choice(ORDERS), default="weighed", show_default=True, help="Which page is next; waits: site by site, as published.")
-@click.option("--least-harvest", type=click.FloatRange(0, 1), default=0.0, help="Stop when fewer of the last 500 pages are relevant. [0: never]")
-@click.option("--known", type=click.File("r", encoding="utf-8"), help="File of relevant pages known from elsewhere: how many were found is told.")
+@click.option(
+    "--topic-from",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Collection that knows the topic, where this one does not.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="weighed",
+    show_default=True,
+    help="Which page is next; waits: site by site, as published.",
+)
+@click.option(
+    "--least-harvest",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Stop when fewer of the last 500 pages are relevant. [0: never]",
+)
+@click.option(
+    "--known",
+    type=click.File("r", encoding="utf-8"),
+    help="File of relevant pages known from elsewhere: how many were found is told.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the end as JSON to stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 @setting_options
-def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collection: Path | None, known: TextIO | None, **flags: Any) -> None:
+def crawl(
+    name: str,
+    seeds: tuple[str, ...],
+    lists: tuple[TextIO, ...],
+    collection: Path | None,
+    known: TextIO | None,
+    **flags: Any,
+) -> None:
     """Fetch what is about a topic, wherever it is, starting from a few pages.
 
-    Each page is judged as it comes; which page is next is learned from that: by the pages that link to it, their words, its site, its directory.
-    Politeness is that of any crawl: one request at a time to a host, robots.txt obeyed. Kill it whenever you like: the same command goes on.
-    What a page was worth shows in `periplus topic judge NAME`.
+    Each page is judged as it comes; which page is next is learned from that: by the pages that link to it, their words,
+    its site, its directory. Politeness is that of any crawl: one request at a time to a host, robots.txt obeyed. Kill
+    it whenever you like: the same command goes on. What a page was worth shows in `periplus topic judge NAME`.
 
     \b
     periplus crawl https://example.org/ -o ships.periplus --max-pages 500
@@ -67,7 +100,9 @@ def crawl(name: str, seeds: tuple[str, ...], lists: tuple[TextIO, ...], collecti
         return stopping.asked
 
     listed = tuple(start_urls(lines_of(known))) if known else ()
-    order = TopicalOrder(folder, tuple(starts), name, judge.judge, settings, flags["order"], flags["least_harvest"], listed)
+    order = TopicalOrder(
+        folder, tuple(starts), name, judge.judge, settings, flags["order"], flags["least_harvest"], listed
+    )
     end = crawl_topic(order, watch)
     _tell(end, folder, name)
     if flags["as_json"]:
@@ -102,15 +137,26 @@ class _Lines:
         if self._quiet or time.monotonic() - self._said_at < SAID_EVERY_S:
             return
         self._said_at = time.monotonic()
-        parts = [duration(standing.progress.elapsed_s), f"{counts.fetched:,} fetched", f"{gathered.relevant:,} relevant", harvest]
-        say(" · ".join([*parts, f"{counts.waiting:,} waiting", amount(counts.wire_bytes), *troubles(standing.progress)]))
+        parts = [
+            duration(standing.progress.elapsed_s),
+            f"{counts.fetched:,} fetched",
+            f"{gathered.relevant:,} relevant",
+            harvest,
+        ]
+        say(
+            " · ".join([*parts, f"{counts.waiting:,} waiting", amount(counts.wire_bytes), *troubles(standing.progress)])
+        )
 
 
 def _tell(end: TopicalEnd, folder: Path, name: str) -> None:
     gathered, counts = end.gathered, end.end.counts
-    say(f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}", "green" if end.end.state == "done" else "yellow")
+    say(
+        f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}",
+        "green" if end.end.state == "done" else "yellow",
+    )
     say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}), {counts.waiting:,} waiting.")
-    say(f"Of {gathered.pages:,} pages in all runs {gathered.relevant:,} are relevant ({gathered.harvest:.1%}), of the last {len(gathered.last):,} "
+    say(f"Of {gathered.pages:,} pages in all runs {gathered.relevant:,} are relevant ({gathered.harvest:.1%}), of the "
+f"last {len(gathered.last):,} "
         f"{gathered.lately:.1%}.")  # fmt: skip
     if end.recall is not None:
         say(f"Of the known relevant pages {end.recall:.1%} were found.")

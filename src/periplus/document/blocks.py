@@ -14,11 +14,17 @@ from periplus.document.language import language_of
 from periplus.document.metadata import TITLE_CHARS
 from periplus.model.page import Block, BlockKind, Position
 
-# The innermost landmark decides: `nav`, `header`, `main`, `aside`, `footer`, or an ARIA role of the same meaning. A header or
-# footer of an article or section is none (HTML Accessibility API Mappings), so the headline of a post is not taken for
-# the site's banner.
+# The innermost landmark decides: `nav`, `header`, `main`, `aside`, `footer`, or an ARIA role of the same meaning. A
+# header or footer of an article or section is none (HTML Accessibility API Mappings), so the headline of a post is not
+# taken for the site's banner.
 
-TAGS = {"nav": Position.NAV, "main": Position.MAIN, "aside": Position.ASIDE, "header": Position.HEADER, "footer": Position.FOOTER}
+TAGS = {
+    "nav": Position.NAV,
+    "main": Position.MAIN,
+    "aside": Position.ASIDE,
+    "header": Position.HEADER,
+    "footer": Position.FOOTER,
+}
 ROLES = {
     "navigation": Position.NAV,
     "banner": Position.HEADER,
@@ -60,7 +66,8 @@ def positions(found: Sequence[html.Element], tag: str, marks: Landmarks) -> Iter
         first = html.first(element, tag)
         if first is not None and first in found:
             start = found.index(first)
-            # What a landmark holds follows in one piece, so its end is found by halving: 5 us where a walk through it took 40.
+            # What a landmark holds follows in one piece, so its end is found by halving: 5 us where a
+            # walk through it took 40.
             end = bisect_left(found, True, start, key=lambda other: not html.is_within(other, element))
             places[start:end] = [position] * (end - start)
     return places
@@ -77,8 +84,9 @@ def _by_ancestors(found: Sequence[html.Element], marks: dict[html.Element, Posit
     return places
 
 
-# Asked only where the letters themselves are suspicious: long plain ASCII within a language that cannot write so much without a mark or a
-# script of its own, and marks within a language that has none. A quotation in French on a German page stays unnoticed.
+# Asked only where the letters themselves are suspicious: long plain ASCII within a language that cannot write so
+# much without a mark or a script of its own, and marks within a language that has none. A quotation in French on a
+# German page stays unnoticed.
 
 CHARS_LEAST = 100  # of a block; 70 us each, so what is shorter is not asked
 ASKED_MOST = 40  # blocks of one page
@@ -121,7 +129,11 @@ _SHARE = 40  # of the characters one in so many is beyond ASCII, where a languag
 
 def with_languages(blocks: tuple[Block, ...], language: str) -> tuple[Block, ...]:
     """language: the page's primary tag. What a block declares for itself stays."""
-    to_ask = [at for at, block in enumerate(blocks) if len(block[1]) >= CHARS_LEAST and _is_strange(block, language)] if language else []
+    to_ask = (
+        [at for at, block in enumerate(blocks) if len(block[1]) >= CHARS_LEAST and _is_strange(block, language)]
+        if language
+        else []
+    )
     if not to_ask:
         return blocks
     found = list(blocks)
@@ -141,12 +153,15 @@ def _is_strange(block: Block, language: str) -> bool:
     return language in _PLAIN and (len(text.encode("utf-8", "replace")) - len(text)) * _SHARE > len(text)
 
 
-# A piece ends where a browser would begin a new line: at the edges of blocks and at `br`. Its path, landmark and language are those
-# of the block around it; elements within a line (`b`, `span`, custom ones) have no part in that. A frame is one such block; frames
-# are kept by the tag that opens them, so the hundred items of a menu are looked up and not made a hundred times.
+# A piece ends where a browser would begin a new line: at the edges of blocks and at `br`. Its path, landmark and
+# language are those of the block around it; elements within a line (`b`, `span`, custom ones) have no part in that. A
+# frame is one such block; frames are kept by the tag that opens them, so the hundred items of a menu are looked up and
+# not made a hundred times.
 
 BLOCKS_MOST = 200_000  # of one page that are kept; the King James Bible has 31,102 verses
-FRAMES_MOST = 20_000  # elements and ways between them that are remembered, and that a page may add: some 8 MB; a site's pages have a few hundred each
+# elements and ways between them that are remembered, and that a page may add: some 8 MB; a site's
+# pages have a few hundred each
+FRAMES_MOST = 20_000
 RUN_CHARS = 2_000  # longer runs of tags are not met twice
 PATH_CHARS = 1_000  # elements further in are left out; real paths have 20 to 300
 NAME_CHARS = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
@@ -162,11 +177,13 @@ _KINDS = {
 }
 # Where a new text begins: what stands in an item or cell of the page's layout is no item because of that.
 _PARAGRAPHS = frozenset({
-    "html", "body", "p", "article", "section", "main", "nav", "aside", "header", "footer", "blockquote", "form", "fieldset", "address", "details",
+    "html", "body", "p", "article", "section", "main", "nav", "aside", "header", "footer", "blockquote", "form",
+    "fieldset", "address", "details",
     "dialog", "dl", "ul", "ol", "menu", "dir", "table", "figure", "hgroup", "search",
 })  # fmt: skip
 _SAME = frozenset({
-    "div", "center", "legend", "summary", "button", "select", "optgroup", "textarea", "tr", "tbody", "thead", "tfoot", "colgroup", "frameset",
+    "div", "center", "legend", "summary", "button", "select", "optgroup", "textarea", "tr", "tbody", "thead", "tfoot",
+    "colgroup", "frameset",
     "text", "title", "desc",
 })  # fmt: skip
 _P_IS_PART_OF = frozenset({"li", "td", "th", "caption", "figcaption"})  # whose paragraphs are but their text: `<li><p>`
@@ -179,7 +196,13 @@ _LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead 
 _NONE: Sequence[str] = ()
 
 # An enum's own look-up costs as much as the rest of a comparison.
-_TITLE, _ALT, _BLOCKS_CODE, _HEADING, _LINK = BlockKind.TITLE, BlockKind.ALT, BlockKind.CODE, BlockKind.HEADING, BlockKind.LINK
+_TITLE, _ALT, _BLOCKS_CODE, _HEADING, _LINK = (
+    BlockKind.TITLE,
+    BlockKind.ALT,
+    BlockKind.CODE,
+    BlockKind.HEADING,
+    BlockKind.LINK,
+)
 _PARAGRAPH, _BLOCKS_BODY = BlockKind.PARAGRAPH, Position.BODY
 
 _RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>(?:\s*+<(?!/?a[ >]|img )[^>]*+>)*+)")  # of tags with no words between them
@@ -203,7 +226,19 @@ class _Tag(NamedTuple):
 class _Frame:
     """An element that is set apart, with what its words have in common; and where the tags met in it lead."""
 
-    __slots__ = ("after", "around", "kind", "language", "level", "path", "position", "row", "sectioned", "tag", "within")
+    __slots__ = (
+        "after",
+        "around",
+        "kind",
+        "language",
+        "level",
+        "path",
+        "position",
+        "row",
+        "sectioned",
+        "tag",
+        "within",
+    )
 
     def __init__(self, tag: str, around: _Frame | None, path: str) -> None:
         self.tag, self.around, self.path = tag, around, path
@@ -226,7 +261,8 @@ class _Frame:
         self.row = (kind, self.path, level, position, self.language)
 
 
-_WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")  # where tags lead that stand within a line, and those that are white space there
+# where tags lead that stand within a line, and those that are white space there
+_WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")
 
 
 class _Layout:
@@ -264,7 +300,8 @@ class _Layout:
         return frame
 
 
-@lru_cache(maxsize=4096)  # runs; a site has some hundreds, 8 of a page are new. A page follows 36 of them into a section of its own
+# runs; a site has some hundreds, 8 of a page are new. A page follows 36 of them into a section of its own
+@lru_cache(maxsize=4096)
 def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
     """The tags in a run that set elements apart (None: the end of one), and whether a line ends there too."""
     found: list[_Tag | None] = []
@@ -283,7 +320,11 @@ def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
 def _tag(name: str, said: dict[str, str]) -> _Tag:
     """said: its attributes."""
     part = "" if name in _UNNAMED else _named(name, said)
-    language = "" if name == "html" else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
+    language = (
+        ""
+        if name == "html"
+        else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
+    )
     return _Tag(name, part, said.get("role", "").strip().lower(), language)
 
 
@@ -299,7 +340,8 @@ def blocks_of(tree: html.Tree, language: str = "") -> tuple[Block, ...]:
     """
     title = html.title_of(tree)[:TITLE_CHARS]
     layout = _layout(language.partition("-")[0])
-    layout.most = layout.size + FRAMES_MOST  # each page has the same room: what it says does not depend on those before it
+    # each page has the same room: what it says does not depend on those before it
+    layout.most = layout.size + FRAMES_MOST
     blocks = [Block(_TITLE, title, "head/title", 0, Position.HEAD)] if title else []
     _add_blocks(blocks, _pieces(html.written_for_blocks(tree), layout))
     if layout.size >= FRAMES_MOST:
@@ -345,7 +387,8 @@ def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> No
             text = _unescaped(text)
         if kind is _BLOCKS_CODE:
             text = _code(text)
-        elif "  " in text or not text.isprintable():  # the only white space that `isprintable` lets pass is the plain space
+        elif "  " in text or not text.isprintable():
+            # the only white space that `isprintable` lets pass is the plain space
             text = " ".join(text.split())
         else:
             text = text.strip()
@@ -360,15 +403,26 @@ def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> No
 
 
 def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], bool]:
-    """(text, how many of its characters stand in links: -1 for all, what stands for the images in it, whether a link goes on)."""
+    """(text, how many of its characters stand in links: -1 for all, what stands for the images in it,
+    whether a link goes on).
+    """
     if not in_link and (found := _ONE_LINK.fullmatch(words)):  # most have but one
         before, inner, after = found.groups()
         if (before and not before.isspace()) or (after and not after.isspace()):
-            return before + inner + after, len(inner) if "&" not in inner and inner.isprintable() else _chars(inner), _NONE, False
+            return (
+                before + inner + after,
+                len(inner) if "&" not in inner and inner.isprintable() else _chars(inner),
+                _NONE,
+                False,
+            )
         return inner, -1, _NONE, False
     alts = _NONE
     if "<img" in words:
-        alts = [alt for tag in _IMAGE.findall(words) if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))]
+        alts = [
+            alt
+            for tag in _IMAGE.findall(words)
+            if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))
+        ]
         words = _IMAGE.sub("", words)
     if not in_link:
         parts = _LINKS.split(words)  # those of links at odd places
@@ -409,11 +463,20 @@ def words_of(blocks: Sequence[Block], text: str) -> str:
     if _BLOCKS_CODE not in kinds:
         return text
     said = zip(kinds, [block[1] for block in blocks], strict=True)
-    return "\n".join([words if kind is not _BLOCKS_CODE else whitespace.blocks(words) for kind, words in said if kind is not _TITLE and kind is not _ALT])
+    return "\n".join(
+        [
+            words if kind is not _BLOCKS_CODE else whitespace.blocks(words)
+            for kind, words in said
+            if kind is not _TITLE and kind is not _ALT
+        ]
+    )
 
 
 def first_blocks(blocks: tuple[Block, ...], most_chars: int) -> tuple[tuple[Block, ...], tuple[str, ...]]:
-    """(as many blocks as are kept and have that many characters together, which bounds were met). The last block may be cut."""
+    """(as many blocks as are kept and have that many characters together, which bounds were met).
+
+    The last block may be cut.
+    """
     bounds = (f"more than {BLOCKS_MOST:,} blocks of text",) if len(blocks) > BLOCKS_MOST else ()
     blocks = blocks[:BLOCKS_MOST]
     if sum([len(block[1]) for block in blocks]) <= most_chars:
@@ -422,7 +485,11 @@ def first_blocks(blocks: tuple[Block, ...], most_chars: int) -> tuple[tuple[Bloc
     for block in blocks:
         if room <= 0:
             break
-        kept.append(block if len(block.text) <= room else block._replace(text=block.text[:room], link_chars=min(block.link_chars, room)))
+        kept.append(
+            block
+            if len(block.text) <= room
+            else block._replace(text=block.text[:room], link_chars=min(block.link_chars, room))
+        )
         room -= len(block.text)
     return tuple(kept), (*bounds, f"more than {most_chars:,} characters of text")
 

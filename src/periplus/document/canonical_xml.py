@@ -9,8 +9,9 @@ from html.entities import html5
 
 from periplus.document import html
 
-# No document type declaration is read: nothing that it names is fetched, and no entity is expanded, however often it stands in another.
-# An entity that HTML knows becomes its character, as in the XHTML of old (`&nbsp;`); any other stays as text (`&chapter1;`).
+# No document type declaration is read: nothing that it names is fetched, and no entity is expanded, however often
+# it stands in another. An entity that HTML knows becomes its character, as in the XHTML of old (`&nbsp;`); any
+# other stays as text (`&chapter1;`).
 
 # What is not closed goes on to the end: sought again from each beginning, it would take quadratic time.
 _ENTITY_PLACES = re.compile(r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|&([^\s&;<>#]+);", re.S)
@@ -31,7 +32,9 @@ def without_doctype(text: str) -> str:
 
 
 def _end_of_doctype(text: str, place: int) -> int:
-    """Where the declaration is over that goes on at place: its `>`, not within quotes, comments or its internal subset."""
+    """Where the declaration is over that goes on at place: its `>`, not within quotes,
+    comments or its internal subset.
+    """
     inside = False
     for part in _DOCTYPE_PARTS.finditer(text, place):
         if part[0] in "[]":
@@ -49,16 +52,18 @@ def _plain(place: re.Match[str]) -> str:
     return known if known and known not in "&<" else f"&amp;{name};"
 
 
-# HTML becomes XHTML: the tree of a browser, element by element, in UTF-8, well-formed and namespace-well-formed for any text. What XML
-# cannot hold is changed as little as possible: a sign that no name may have becomes U and six hexadecimal digits (`g:plusone` is
-# `gU00003Aplusone`), a control character U+FFFD, a form feed a space, and two hyphens of a comment get a space between; `xmlns`
-# attributes of HTML say nothing and are left out, and so is the doctype. Source: HTML Living Standard, 13.2.9 (coercing an HTML DOM into
-# an infoset). XML stays as it is, but for its document type: see above.
+# HTML becomes XHTML: the tree of a browser, element by element, in UTF-8, well-formed and namespace-well-formed for any
+# text. What XML cannot hold is changed as little as possible: a sign that no name may have becomes U and six
+# hexadecimal digits (`g:plusone` is `gU00003Aplusone`), a control character U+FFFD, a form feed a space, and two
+# hyphens of a comment get a space between; `xmlns` attributes of HTML say nothing and are left out, and so is the
+# doctype. Source: HTML Living Standard, 13.2.9 (coercing an HTML DOM into an infoset). XML stays as it is, but for its
+# document type: see above.
 
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 XHTML = "http://www.w3.org/1999/xhtml"
 _XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
-_PARTS = {"svg": "http://www.w3.org/2000/svg", "math": "http://www.w3.org/1998/Math/MathML"}  # by the element that begins one
+# by the element that begins one
+_PARTS = {"svg": "http://www.w3.org/2000/svg", "math": "http://www.w3.org/1998/Math/MathML"}
 _XML_NAMES = frozenset({"xml:lang", "xml:space"})
 _XLINK_NAMES = frozenset(f"xlink:{name}" for name in ("actuate", "arcrole", "href", "role", "show", "title", "type"))
 # Below these stands HTML again, but for the two that are named (HTML Living Standard, 13.2.6: integration points).
@@ -73,8 +78,10 @@ _NAME_STARTS = (
 )
 _NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
 _NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
-_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, production 2; but the form feed
-_SHADOW_ROOT = re.compile(r"(<template\s(?:[^<>]*?\s)?)(?=shadowrootmode[\s=>])", re.I)  # the parser tells nothing of a shadow root, but all of a template
+# XML 1.0, production 2; but the form feed
+_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# the parser tells nothing of a shadow root, but all of a template
+_SHADOW_ROOT = re.compile(r"(<template\s(?:[^<>]*?\s)?)(?=shadowrootmode[\s=>])", re.I)
 _HALVES = re.compile("[\ud800-\udfff]")
 _LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
 _NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
@@ -93,7 +100,10 @@ def xml_of_html(text: str) -> bytes:
 
 
 def xml_of_xml(text: str) -> bytes | None:
-    """A well-formed XML document as it is, in UTF-8; None for a text that is none. Nothing is fetched and nothing expanded for it."""
+    """A well-formed XML document as it is, in UTF-8; None for a text that is none.
+
+    Nothing is fetched and nothing expanded for it.
+    """
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=True)
@@ -122,7 +132,10 @@ def legal_text(text: str) -> str:
 
 @lru_cache(_CACHED_NAMES)
 def legal_name(name: str) -> str:
-    """A name without colon as XML allows it. Different names of HTML stay different: the parser leaves none of them a U of its own."""
+    """A name without colon as XML allows it.
+
+    Different names of HTML stay different: the parser leaves none of them a U of its own.
+    """
     return _NOT_AT_START.sub(_coded, _NOT_IN_NAME.sub(_coded, name)) or "U00005F"
 
 
@@ -179,7 +192,8 @@ class _Writer(html.Handler):
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self._foreign: list[tuple[str, _Children]] = []  # (namespace, what stands below) of the elements from the outermost svg or math on
+        # (namespace, what stands below) of the elements from the outermost svg or math on
+        self._foreign: list[tuple[str, _Children]] = []
 
     def start_element(self, tag: str, attrs: tuple[tuple[str, str | None], ...]) -> None:
         if self._foreign or tag in _PARTS or tag == "html":
@@ -230,7 +244,11 @@ class _Writer(html.Handler):
 
 def _namespace(tag: str, above: str, within: _Children) -> str:
     """Of an element in a part that is not HTML. above: its parent's."""
-    if within is _Children.FOREIGN or (within is _Children.OF_SYMBOL and tag in _MATHML_ALWAYS) or (within is _Children.OF_ANNOTATION and tag != "svg"):
+    if (
+        within is _Children.FOREIGN
+        or (within is _Children.OF_SYMBOL and tag in _MATHML_ALWAYS)
+        or (within is _Children.OF_ANNOTATION and tag != "svg")
+    ):
         return above
     return _PARTS.get(tag, XHTML)
 

@@ -14,40 +14,65 @@ from periplus.document.sitemaps import SitemapKind, read_sitemap
 from periplus.model.story import DateSource, PageDate
 from periplus.model.web import Url
 
-# Forms as dates have them (genitives where a language counts days so), in lower case and without diacritics: "brezna" is března. Beside a day and a year,
-# short
-# forms mean nothing else.
+# Forms as dates have them (genitives where a language counts days so), in lower case and without diacritics: "brezna"
+# is března. Beside a day and a year, short forms mean nothing else.
 
 _FORMS = (
-    "january jan januar janner janvier janv enero gennaio janeiro januari ledna leden januara stycznia styczen января январь янв січня januar tammikuuta"
+    "january jan januar janner janvier janv enero gennaio janeiro januari ledna leden januara stycznia styczen января "
+    "январь янв січня januar tammikuuta"
     " ocak ianuarie ιανουαριου sijecnja januarja ene gen",
-    "february feb februar feber fevrier fevr febrero febbraio fevereiro februari unora unor februara lutego luty февраля февраль фев лютого"
+    "february feb februar feber fevrier fevr febrero febbraio fevereiro februari unora unor februara lutego "
+    "luty февраля февраль фев лютого"
     " helmikuuta subat februarie φεβρουαριου veljace februarja fev",
-    "march mar marz maerz mars marzo marco maart brezna brezen marca marzec марта март березня marcius maaliskuuta mart martie μαρτιου marts ozujka",
-    "april apr avril avr abril aprile dubna duben aprila kwietnia kwiecien апреля апрель апр квітня aprilis huhtikuuta nisan aprilie απριλιου travnja abr",
+    (
+        "march mar marz maerz mars marzo marco maart brezna brezen marca marzec марта март березня marcius "
+        "maaliskuuta mart martie μαρτιου marts ozujka"
+    ),
+    (
+        "april apr avril avr abril aprile dubna duben aprila kwietnia kwiecien апреля апрель апр квітня aprilis "
+        "huhtikuuta nisan aprilie απριλιου travnja abr"
+    ),
     "may mai mayo maggio maio mei kvetna kveten maja maj мая май травня majus toukokuuta mayis μαιου svibnja mag",
-    "june jun juni juin junio giugno junho cervna cerven juna czerwca czerwiec июня июнь июн червня junius kesakuuta haziran iunie ιουνιου lipnja junija giu",
-    "july jul juli juillet juil julio luglio julho cervence cervenec jula lipca lipiec июля июль июл липня julius heinakuuta temmuz iulie"
+    (
+        "june jun juni juin junio giugno junho cervna cerven juna czerwca czerwiec июня июнь июн червня junius "
+        "kesakuuta haziran iunie ιουνιου lipnja junija giu"
+    ),
+    "july jul juli juillet juil julio luglio julho cervence cervenec jula lipca lipiec июля июль июл липня "
+    "julius heinakuuta temmuz iulie"
     " ιουλιου srpnja julija lug",
-    "august aug aout agosto augustus srpna srpen augusta sierpnia sierpien августа август авг серпня augusztus elokuuta agustos αυγουστου"
+    "august aug aout agosto augustus srpna srpen augusta sierpnia sierpien августа август авг серпня "
+    "augusztus elokuuta agustos αυγουστου"
     " kolovoza avgusta augusti ago",
-    "september sep sept septembre septiembre settembre setembro zari septembra wrzesnia wrzesien сентября сентябрь сен вересня szeptember syyskuuta"
+    "september sep sept septembre septiembre settembre setembro zari septembra wrzesnia wrzesien сентября сентябрь "
+    "сен вересня szeptember syyskuuta"
     " eylul septembrie σεπτεμβριου rujna set",
-    "october oct oktober okt octobre octubre ottobre outubro rijna rijen oktobra pazdziernika pazdziernik октября октябрь окт жовтня"
+    "october oct oktober okt octobre octubre ottobre outubro rijna rijen oktobra pazdziernika "
+    "pazdziernik октября октябрь окт жовтня"
     " lokakuuta ekim octombrie οκτωβριου ott out",
-    "november nov novembre noviembre novembro listopadu listopad novembra listopada ноября ноябрь ноя marraskuuta kasim noiembrie νοεμβριου studenoga",
-    "december dec dezember dez decembre diciembre dicembre dezembro prosince prosinec decembra grudnia grudzien декабря декабрь дек грудня"
+    (
+        "november nov novembre noviembre novembro listopadu listopad novembra listopada ноября ноябрь ноя marraskuuta "
+        "kasim noiembrie νοεμβριου studenoga"
+    ),
+    "december dec dezember dez decembre diciembre dicembre dezembro prosince prosinec decembra grudnia "
+    "grudzien декабря декабрь дек грудня"
     " joulukuuta aralik decembrie δεκεμβριου prosinca desember dic",
 )
 _SHORT_FORMS = (
-    "sty led γεναρη", "lut uno φλεβαρη", "bre marc μαρτη", "kwi dub απριλη", "kve μαη", "cze cvn ιουνη", "lip cvc ιουλη", "sie srp",
+    "sty led γεναρη", "lut uno φλεβαρη", "bre marc μαρτη", "kwi dub απριλη", "kve μαη", "cze cvn ιουνη",
+    "lip cvc ιουλη", "sie srp",
     "wrz zar szept σεπτεμβρη", "paz rij οκτωβρη", "lis νοεμβρη", "gru pro δεκεμβρη",
 )  # fmt: skip
-MONTHS = {form: month for rows in (_SHORT_FORMS, _FORMS) for month, forms in enumerate(rows, 1) for form in without_marks(forms).split()}
+MONTHS = {
+    form: month
+    for rows in (_SHORT_FORMS, _FORMS)
+    for month, forms in enumerate(rows, 1)
+    for form in without_marks(forms).split()
+}
 
 
-# The page's own words for machines come first (JSON-LD, meta elements, `time` and microdata), then the feed that announces it, its URL, and
-# the words that a reader sees; then the server's Last-Modified; at last, when we first saw it. Pure, and total: any page has a date.
+# The page's own words for machines come first (JSON-LD, meta elements, `time` and microdata), then the feed that
+# announces it, its URL, and the words that a reader sees; then the server's Last-Modified; at last, when we first saw
+# it. Pure, and total: any page has a date.
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: a page that says so speaks of something else
 TOMORROW_S = 86_400.0  # clocks differ by zones: a page may be dated so much after it was first seen
@@ -64,15 +89,19 @@ _ARTICLES = ("article", "posting", "report", "newsarticle", "webpage", "creative
 _NOT_THE_PAGE = ("comment", "review", "answer", "imageobject", "person", "organization")
 _JSON_KEYS = ("datepublished", "datecreated", "uploaddate")
 _METAS = (
-    "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued", "dc.date.issued", "dcterms.created",
-    "dc.date.created", "dcterms.date", "dc.date", "citation_publication_date", "citation_online_date", "citation_date", "parsely-pub-date",
-    "sailthru.date", "cxenseparse:recs:publishtime", "article.published", "published_time", "publish-date", "publish_date", "publishdate",
+    "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued",
+    "dc.date.issued", "dcterms.created",
+    "dc.date.created", "dcterms.date", "dc.date", "citation_publication_date", "citation_online_date", "citation_date",
+    "parsely-pub-date",
+    "sailthru.date", "cxenseparse:recs:publishtime", "article.published", "published_time", "publish-date",
+    "publish_date", "publishdate",
     "publication_date", "pubdate", "date_published", "originalpublicationdate", "article_date_original", "date",
 )  # fmt: skip
 _OURS = re.compile(r"publish|posted|pubdate|entry-date|post-date|article-date|dateline|byline", re.IGNORECASE)
 _ELSEWHERE = "aside, nav, footer, [class*=comment], [id*=comment], [class*=related], [class*=sidebar]"
 _LABEL = re.compile(
-    r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|opublik|datum|updated|written|stand:"
+    r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|"
+    r"opublik|datum|updated|written|stand:"
 )
 _ISO = re.compile(
     r"(?<!\d)((?:19|20)\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d)"
@@ -122,7 +151,8 @@ def page_date(evidence: DateEvidence) -> PageDate:
 def feed_dates(body: bytes, url: Url) -> dict[Url, float]:
     """When the feed at url says that each of its entries was published; of what is no feed nothing."""
     if b"<published" in body:
-        body = re.sub(rb"<updated(?=[\s>])", b"<changed", body)  # Atom's `updated`, which sitemaps prefer, is of the last edit
+        # Atom's `updated`, which sitemaps prefer, is of the last edit
+        body = re.sub(rb"<updated(?=[\s>])", b"<changed", body)
     found = read_sitemap(body, url)
     feeds = (SitemapKind.RSS, SitemapKind.ATOM)
     return {entry.url: entry.lastmod for entry in found.entries if entry.lastmod} if found.kind in feeds else {}
@@ -176,14 +206,18 @@ def _of_metas(tree: html.Tree) -> Iterator[_When]:
 
 
 def _of_times(tree: html.Tree) -> Iterator[_When]:
-    """Elements that say of themselves that they are the date of publication; then plain `time` elements, unless the page is a list of them."""
+    """Elements that say of themselves that they are the date of publication; then plain `time` elements,
+    unless the page is a list of them.
+    """
     for marked in html.select(tree, "[itemprop~=datePublished], time[pubdate], abbr.published")[:ELEMENTS_MOST]:
         for attribute in ("datetime", "content", "title"):
             if date := _machine(html.attribute(marked, attribute)):
                 yield date
     plain = []
     for element in html.elements(tree, "time")[:ELEMENTS_MOST]:
-        if html.closest_above(element, _ELSEWHERE) is None and (date := _machine(html.attribute(element, "datetime") or html.text_of(element)[:100])):
+        if html.closest_above(element, _ELSEWHERE) is None and (
+            date := _machine(html.attribute(element, "datetime") or html.text_of(element)[:100])
+        ):
             if _OURS.search(html.attribute(element, "class")):
                 yield date
             plain.append(date)
@@ -201,10 +235,16 @@ def _of_url(url: str) -> Iterator[_When]:
 
 
 def _bylines(title: str, texts: Sequence[str]) -> Sequence[str]:
-    """Where a byline may stand: after the heading that is the title's, before it, further below; without one, the beginning."""
+    """Where a byline may stand: after the heading that is the title's, before it, further below; without one,
+    the beginning.
+    """
     name = title.strip()
     for place, text in enumerate(texts):
-        if len(text) >= HEADING_CHARS and len(name) >= HEADING_CHARS and (text in name or name in text[: 2 * len(name)]):
+        if (
+            len(text) >= HEADING_CHARS
+            and len(name) >= HEADING_CHARS
+            and (text in name or name in text[: 2 * len(name)])
+        ):
             end, start = place + 1 + BLOCKS_AFTER, max(place - BLOCKS_BEFORE, 0)
             return (*texts[place + 1 : end], *reversed(texts[start:place]), text, *texts[end : end + BLOCKS_HEEDED])
     return texts[:BLOCKS_HEEDED]
@@ -223,7 +263,10 @@ def _of_texts(texts: Sequence[str], language: str) -> Iterator[_When]:
     yield from plain
 
 
-_DAY_FIRST = re.compile(rf"(?<!\d)(\d\d?)(?:st|nd|rd|th|er|\.|º|o|-?го)?[\s-]*(?:de |of |d'|di )?{_WORD}\.?,?[\s-]*(?:de |of |del )?{_YEAR}")
+_DAY_FIRST = re.compile(
+    r"(?<!\d)(\d\d?)(?:st|nd|rd|th|er|\.|º|o|-?го)?[\s-]*(?:de |of |d'|di "
+    rf")?{_WORD}\.?,?[\s-]*(?:de |of |del )?{_YEAR}"
+)
 _MONTH_FIRST = re.compile(rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}")
 _YEAR_FIRST = re.compile(rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)")
 _SIGNS = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)")
@@ -239,8 +282,12 @@ def written_dates(text: str, language: str = "") -> Iterator[_When]:
             yield date
     rows: list[tuple[re.Match[str], str, int | str, str]] = []
     rows += [(found, found[3], MONTHS[found[2]], found[1]) for found in _DAY_FIRST.finditer(text) if found[2] in MONTHS]
-    rows += [(found, found[3], MONTHS[found[1]], found[2]) for found in _MONTH_FIRST.finditer(text) if found[1] in MONTHS]
-    rows += [(found, found[1], MONTHS[found[2]], found[3]) for found in _YEAR_FIRST.finditer(text) if found[2] in MONTHS]
+    rows += [
+        (found, found[3], MONTHS[found[1]], found[2]) for found in _MONTH_FIRST.finditer(text) if found[1] in MONTHS
+    ]
+    rows += [
+        (found, found[1], MONTHS[found[2]], found[3]) for found in _YEAR_FIRST.finditer(text) if found[2] in MONTHS
+    ]
     rows += [(found, found[1], found[2], found[3]) for found in _SIGNS.finditer(text)]
     rows += [(found, found[1], found[3], found[4]) for found in _YEAR_DOTS.finditer(text)]
     rows += [(found, found[3], found[2], found[1]) for found in _DAY_DOTS.finditer(text)]
@@ -293,7 +340,15 @@ def _machine(text: str) -> _When | None:
 def _of_iso(match: re.Match[str]) -> _When | None:
     year, month, day, hour, minute, second, zone = match.groups()
     try:
-        when = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=_zone(zone or ""))
+        when = datetime(
+            int(year),
+            int(month),
+            int(day),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            tzinfo=_zone(zone or ""),
+        )
         return when.timestamp(), hour is None
     except (ValueError, OverflowError):
         return None

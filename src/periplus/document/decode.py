@@ -9,12 +9,14 @@ from periplus.document import guess
 from periplus.document.guess import UTF_8, UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
 from periplus.model.page import Charset
 
-# Nats by which another encoding must be likelier than the declared one. Measured by quality/charset: right words are doubted by
-# 12 at most, wrong ones that matter (other letters are read) by more in 99.4 of 100 texts with twenty letters outside ASCII.
+# Nats by which another encoding must be likelier than the declared one. Measured by quality/charset: right words
+# are doubted by 12 at most, wrong ones that matter (other letters are read) by more in 99.4 of 100 texts with
+# twenty letters outside ASCII.
 _DOUBT = 18.0
 _WORDS = -5.0  # nats a place: what is less likely than this even in the best encoding is no text that we can judge
 _PLACES = 12  # about four letters outside ASCII: fewer are no ground for doubt
-_BROKEN = 0.02  # of the characters outside ASCII that a declared encoding may leave unread, or read as control characters
+# of the characters outside ASCII that a declared encoding may leave unread, or read as control characters
+_BROKEN = 0.02
 _COMMON = 0.3  # of the signs of a text that is declared East Asian are among the commonest, at least
 
 
@@ -49,7 +51,10 @@ def is_wide(encoding: Encoding | None) -> bool:
 
 def _reads_paired(declared: Encoding, body: bytes) -> bool:
     text = declared.text(body[:60_000])[:-1]
-    return _broken(text) <= _BROKEN and max(guess.common_signs(text, language) for language in guess.PAIRED_NAMES[declared.name]) >= _COMMON
+    return (
+        _broken(text) <= _BROKEN
+        and max(guess.common_signs(text, language) for language in guess.PAIRED_NAMES[declared.name]) >= _COMMON
+    )
 
 
 def _broken(text: str) -> float:
@@ -59,10 +64,11 @@ def _broken(text: str) -> float:
     return broken / max(1, others)
 
 
-# Asked in turn: the byte order mark, the HTTP header, what the document says of itself, then whether the bytes are UTF-8, then
-# their statistics. Source: HTML Living Standard, 13.2.3 (encoding sniffing), with two choices of ours: a document's own word is sought
-# in its first 4,096 bytes, and a claim that the text contradicts does not count: one of UTF-8 that the bytes refute, another where they
-# are UTF-8, and one whose letters make no words where another encoding's do.
+# Asked in turn: the byte order mark, the HTTP header, what the document says of itself, then whether the bytes
+# are UTF-8, then their statistics. Source: HTML Living Standard, 13.2.3 (encoding sniffing), with two choices
+# of ours: a document's own word is sought in its first 4,096 bytes, and a claim that the text contradicts does
+# not count: one of UTF-8 that the bytes refute, another where they are UTF-8, and one whose letters make no
+# words where another encoding's do.
 
 _HEAD_BYTES = 4096  # the standard asks for 1,024 at least; old pages put long comments before their meta
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", UTF_16_LE), (b"\xfe\xff", UTF_16_BE))
@@ -76,8 +82,8 @@ _XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>
 def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") -> tuple[str, Charset]:
     """The text, and which encoding it was read in. Bytes that spell nothing become U+FFFD. Total: raises for no bytes.
 
-    header_charset: as the Content-Type has it, empty when it has none. media_type: essence; only HTML and XML say something
-    of themselves. hint: the top-level domain, for the statistics.
+    header_charset: as the Content-Type has it, empty when it has none. media_type: essence; only HTML and XML say
+    something of themselves. hint: the top-level domain, for the statistics.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
@@ -107,7 +113,9 @@ def _as_declared(encoding: Encoding, body: bytes, utf_8: str | None, markup: boo
 
 def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) -> str:
     """What the document says of itself, where the header said otherwise."""
-    if source != "header" or ((said := _CHARSET_AT_FIRST.search(body, 0, _HEAD_BYTES)) and encoding_of(said[1].decode("latin-1")) is taken):
+    if source != "header" or (
+        (said := _CHARSET_AT_FIRST.search(body, 0, _HEAD_BYTES)) and encoding_of(said[1].decode("latin-1")) is taken
+    ):
         return ""  # nearly always; reading every meta element would cost six times as much
     other = next((encoding for encoding, _ in _claims(body, "", media_type)), taken)
     return "" if other is taken else other.name

@@ -15,7 +15,8 @@ from xxhash import xxh3_128_digest
 
 from periplus.model.page import Digests
 
-# Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. The rest has no diacritics to lose.
+# Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. The rest
+# has no diacritics to lose.
 _FOLDED = (range(0x80, 0x2200), range(0xFB00, 0xFB50), range(0xFF01, 0xFF5F))
 _ASCII = bytes(range(0x80))
 _FEW = 16  # distinct characters outside ASCII: an English page has some 5
@@ -23,13 +24,31 @@ _REPLACED_AT_MOST = 64  # distinct characters: up to here one pass each is quick
 
 # What looks the same without its mark but does not decompose, and the marks that a typewriter lacks.
 _LOOKALIKES = str.maketrans(
-    {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe", "‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"'}
+    {
+        "đ": "d",
+        "ħ": "h",
+        "ı": "i",
+        "ł": "l",
+        "ø": "o",
+        "ŧ": "t",
+        "æ": "ae",
+        "œ": "oe",
+        "‘": "'",
+        "’": "'",
+        "‚": "'",
+        "“": '"',
+        "”": '"',
+        "„": '"',
+    }
     | {"«": '"', "»": '"', "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "−": "-", "\u00ad": ""}
 )
 
 
 def digests(body: bytes, text: str) -> Digests:
-    """body: as received, inflated. text: white space folded; a page without text has its body's MD5 as that of its text."""
+    """body: as received, inflated.
+
+    text: white space folded; a page without text has its body's MD5 as that of its text.
+    """
     whole = body_digest(body)
     if not text:
         instead = md5(body, usedforsecurity=False).digest()
@@ -50,7 +69,9 @@ def _digest(written: bytes) -> bytes:
 
 
 def _without_marks(text: str, written: bytes) -> bytes:
-    """`without_marks` in UTF-8, of a text that is written so: half its cost where nearly all is ASCII, for in bytes only that has two cases."""
+    """`without_marks` in UTF-8, of a text that is written so: half its cost where nearly all is ASCII,
+    for in bytes only that has two cases.
+    """
     found = set(written.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
     if len(found) > _FEW:
         return without_marks(text).encode("utf-8", "surrogatepass")
@@ -61,7 +82,9 @@ def _without_marks(text: str, written: bytes) -> bytes:
 
 
 def without_marks(text: str) -> str:
-    """The text in lower case, letters without diacritics (NFKD), typographic quotes and dashes as a typewriter has them."""
+    """The text in lower case, letters without diacritics (NFKD),
+    typographic quotes and dashes as a typewriter has them.
+    """
     text = text.lower()
     if text.isascii():
         return text

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_KEPT_IN_QUERY = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "\"#<>'")))  # URL Standard, 1.3: special-query percent-encode set
+# URL Standard, 1.3: special-query percent-encode set
+_KEPT_IN_QUERY = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "\"#<>'")))
 _ISO_2022_SHIFTS = "\x0e\x0f\x1b"
 
 
@@ -35,18 +36,25 @@ class Encoding:
         return body.decode(self.codec, "replace")
 
     def url_query(self, query: str) -> str:
-        """The query of a link on a page in this encoding, as a browser sends it: its bytes in the encoding, percent-encoded.
+        """The query of a link on a page in this encoding, as a browser sends it: its bytes in the encoding,
+        percent-encoded.
 
-        A character that the encoding lacks is a numeric reference, percent-encoded. In an encoding of Unicode the query stays as it is:
+        A character that the encoding lacks is a numeric reference, percent-encoded. In an encoding of Unicode
+        the query stays as it is:
         there a parser of URLs writes UTF-8, as it does by itself.
-        Source: URL Living Standard, 1.3 (percent-encode after encoding) and 4.4 (query state); Encoding Living Standard, 4.3 (output encodings), 8 to 12.
+        Source: URL Living Standard, 1.3 (percent-encode after encoding) and 4.4 (query state); Encoding Living
+        Standard, 4.3 (output encodings), 8 to 12.
         """
         if self.codec.startswith("utf-") or (query.isascii() and query.isprintable()):
             return query
-        return quote_from_bytes(self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)), _KEPT_IN_QUERY)
+        return quote_from_bytes(
+            self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)), _KEPT_IN_QUERY
+        )
 
     def _in_query(self, char: str) -> str:
-        """The character when the codec writes it as the standard says, else what stands for it there, percent-encoded."""
+        """The character when the codec writes it as the standard says, else what stands for it there,
+        percent-encoded.
+        """
         if self.name == "iso-2022-jp" and char in _ISO_2022_SHIFTS:
             return "%26%2365533%3B"
         if self.name == "gbk" and char == "€":
@@ -55,14 +63,20 @@ class Encoding:
             written = self._bytes(char)
         except UnicodeEncodeError:
             written = b""
-        # Python's codecs write more than those of the standard: four bytes in gbk, JIS X 0212 in euc-jp, the Hong Kong part of big5
+        # Python's codecs write more than those of the standard: four bytes in gbk, JIS X 0212 in euc-jp,
+        # the Hong Kong part of big5
         lacking = (
-            not written or char == "\ue5e5" or (self.name in ("gbk", "euc-jp") and len(written) > 2) or (self.name == "big5" and b"\x7f" < written < b"\xa1")
+            not written
+            or char == "\ue5e5"
+            or (self.name in ("gbk", "euc-jp") and len(written) > 2)
+            or (self.name == "big5" and b"\x7f" < written < b"\xa1")
         )
         return f"%26%23{ord(char)}%3B" if lacking else char
 
     def _bytes(self, text: str) -> bytes:
-        return codecs.charmap_encode(text, "strict", _KAMENICKY_BYTES)[0] if self.codec == "-" else text.encode(self.codec)
+        return (
+            codecs.charmap_encode(text, "strict", _KAMENICKY_BYTES)[0] if self.codec == "-" else text.encode(self.codec)
+        )
 
 
 # name of the standard, Python's codec when it is not the same, `:`, labels (the name itself is one).
@@ -129,11 +143,15 @@ cp1125 : 1125 cp866u ibm1125 ruscii
 kamenicky - : cp867 cp895 kam kamenicky keybcs2 x-kam-cp895
 utf-32le utf-32-le : utf-32 utf32
 utf-32be utf-32-be :
-"""
+"""  # noqa: E501
 
 # What DOS programs of Bohemia wrote from 1985 on: the letters and, from 0xB0, the rest of code page 437.
 # Source: the table that RFC-less literature calls KEYBCS2, code page 895.
-_KAMENICKY = "".join(map(chr, range(128))) + "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ¼§«»" + bytes(range(0xB0, 0x100)).decode("cp437")
+_KAMENICKY = (
+    "".join(map(chr, range(128)))
+    + "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ¼§«»"
+    + bytes(range(0xB0, 0x100)).decode("cp437")
+)
 _KAMENICKY_BYTES = codecs.charmap_build(_KAMENICKY)
 
 
@@ -160,9 +178,9 @@ def encoding_of(label: str) -> Encoding | None:
     return _LABELS.get(label.strip("\t\n\f\r ").lower())
 
 
-# Structure first (zero bytes, escape sequences, the pairs of East Asian encodings), then likelihood: each encoding reads the bytes, and
-# the trigrams of letters of each language that is written in it say how likely what it reads is. Only what stands at bytes outside
-# ASCII decides, since all read ASCII alike.
+# Structure first (zero bytes, escape sequences, the pairs of East Asian encodings), then likelihood: each encoding
+# reads the bytes, and the trigrams of letters of each language that is written in it say how likely what it reads is.
+# Only what stands at bytes outside ASCII decides, since all read ASCII alike.
 
 _WEST = "de nl en da sv nb fi is fr es it pt ca id sq"
 _CENTRE = "cs sk pl hu ro hr sl sq de en"
@@ -220,7 +238,7 @@ nb: no / sv: se / fi: fi / is: is / et: ee / lt: lt / lv: lv / fr: fr be ch lu /
 pt: pt br / tr: tr / id: id / ru: ru su xn--p1ai by ua kz / uk: ua / be: by / bg: bg / sr: rs me ba / mk: mk / el: gr cy
 he: il / ar: sa eg ae jo kw qa sy iq ma dz tn / fa: ir / th: th / ja: jp / ko: kr / zh: cn sg / zh-hant: tw hk mo
 en: uk us au ie nz edu gov mil
-"""
+"""  # noqa: E501
 _HINT = 8.0  # nats for a language that is hinted at
 _BODY_BYTES = 400_000  # from which the markup is taken out
 _TEXT_BYTES = 60_000  # of what is left that are read, when one of them is not ASCII
@@ -235,31 +253,42 @@ _SELDOM_PAIRED = 4.0  # nats: how seldom an East Asian text is met beside the ot
 _BESIDE_ASCII = 4.0  # nats for each letter of ASCII beside one of theirs: half of another encoding's letter, as a rule
 _BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
 _ASCII_PLACES = 400
-_ASCII_AGAINST = 8.0  # nats at most that the parts in ASCII speak against a language: names, terms and whole parts in another are common
+# nats at most that the parts in ASCII speak against a language: names, terms and whole parts in another are common
+_ASCII_AGAINST = 8.0
 _DRAWN = bytes.maketrans(b"|+=_-*~#.", b"         ")  # what tables and lines of ASCII are drawn with
-_MARKUP = re.compile(rb"<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)|<[a-zA-Z/!?][^>]*>|&#?\w{1,31};", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(
+    rb"<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)|<[a-zA-Z/!?][^>]*>|&#?\w{1,31};", re.DOTALL | re.IGNORECASE
+)
 _LANG = re.compile(rb"""<html\b[^>]*?\blang\s*=\s*["']?([a-zA-Z-]{2,20})""", re.IGNORECASE)
 
 
 class Guess(NamedTuple):
-    """An encoding, and by how many nats it is likelier than the next that reads otherwise, and than the one that is declared."""
+    """An encoding, and by how many nats it is likelier than the next that reads otherwise,
+    and than the one that is declared.
+    """
 
     encoding: Encoding
     ahead: float
     places: int  # how many were read
     likely: float  # log chance of the text in it, nats for each place outside ASCII that was read: words have -1 to -4
-    against: float = 0.0  # 0.0: nothing is declared, or it reads the same; infinite: the declared one cannot have written this
+    # 0.0: nothing is declared, or it reads the same; infinite: the declared one cannot have written this
+    against: float = 0.0
 
 
 def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, markup: bool = True) -> Guess | None:
-    """The encoding that the text speaks for; None where it is all ASCII. hint: the top-level domain. markup: it may hold some."""
+    """The encoding that the text speaks for; None where it is all ASCII.
+
+    hint: the top-level domain. markup: it may hold some.
+    """
     if found := by_structure(body):
         return Guess(found, math.inf, 0, 0.0, 0.0 if found is declared else math.inf)
     languages = hinted_languages(body, hint)
     for part in (body[:_BODY_BYTES], body[-_BODY_BYTES:]):
         for text in (_MARKUP.sub(b" ", part), part) if markup else (part,):
             if not text.isascii():
-                return _by_letters(text[:_TEXT_BYTES] if not text[:_TEXT_BYTES].isascii() else text, languages, declared)
+                return _by_letters(
+                    text[:_TEXT_BYTES] if not text[:_TEXT_BYTES].isascii() else text, languages, declared
+                )
     return None
 
 
@@ -309,7 +338,9 @@ def _by_zeros(head: bytes) -> Encoding | None:
 
 def _reads(data: bytes, encoding: Encoding) -> bool:
     try:
-        data[: len(data) & ~3].decode(encoding.codec) if encoding.name.startswith("utf") else data.decode(encoding.codec)
+        data[: len(data) & ~3].decode(encoding.codec) if encoding.name.startswith("utf") else data.decode(
+            encoding.codec
+        )
     except UnicodeDecodeError:
         return False
     return True
@@ -319,7 +350,9 @@ def _reads(data: bytes, encoding: Encoding) -> bool:
 
 
 def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
-    """The encodings of two bytes a sign that can have written the text, with the log chance of the signs outside ASCII."""
+    """The encodings of two bytes a sign that can have written the text,
+    with the log chance of the signs outside ASCII.
+    """
     found = []
     for name, spoken in _PAIRED:
         encoding = _encoding(name)
@@ -337,7 +370,9 @@ def common_signs(text: str, language: str) -> float:
 
 
 def _signs(text: str, language: str) -> tuple[float, float]:
-    """The log chance of the signs outside ASCII in an East Asian language, and how many of them are among its commonest, of 1."""
+    """The log chance of the signs outside ASCII in an East Asian language,
+    and how many of them are among its commonest, of 1.
+    """
     import numpy as np
 
     chars = np.frombuffer(text.encode("utf-16-le", "replace"), np.uint16)
@@ -367,7 +402,8 @@ class _Readings(NamedTuple):
     priors: NDArray[np.float64]  # [encodings, languages], nats; -inf: not written in it
 
 
-# log chance, in steps, of (no letter, small, capital) before (no letter, small, capital): capitals begin words or fill them
+# log chance, in steps, of (no letter, small, capital) before (no letter, small, capital): capitals
+# begin words or fill them
 _CASES = (0, -2, -12, 0, 0, -48, 0, -4, -6)
 
 
@@ -395,7 +431,9 @@ def _readings(script: str) -> _Readings:
     return _Readings(letters, tuple(name for name, *_ in rows), symbols, shares, cases, chars, priors)
 
 
-def _scores(readings: _Readings, chosen: NDArray[np.int64], data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _scores(
+    readings: _Readings, chosen: NDArray[np.int64], data: NDArray[np.uint8], places: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Log chance, in nats, of what each chosen encoding reads at the places, in each language. [chosen, languages]"""
     import numpy as np
 
@@ -413,7 +451,9 @@ def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 
 def _distinct(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One place of each three bytes: what stands in a menu and a title, or in each row of a table, is no more evidence for that."""
+    """One place of each three bytes: what stands in a menu and a title, or in each row of a table,
+    is no more evidence for that.
+    """
     import numpy as np
 
     wide = data.astype(np.int64)
@@ -429,11 +469,16 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
     touching = high[2:] | high[1:-1] | high[:-2]
     places = _distinct(data, _spread(np.flatnonzero(touching) + 2, _PLACES))
     order = np.random.default_rng(0).permutation(len(places))  # any part of them is as good as any other
-    standing = _start(data, _spread(np.flatnonzero(~touching & (data[2:] > 0x40)) + 2, _ASCII_PLACES), languages, declared)
+    standing = _start(
+        data, _spread(np.flatnonzero(~touching & (data[2:] > 0x40)) + 2, _ASCII_PLACES), languages, declared
+    )
     done, size = 0, _FIRST_PLACES
     while True:
         part = places[order[done : done + size]]
-        standing = {script: (chosen, scores + _scores(_readings(script), chosen, data, part)) for script, (chosen, scores) in standing.items()}
+        standing = {
+            script: (chosen, scores + _scores(_readings(script), chosen, data, part))
+            for script, (chosen, scores) in standing.items()
+        }
         done, size = done + len(part), size * 4
         race = _ranked(standing)
         if done == len(places) or _lead(race, data) > _BEHIND:
@@ -478,7 +523,8 @@ def _ranked(standing: _Standing) -> list[_Runner]:
     return sorted(found, reverse=True)
 
 
-_Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]  # by script: which encodings, their scores [encodings, languages]
+# by script: which encodings, their scores [encodings, languages]
+_Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
 
 
 def _without_the_last(standing: _Standing, least: float) -> _Standing:
@@ -490,8 +536,12 @@ def _without_the_last(standing: _Standing, least: float) -> _Standing:
     return kept
 
 
-def _start(data: NDArray[np.uint8], places: NDArray[np.int64], languages: tuple[str, ...], declared: Encoding | None) -> _Standing:
-    """What is likely before a byte outside ASCII is read: by the encodings' frequency, the hints, and the language of the rest."""
+def _start(
+    data: NDArray[np.uint8], places: NDArray[np.int64], languages: tuple[str, ...], declared: Encoding | None
+) -> _Standing:
+    """What is likely before a byte outside ASCII is read: by the encodings' frequency, the hints,
+    and the language of the rest.
+    """
     import numpy as np
 
     latin = _scores(_readings("latin"), np.array([0]), data, places)[0]

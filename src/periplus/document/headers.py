@@ -13,7 +13,8 @@ from periplus.model.visit import Headers
 
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 _REFRESH = re.compile(r"""\s*[\d.]+[\s;,]*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*\S))?""", re.IGNORECASE | re.DOTALL)
-# One entry of a Link header (RFC 8288, 3): <target> and its parameters. Linear: no two repetitions can share a character.
+# One entry of a Link header (RFC 8288, 3): <target> and its parameters. Linear: no two
+# repetitions can share a character.
 _LINK = re.compile(r"""<([^<>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";,]*))?)*)""")
 _PARAMETER = re.compile(r""";\s*([\w!#$&+.^`|~*-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*)))?""")
 _HEADER_CHARS = 65_536  # of one field; more is nobody's
@@ -39,7 +40,9 @@ _SERVICES = frozenset(
     {"manifest", "search", "pingback", "webmention", "hub", "edituri", "wlwmanifest", "micropub", "import", "service"}
     | {"authorization_endpoint", "token_endpoint", "https://api.w.org/", "describedby", "preload", "prefetch"}
 )
-_NO_LINKS = frozenset({"preconnect", "dns-prefetch", "nofollow", "noopener", "noreferrer", "ugc", "sponsored", "expect"})
+_NO_LINKS = frozenset(
+    {"preconnect", "dns-prefetch", "nofollow", "noopener", "noreferrer", "ugc", "sponsored", "expect"}
+)
 _LOADED_AS = {
     "style": LinkKind.STYLE,
     "script": LinkKind.SCRIPT,
@@ -117,10 +120,25 @@ def date_s(value: str) -> float:
         return 0.0
 
 
-_HTML_START = re.compile(rb"\s*(?:(?><!--.*?-->)\s*)*+<(?:!doctype\s+html|html|head|body|title|script|style|table|div|p|a|h1|br|meta|iframe)[\s>]", re.I | re.S)
+_HTML_START = re.compile(
+    (
+        rb"\s*(?:(?><!--.*?-->)\s*)*+<(?:!doctype\s+html|html|head|body|title|script|style|table|"
+        rb"div|p|a|h1|br|meta|iframe)[\s>]"
+    ),
+    re.I | re.S,
+)
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _SNIFFED_BYTES = 1445  # MIME Sniffing Standard, 5.2
-_UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download", "application/download"})
+_UNSAID = frozenset(
+    {
+        "",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/x-download",
+        "application/force-download",
+        "application/download",
+    }
+)
 _NOTHING_IN_PARTICULAR = "application/octet-stream"
 _ZIP = b"PK\x03\x04"
 _WORD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -131,9 +149,12 @@ _BY_ENDING = {
 
 
 _SIGNATURES = (  # with which no text begins. Source: MIME Sniffing Standard, 6.1, 6.2 and 6.4
-    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"), (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"),
-    (b"\0\0\1\0", "image/x-icon"), (b"OggS\0", "application/ogg"), (b"\x1aE\xdf\xa3", "video/webm"), (b"\x1f\x8b\x08", "application/gzip"),
-    (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
+    (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"),
+    (b"\0\0\1\0", "image/x-icon"), (b"OggS\0", "application/ogg"), (b"\x1aE\xdf\xa3", "video/webm"),
+    (b"\x1f\x8b\x08", "application/gzip"),
+    (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
 )  # fmt: skip
 
 
@@ -147,7 +168,10 @@ def binary_type(body: bytes) -> str:
 
 
 def media_type_of(declared: str, body: bytes, path: str = "") -> str:
-    """The declared type, or what the bytes are where none is declared, or one that says nothing. path: of the URL, for Markdown and SGML."""
+    """The declared type, or what the bytes are where none is declared, or one that says nothing.
+
+    path: of the URL, for Markdown and SGML.
+    """
     if declared not in _UNSAID:
         return _by_ending(declared, path) if declared == "text/plain" else declared
     if declared and not body:
@@ -171,7 +195,10 @@ def could_be(start: bytes, readable: Container[str]) -> bool:
 
 
 def sniffed_media_type(body: bytes) -> str:
-    """The type of a body whose server names none. Source: MIME Sniffing Standard, 7.1, as far as we read its types; and zip packages."""
+    """The type of a body whose server names none.
+
+    Source: MIME Sniffing Standard, 7.1, as far as we read its types; and zip packages.
+    """
     head = body[:_SNIFFED_BYTES]
     if head.startswith((b"\xfe\xff", b"\xff\xfe")):
         return "text/plain"
@@ -192,10 +219,16 @@ def sniffed_media_type(body: bytes) -> str:
 
 
 def _package_type(head: bytes) -> str:
-    """Of a zip archive: OpenDocument and EPUB begin with a file that names their type, a DOCX has its files in folders of known names."""
+    """Of a zip archive: OpenDocument and EPUB begin with a file that names their type,
+    a DOCX has its files in folders of known names.
+    """
     if head[30:38] == b"mimetype":
         name = re.match(rb"[a-z.+/-]{1,80}", head[38:])
         return name[0].decode().removesuffix("PK") if name else "application/zip"
     if b"word/" in head or b"[Content_Types].xml" in head:
-        return "application/vnd.openxmlformats-officedocument.wordprocessingml.document" if b"word/" in head else "application/zip"
+        return (
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+            if b"word/" in head
+            else "application/zip"
+        )
     return "application/zip"

@@ -1,7 +1,8 @@
 """What do we ask of an HTML parser? A few functions, and this is the only file that knows which parser answers.
 
-The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried. Its tree keeps the
-contents of `<template>` among the page's elements (a script may show them), but not in its text (no reader sees them).
+The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried.
+Its tree keeps the contents of `<template>` among the page's elements (a script may show them), but not in
+its text (no reader sees them).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ Handler: TypeAlias = SaxHandler
 
 _TITLES_MOST = 500  # that are looked at; real pages have one, and one more in each picture
 _UNSEEN = "head,script,style,template,iframe,noembed,noframes"
-_WITHIN_LINES = "span,code,em,strong,b,i,noscript,a:not([href])"  # 40 us a page, and half of all tags; each further name costs more than it saves
-# Their ids are places that links lead to, of which no two pages have the same: without them, tags of a site's pages are alike. Not so
-# of sections: `section#comments` tells what it holds (quality/extraction fell by half a point without).
+# 40 us a page, and half of all tags; each further name costs more than it saves
+_WITHIN_LINES = "span,code,em,strong,b,i,noscript,a:not([href])"
+# Their ids are places that links lead to, of which no two pages have the same: without them, tags of a site's pages are
+# alike. Not so of sections: `section#comments` tells what it holds (quality/extraction fell by half a point without).
 _PLACES = frozenset(("li", "p", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre"))
 _WRITTEN_RAW = ("xmp", "plaintext")  # whose text is not escaped when written
 _COMMENT = re.compile("<!--.*?-->", re.DOTALL)
@@ -151,15 +153,17 @@ def title_of(tree: Tree) -> str:
 
 
 def written_for_blocks(tree: Tree) -> str:
-    """What a reader sees, as HTML in which `<` and `>` stand for tags only; the commonest tags within lines are left out.
+    """What a reader sees, as HTML in which `<` and `>` stand for tags only;
+    the commonest tags within lines are left out.
 
-    No scripts, styles, templates, head, comments. What is shown where a browser shows no frames goes too: the parser has its markup as
-    text. Changes the tree: one of the last questions to ask of it.
+    No scripts, styles, templates, head, comments. What is shown where a browser shows no frames goes too: the parser
+    has its markup as text. Changes the tree: one of the last questions to ask of it.
     """
     for element in tree.select("[id]"):
         if element.tag in _PLACES:
             del element.attrs["id"]
-    raw = [element for tag in _WRITTEN_RAW for element in tree.select(tag)]  # before anything is changed: then this is nearly free
+    # before anything is changed: then this is nearly free
+    raw = [element for tag in _WRITTEN_RAW for element in tree.select(tag)]
     titles = [title for title in tree.select("title") if is_html(title)]
     for element in raw:
         element.tag = "pre"
@@ -171,7 +175,9 @@ def written_for_blocks(tree: Tree) -> str:
 
 
 def _without_comments(markup: str) -> str:
-    """A section of character data loses its ends with them; asked for in the same expression those took 80 us a page."""
+    """A section of character data loses its ends with them;
+    asked for in the same expression those took 80 us a page.
+    """
     if "<!--" not in markup:
         return markup
     markup = _COMMENT.sub("", markup)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# A script has its alphabet of symbols: first the kinds of signs that all scripts share, then its letters in lower case. The table
-# `letters.bin` is made by quality/charset/train.py, which says from what.
+# A script has its alphabet of symbols: first the kinds of signs that all scripts share, then its letters in lower case.
+# The table `letters.bin` is made by quality/charset/train.py, which says from what.
 
 # Kinds of signs; their number is their symbol. A sign outside ASCII shares its kind's chance with that many others.
 SPACE, DIGIT, MARK, LATIN, APOSTROPHE, QUOTE, DASH, NO_BREAK, SIGN, RARE, BOX, CONTROL, OTHER, FOREIGN = range(14)
@@ -52,8 +52,11 @@ STEP = 8  # steps of the tables to a nat
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """What is known of a script. All three tables: int16, in steps of 1/8 nat, a column for each language; row by row in memory, for
-    one is read at a time."""
+    """What is known of a script.
+
+    All three tables: int16, in steps of 1/8 nat, a column for each language; row by row in memory,
+    for one is read at a time.
+    """
 
     script: str
     languages: tuple[str, ...]
@@ -61,7 +64,8 @@ class Letters:
     pairs: NDArray[np.int16]  # [width * width, languages]: log P(second | first)
     rows: NDArray[np.uint16]  # [width ** 3]: where a trigram stands in threes; 0: nowhere
     threes: NDArray[np.int16]  # log P(third | both); row 0 stands for all that are nowhere
-    unseen: NDArray[np.int16]  # [width * width, languages]: log P(third | both) - log P(third | second) of a third that was not seen after the two
+    # [width * width, languages]: log P(third | both) - log P(third | second) of a third that was not seen after the two
+    unseen: NDArray[np.int16]
 
     @property
     def width(self) -> int:
@@ -145,29 +149,38 @@ def _tables() -> dict[str, Letters]:
         threes = part("i1", trigrams * wide).reshape(wide, -1).T
         rows = np.zeros(width**3, np.uint16)
         rows[keys] = np.arange(1, trigrams + 1)
-        # By row, and with pairs added to threes beforehand: nearly every trigram is one row in the cache instead of two or three.
+        # By row, and with pairs added to threes beforehand: nearly every trigram is one row in the cache
+        # instead of two or three.
         second, seldom = (np.ascontiguousarray(-table.astype(np.int16)) for table in (pairs, unseen))
         whole = np.vstack([np.zeros((1, wide), np.int16), threes + second[keys % width**2]])
         found[script] = Letters(script, languages, symbols, second, rows, whole, seldom)
     return found
 
 
-def log_chances(letters: Letters, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]) -> NDArray[np.float64]:
-    """How likely the third of each three symbols is after the two before it, summed over the last axis, in nats. [..., languages]"""
+def log_chances(
+    letters: Letters, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """How likely the third of each three symbols is after the two before it, summed over the last axis,
+    in nats. [..., languages]
+    """
     import numpy as np
 
     before = first * letters.width + second
     rows = letters.rows[before * letters.width + third]
     each = letters.threes.take(rows, 0)
     nowhere = rows == 0
-    each[nowhere] = letters.pairs.take((second * letters.width + third)[nowhere], 0) + letters.unseen.take(before[nowhere], 0)
+    each[nowhere] = letters.pairs.take((second * letters.width + third)[nowhere], 0) + letters.unseen.take(
+        before[nowhere], 0
+    )
     total = each.sum(-2, dtype=np.int32)
     return np.asarray(total / STEP)
 
 
 @cache
 def frequent_of(language: str) -> NDArray[np.uint8]:
-    """How seldom each of 65,536 characters stands in an East Asian language: -log chance, in quarters of a nat; ASCII: 0."""
+    """How seldom each of 65,536 characters stands in an East Asian language: -log chance,
+    in quarters of a nat; ASCII: 0.
+    """
     import numpy as np
 
     chars, seldom = _frequent()[language]
@@ -184,15 +197,31 @@ def frequent_of(language: str) -> NDArray[np.uint8]:
 _LEAST_LETTERS = 12  # of fewer nobody can tell; of ideographs and the like a third
 _SAMPLES, _SAMPLE_CHARS = 4, 150  # from a long text, evenly: more tell no more (quality/charset)
 _SURE = 1.5  # nats by which the likeliest language is ahead of the next: the closest pairs are told apart by as much
-_NONSENSE = -4.6  # nats a letter: what is less likely in all languages is in none of them, or in code; real texts are at -3.6 and up
+# nats a letter: what is less likely in all languages is in none of them, or in code; real texts are at -3.6 and up
+_NONSENSE = -4.6
 # A declared language is believed while the text is nearly as likely in it as in the likeliest, nats a letter ...
 _CLOSE = 0.12
 _STRANGE = -3.0  # ... and one whose letters we do not know, while the text is this unlikely in all that we know
-_OTHER_NAMES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "cz": "cs", "gr": "el", "jp": "ja", "ua": "uk", "kr": "ko", "cn": "zh", "dk": "da"}
+_OTHER_NAMES = {
+    "nb": "no",
+    "nn": "no",
+    "iw": "he",
+    "in": "id",
+    "cz": "cs",
+    "gr": "el",
+    "jp": "ja",
+    "ua": "uk",
+    "kr": "ko",
+    "cn": "zh",
+    "dk": "da",
+}
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
 # first and last code point, what stands there: a script of those above, or the one language that we know in it
 _RANGES = (
-    *((first, last, "latin") for first, last in ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF))),
+    *(
+        (first, last, "latin")
+        for first, last in ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF))
+    ),
     *((first, last, "greek") for first, last in ((0x386, 0x3FF), (0x1F00, 0x1FFF))),
     (0x400, 0x52F, "cyrillic"),
     (0x531, 0x58F, "hy"),
@@ -243,7 +272,9 @@ def page_language(declared: str, text: str) -> str:
 @cache
 def _known() -> frozenset[str]:
     spoken = {language for _, languages in SCRIPTS.values() for language in languages.split()}
-    return frozenset({_OTHER_NAMES.get(language, language) for language in spoken} | {what for *_, what in _RANGES if len(what) == 2})
+    return frozenset(
+        {_OTHER_NAMES.get(language, language) for language in spoken} | {what for *_, what in _RANGES if len(what) == 2}
+    )
 
 
 def _scores(text: str) -> tuple[dict[str, float], int]:
@@ -268,7 +299,10 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     if not ends.any():
         return {}, 0
     chances = log_chances(known, symbols[:-2][ends], symbols[1:-1][ends], third[ends])
-    return {_OTHER_NAMES.get(language, language): float(score) for language, score in zip(known.languages, chances, strict=True)}, letters
+    return {
+        _OTHER_NAMES.get(language, language): float(score)
+        for language, score in zip(known.languages, chances, strict=True)
+    }, letters
 
 
 def _sample(text: str) -> str:

@@ -21,8 +21,8 @@ from periplus.model.web import Url
 from periplus.urls.canonical import canonical, identity, resolve, scheme_of_href
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-# An import with or without `url(`, a `url(`, an `image-set(` with all that it holds, and strings elsewhere so that what they hold is passed over.
-# Source: CSS Syntax Level 3, 4.3.4 to 4.3.6; CSS Cascading 5, 2; CSS Images 4, 2.4.
+# An import with or without `url(`, a `url(`, an `image-set(` with all that it holds, and strings elsewhere so that what
+# they hold is passed over. Source: CSS Syntax Level 3, 4.3.4 to 4.3.6; CSS Cascading 5, 2; CSS Images 4, 2.4.
 _STRING = r"""(?:"([^"\n]*)"|'([^'\n]*)')"""
 _OTHER_STRING = r"""(?:"[^"\n]*"|'[^'\n]*')"""
 _URL = re.compile(
@@ -73,19 +73,26 @@ def anchors(tree: html.Tree) -> frozenset[str]:
     return frozenset(name for name in names if name)
 
 
-def fragment_verdict(fragment: str, anchors: frozenset[str], *, text: str | None = None, media_type: str = "text/html") -> FragmentVerdict:
+def fragment_verdict(
+    fragment: str, anchors: frozenset[str], *, text: str | None = None, media_type: str = "text/html"
+) -> FragmentVerdict:
     """Whether a fragment (percent-encoded, without `#`) leads anywhere on a page.
 
-    anchors: of the target. text: the target's visible text, to look for the words of a text fragment; None: not looked for.
-    Exactly as written first, then percent-decoded; empty and `top` (any case) are always there. A fragment of another media
-    type is that type's business (`#page=3`), and `#/way` or `#!way` that of a script; `#//` is no such way.
-    Source: HTML Living Standard, 7.4.6.4; Text Fragments (WICG), 3.3 to 3.5.
+    anchors: of the target. text: the target's visible text, to look for the words of a text fragment; None: not looked
+    for. Exactly as written first, then percent-decoded; empty and `top` (any case) are always there. A fragment of
+    another media type is that type's business (`#page=3`), and `#/way` or `#!way` that of a script; `#//` is no such
+    way. Source: HTML Living Standard, 7.4.6.4; Text Fragments (WICG), 3.3 to 3.5.
     """
     if media_type not in _HTML_TYPES:
         return FragmentVerdict.UNKNOWN
     place, found, directive = fragment.partition(DIRECTIVE)
     verdict = _of_place(place, anchors)
-    if verdict in (FragmentVerdict.FOUND, FragmentVerdict.TOP) and found and text is not None and not _has_words(directive, text):
+    if (
+        verdict in (FragmentVerdict.FOUND, FragmentVerdict.TOP)
+        and found
+        and text is not None
+        and not _has_words(directive, text)
+    ):
         return FragmentVerdict.TEXT_MISSING
     return verdict
 
@@ -106,8 +113,8 @@ def _of_place(place: str, anchors: frozenset[str]) -> FragmentVerdict:
 def _has_words(directive: str, text: str) -> bool:
     """Whether any of the text directives is in the text; true also where none is understood.
 
-    The simple form: prefix, start, end and suffix follow one another, case and white space folded. Word boundaries are not
-    asked for: they depend on the language, and what a browser finds is then found here as well.
+    The simple form: prefix, start, end and suffix follow one another, case and white space folded. Word boundaries are
+    not asked for: they depend on the language, and what a browser finds is then found here as well.
     """
     wanted = [tuple(_folded(unquote(part or "")) for part in match.groups()) for match in _PART.finditer(directive)]
     if not wanted:
@@ -121,7 +128,10 @@ def _folded(text: str) -> str:
 
 
 def _matches(text: str, prefix: str, start: str, end: str, suffix: str) -> bool:
-    """Whether prefix start ... end suffix stands in the text; empty ones are not asked for. Linear for each occurrence of start."""
+    """Whether prefix start ...
+
+    end suffix stands in the text; empty ones are not asked for. Linear for each occurrence of start.
+    """
     place = text.find(start)
     while place >= 0:
         after = place + len(start)
@@ -146,7 +156,8 @@ def _ends(text: str, after: int, end: str, suffix: str) -> bool:
 
 
 ROWS_MOST = 20_000  # distinct ones of one page; what is beyond is not recorded
-ELEMENTS_MOST = 200_000  # of one tag on one page; a reference of 421 pages has 30,000 links, and more than these take 3 s
+# of one tag on one page; a reference of 421 pages has 30,000 links, and more than these take 3 s
+ELEMENTS_MOST = 200_000
 BAD_ROWS_MOST = 2_000
 HREF_CHARS = 65_536  # a longer one is malformed: no server takes it
 ANCHOR_CHARS = 1_000  # for an `a` around a whole card or article
@@ -154,7 +165,8 @@ BAD_TEXT_CHARS = 2_000  # as the model says
 FRAGMENTS_MOST = 20_000  # of one row
 _CACHED_CHARS = 300  # bounds the caches below to some 20 MB
 
-_PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})  # an empty href is the page itself, `#x` a place in it
+# an empty href is the page itself, `#x` a place in it
+_PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
 _CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # where a part is embedded these are its content, no link
 
@@ -184,7 +196,10 @@ class Rows:
     """The rows of one page while they are gathered."""
 
     def __init__(self, base: Url, nofollow: bool, charset: str = "utf-8") -> None:
-        """base: what relative links are resolved against. nofollow: of the whole page. charset: of the links' queries."""
+        """base: what relative links are resolved against.
+
+        nofollow: of the whole page. charset: of the links' queries.
+        """
         self.resolve_against(base)
         self._nofollow = nofollow
         self._charset = charset
@@ -202,7 +217,10 @@ class Rows:
     def bounds(self) -> tuple[str, ...]:
         """Which bounds were met: what lies behind them is not among the rows."""
         fragments = f"more than {FRAGMENTS_MOST:,} places of one page linked to"
-        return (*self._bounds, *([fragments] if any(len(row.fragments) > FRAGMENTS_MOST for row in self._rows.values()) else ()))
+        return (
+            *self._bounds,
+            *([fragments] if any(len(row.fragments) > FRAGMENTS_MOST for row in self._rows.values()) else ()),
+        )
 
     def resolve_against(self, base: Url) -> None:
         """From now on."""
@@ -239,7 +257,9 @@ class Rows:
         return row
 
     def _target(self, head: str) -> Url:
-        """What a href without its fragment leads to; most from the cache, since the menu of a site is on all its pages."""
+        """What a href without its fragment leads to; most from the cache,
+        since the menu of a site is on all its pages.
+        """
         if not head:
             return self._base
         if len(head) <= _CACHED_CHARS and (target := _below(self._folder, head)):
@@ -261,14 +281,28 @@ class Rows:
         """The rows, in the order in which their first links were added."""
         return tuple(
             [
-                _new(Link, (row.target, kind, position, row.anchor[:ANCHOR_CHARS], nofollow, _encoded(row.fragments) if row.fragments else (), row.count))
+                _new(
+                    Link,
+                    (
+                        row.target,
+                        kind,
+                        position,
+                        row.anchor[:ANCHOR_CHARS],
+                        nofollow,
+                        _encoded(row.fragments) if row.fragments else (),
+                        row.count,
+                    ),
+                )
                 for (_, (kind, position, nofollow)), row in self._rows.items()
             ]
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:
         """Distinct texts that are no links, in order."""
-        return tuple(BadLink(text, kind, position, anchor[:ANCHOR_CHARS], why) for (text, (kind, position, _), why), anchor in self._bad.items())
+        return tuple(
+            BadLink(text, kind, position, anchor[:ANCHOR_CHARS], why)
+            for (text, (kind, position, _), why), anchor in self._bad.items()
+        )
 
 
 def with_query_in(charset: str, href: str) -> str:
@@ -306,20 +340,21 @@ def _anywhere(head: str, base: Url) -> Url:
 
 
 #     ANCHOR     a href, svg a href and xlink:href          FORM     form action; button and input formaction
-#     AREA       area href                                  IMAGE    img src, srcset, data-src, data-srcset and their like;
+#     AREA       area href IMAGE img src, srcset, data-src, data-srcset and their like;
 #     FRAME      frame src                                           source srcset; input src; svg image and use;
-#     IFRAME     iframe src, data-src                                background; url(), image-set() in CSS; link imagesrcset
+#     IFRAME     iframe src, data-src background; url(), image-set() in CSS; link imagesrcset
 #     REFRESH    meta refresh, Refresh header               STYLE    link rel=stylesheet, @import, <?xml-stylesheet?>
 #     CANONICAL  link rel=canonical                         SCRIPT   script src; svg script href and xlink:href
-#     ALTERNATE  link rel=alternate                         MEDIA    video src, poster; audio src; source src; track src; bgsound
-#     RELATED    link rel=next, prev, up, help, ...;        OBJECT   object data, embed src, applet code and archive, html manifest,
+#     ALTERNATE  link rel=alternate MEDIA video src, poster; audio src; source src; track src; bgsound
+#     RELATED    link rel=next, prev, up, help, ...; OBJECT object data, embed src, applet code
+#                and archive, html manifest,
 #                longdesc                                            link rel=manifest, preload, search, pingback, ...
 #     CITE       cite of blockquote, q, ins, del;           ICON     link rel=icon and its like
 #                link rel=profile, schema.*                 SITEMAP  link rel=sitemap
-# The Link header counts as a link element. Contents of noscript, template and iframe srcdoc count, comments and scripts do not. `base href`
-# is obeyed, the first one only; HTTP headers are resolved against the page itself. A query is sent in the page's charset. Left out, because nothing
-# is fetched for them: empty src, fragments of the page itself in a part of it (`<use href="#x">`), data: and about: where a part is embedded,
-# preconnect and dns-prefetch.
+# The Link header counts as a link element. Contents of noscript, template and iframe srcdoc count, comments and scripts
+# do not. `base href` is obeyed, the first one only; HTTP headers are resolved against the page itself. A query is sent
+# in the page's charset. Left out, because nothing is fetched for them: empty src, fragments of the page itself in a
+# part of it (`<use href="#x">`), data: and about: where a part is embedded, preconnect and dns-prefetch.
 
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
 
@@ -357,7 +392,8 @@ _SVG_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
     "feImage": (("href", _IMAGE), ("xlink:href", _IMAGE)),
     "script": (("href", LinkKind.SCRIPT), ("xlink:href", LinkKind.SCRIPT)),
 }
-_ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i],[style*="image-set(" i]'  # one walk for what may stand on any element
+# one walk for what may stand on any element
+_ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i],[style*="image-set(" i]'
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset: a URL before its width or density
 _WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
@@ -379,7 +415,8 @@ def rows_of(tree: html.Tree, setting: Setting) -> Rows:
     rows = Rows(setting.url, setting.nofollow, setting.charset)
     add_document(rows, tree, setting.url, setting.refreshes)
     for frame in rows.first(html.elements(tree, "iframe")):
-        if source := frame.attr("srcdoc"):  # documents within that one are left out: each would be read once more for each that it is in
+        # documents within that one are left out: each would be read once more for each that it is in
+        if source := frame.attr("srcdoc"):
             add_document(rows, html.parse(source), _base(tree, setting.url))
     add_headers(rows, setting)
     return rows
@@ -438,7 +475,9 @@ def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
     found = rows.first(html.elements(tree, "a"))
     rels: Iterable[str | None] = html.attributes(found, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
     seen: dict[tuple[str, str | None, Position], LinkDraft] = {}
-    for element, href, rel, position in zip(found, html.attributes(found, "href"), rels, positions(found, "a", marks), strict=False):
+    for element, href, rel, position in zip(
+        found, html.attributes(found, "href"), rels, positions(found, "a", marks), strict=False
+    ):
         if href is None:
             continue
         head, _, fragment = href.partition("#")
@@ -459,7 +498,9 @@ def _nofollow(rel: str | None) -> bool:
     return bool(rel) and not _UNFOLLOWED.isdisjoint((rel or "").lower().split())
 
 
-def _add_parts(rows: Rows, found: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks) -> None:
+def _add_parts(
+    rows: Rows, found: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
+) -> None:
     """What elements of one tag name. found: all of them, or the first. parts: their attributes that hold URLs."""
     named = [(element, kind, name, value) for element in found for name, kind in parts if (value := element.attr(name))]
     if not named:
@@ -497,7 +538,9 @@ def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
         href = element.attr("href")
         if href:
             rel, title = html.attribute(element, "rel"), html.attribute(element, "title")
-            for kind in headers.kinds_of_rel(rel, html.attribute(element, "as") if "fetch" in rel or "load" in rel else ""):
+            for kind in headers.kinds_of_rel(
+                rel, html.attribute(element, "as") if "fetch" in rel or "load" in rel else ""
+            ):
                 rows.add(href, (kind, _HEAD, _nofollow(rel)), title)
 
 
@@ -518,7 +561,9 @@ def _add_styles(rows: Rows, tree: html.Tree, special: Sequence[html.Element], ma
 
 
 def add_headers(rows: Rows, setting: Setting) -> None:
-    """The Link and Refresh headers, resolved against the page itself: a base element is the document's, not the server's."""
+    """The Link and Refresh headers, resolved against the page itself: a base element is the document's,
+    not the server's.
+    """
     for text, kind in headers.links(setting.headers):
         try:
             whole = "#".join(resolve(text, setting.url))

@@ -1,7 +1,7 @@
 """What does a site ask of robots: in robots.txt, in X-Robots-Tag, in meta elements?
 
-Source: RFC 9309 (Robots Exclusion Protocol, 2022), and where it is silent the habits of the large crawlers, which the tests
-name `test_ours_...`. Everything here is total: any bytes and any text give an answer.
+Source: RFC 9309 (Robots Exclusion Protocol, 2022), and where it is silent the habits of the large crawlers, which the
+tests name `test_ours_...`. Everything here is total: any bytes and any text give an answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FIELDS = {
     **dict.fromkeys((b"sitemap", b"sitemaps", b"site-map"), "sitemap"),
 }
 _TOKEN = re.compile(rb"\*(?=\s|\Z)|[A-Za-z0-9_-]+")  # digits beyond the RFC, so that `bot2` is not `bot`
-_WIDE = re.compile(rb"\xff\xfe|\xfe\xff|[^\0]\0(?:\0\0|[^\0]\0)|\0(?:\0\0[^\0]|[^\0]\0[^\0])")  # UTF-16 and UTF-32 by their mark, or by their zeros
+# UTF-16 and UTF-32 by their mark, or by their zeros
+_WIDE = re.compile(rb"\xff\xfe|\xfe\xff|[^\0]\0(?:\0\0|[^\0]\0)|\0(?:\0\0[^\0]|[^\0]\0[^\0])")
 _PART_OF_BOM = re.compile(rb"\xef(?:\xbb)?(?![\x80-\xbf])")  # what follows continues no letter
 _SECONDS = re.compile(rb"\d{1,9}(?:\.\d*)?|\.\d+")
 _SAFE = re.compile(r"[A-Za-z0-9._~!&'()+,;=:@/?\[\]-]*")  # already in the form that rules are compared in
@@ -99,22 +100,27 @@ class Wildcard:
 class RobotsGroup:
     """What one crawler may do on one origin. Made by `Robots.group_for`.
 
-    Rules are found by the text before their first `*`: all these prefixes stand sorted; those that a path begins with are a chain
-    from the last one that sorts before the path, since between two texts with a common start everything has that start. It is not
-    enough to look at that last one alone: with `/a` and `/ab`, `/ac` sorts after `/ab` and still begins with `/a`.
+    Rules are found by the text before their first `*`: all these prefixes stand sorted; those that a path begins
+    with are a chain from the last one that sorts before the path, since between two texts with a common start
+    everything has that start. It is not enough to look at that last one alone: with `/a` and `/ab`, `/ac` sorts
+    after `/ab` and still begins with `/a`.
     """
 
     crawl_delay: float | None
     prefixes: tuple[str, ...]  # ascending
     parents: tuple[int, ...]  # the longest other prefix that this one begins with; -1: none
-    plain: tuple[tuple[int, RobotsVerdict], ...]  # the best rule without `*` and `$` at or above each prefix, with its rank
+    # the best rule without `*` and `$` at or above each prefix, with its rank
+    plain: tuple[tuple[int, RobotsVerdict], ...]
     wild: tuple[tuple[tuple[int, str, Wildcard], ...], ...]  # by prefix: rank, a part that must occur, rule
     wild_parents: tuple[int, ...]  # like parents, but only those that have wildcards
     whole: dict[str, tuple[int, RobotsVerdict]]  # rules that end with `$` and have no `*`
 
     def decide(self, path_and_query: str) -> RobotsVerdict:
-        """May it be asked for? Path and query as in the URL; `/robots.txt` always may (2.2.2). 0.3 us with 2 rules, 0.9 to 1.7 with 90
-        of which 15 have wildcards; 27 ms with 28,000 hostile ones, the most that fit."""
+        """May it be asked for?
+
+        Path and query as in the URL; `/robots.txt` always may (2.2.2). 0.3 us with 2 rules, 0.9 to 1.7 with 90 of which
+        15 have wildcards; 27 ms with 28,000 hostile ones, the most that fit.
+        """
         if _SAFE.fullmatch(path_and_query):
             return FREE if path_and_query == "/robots.txt" else self._best(path_and_query)[1]
         path = _comparable(path_and_query)
@@ -157,7 +163,9 @@ class Robots:
         that name `*`; else none (2.2.1)."""
         found = _TOKEN.match(token.encode("utf-8", "replace"))
         name = found.group().lower().decode() if found else "*"
-        groups = [group for group in self.groups if name in group.agents] or [group for group in self.groups if "*" in group.agents]
+        groups = [group for group in self.groups if name in group.agents] or [
+            group for group in self.groups if "*" in group.agents
+        ]
         delays = [group.crawl_delay for group in groups if group.crawl_delay is not None]
         return _indexed((rule for group in groups for rule in group.rules), max(delays, default=None))
 
@@ -165,8 +173,8 @@ class Robots:
 def parse_robots(body: bytes) -> Robots:
     """The groups and sitemaps of a robots.txt. Any bytes give a value; lines that mean nothing are passed over.
 
-    A Crawl-delay makes a group of its own, of the agents named since the one before: it ends no list of agents, so that the rules below
-    hold for all of them, and is no wish for agents that are named after it.
+    A Crawl-delay makes a group of its own, of the agents named since the one before: it ends no list of agents, so that
+    the rules below hold for all of them, and is no wish for agents that are named after it.
     """
     if why := _unreadable(body):
         return _disallowing(f"the file {why}: what it forbids cannot be read", 1)
@@ -206,8 +214,10 @@ def parse_robots(body: bytes) -> Robots:
 
 
 def _unreadable(body: bytes) -> str:
-    """Why a file is no UTF-8 (RFC 9309, 2.3) from its very beginning, in words for users; empty: it may be. Such a file was meant to say
-    something, and lines that are passed over would allow everything."""
+    """Why a file is no UTF-8 (RFC 9309, 2.3) from its very beginning, in words for users; empty: it may be.
+
+    Such a file was meant to say something, and lines that are passed over would allow everything.
+    """
     if _WIDE.match(body):
         return "is in UTF-16 or UTF-32, not in UTF-8"
     if _PART_OF_BOM.match(body):
@@ -271,8 +281,11 @@ def _changed(match: re.Match[str]) -> str:
 
 
 def _with_bare_query(text: str) -> str:
-    """`:` and `/` bare in the query: the RFC's table holds `?baz=https://foo.bar` and `?baz=https%3A%2F%2Ffoo.bar` equal.
-    Paths are tried with and without, because a pattern such as `/*%2F` may mean either."""
+    """`:` and `/` bare in the query: the RFC's table holds `?baz=https://foo.bar` and
+    `?baz=https%3A%2F%2Ffoo.bar` equal.
+
+    Paths are tried with and without, because a pattern such as `/*%2F` may mean either.
+    """
     head, mark, query = text.partition("?")
     return head + mark + query.replace("%3A", ":").replace("%2F", "/")
 
@@ -320,8 +333,10 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RobotsAnswer:
-    """What came of asking for robots.txt, in a form to be stored. Made by `robots_from_answer`, from what arrived or from what was
-    stored."""
+    """What came of asking for robots.txt, in a form to be stored.
+
+    Made by `robots_from_answer`, from what arrived or from what was stored.
+    """
 
     status: int  # of the last hop; 0: no answer
     cause: str  # a Cause when no usable answer arrived, else empty
@@ -350,9 +365,12 @@ class RobotsAnswer:
 
 
 def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> RobotsAnswer:
-    """What a final answer means. status: after redirects were followed over hosts, five at least; a 3xx that remains (too many hops, no
-    usable Location) counts as no file, as 2.3.1.2 permits. 4xx: no file (2.3.1.3), but 429 asks for silence. 5xx, unknown codes and
-    network errors: complete disallow (2.3.1.4)."""
+    """What a final answer means.
+
+    status: after redirects were followed over hosts, five at least; a 3xx that remains (too many hops, no usable
+    Location) counts as no file, as 2.3.1.2 permits. 4xx: no file (2.3.1.3), but 429 asks for silence. 5xx, unknown
+    codes and network errors: complete disallow (2.3.1.4).
+    """
     kept = _parsed_part(body) if 200 <= status < 300 and not cause else b""
     return RobotsAnswer(status, str(cause), kept)
 
@@ -365,11 +383,14 @@ class RobotsTags:
     nofollow: bool
 
 
-_VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})  # directives with a colon
+# directives with a colon
+_VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NAME = re.compile(r"[\w-]+")
 
 
-def page_directives(header_values: Sequence[str], meta_contents: Sequence[tuple[str, str]], token: str = PRODUCT_TOKEN) -> RobotsTags:
+def page_directives(
+    header_values: Sequence[str], meta_contents: Sequence[tuple[str, str]], token: str = PRODUCT_TOKEN
+) -> RobotsTags:
     """X-Robots-Tag values and meta elements (name, content) together; the stricter holds. Only those for all or for us.
 
     Source: Google's and Bing's documentation of robots meta tags; no standard covers them.

@@ -1,8 +1,9 @@
 """Which pages does a sitemap name?
 
-Source: sitemaps.org protocol 0.9 (XML, index, text, feeds as sitemaps). Read with patterns, not with an XML parser: sitemaps in the wild
-have bare `&` in URLs, wrong or no namespaces and a missing end, of which a parser in recovery makes other URLs; and where no entity is
-ever expanded and no address ever opened, none can be abused. Linear in the body. Total: any bytes give a value.
+Source: sitemaps.org protocol 0.9 (XML, index, text, feeds as sitemaps). Read with patterns, not with an XML parser:
+sitemaps in the wild have bare `&` in URLs, wrong or no namespaces and a missing end, of which a parser in recovery
+makes other URLs; and where no entity is ever expanded and no address ever opened, none can be abused. Linear in the
+body. Total: any bytes give a value.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from periplus.model.web import Url
 from periplus.urls.canonical import canonical
 
 MAX_ENTRIES = 50_000  # sitemaps.org: the most that one file may name
-MAX_INFLATED_BYTES = 33_554_432  # the protocol permits 50 MB; 50,000 addresses seldom need 10, and a gzip bomb must stay cheap
+# the protocol permits 50 MB; 50,000 addresses seldom need 10, and a gzip bomb must stay cheap
+MAX_INFLATED_BYTES = 33_554_432
 URL_CHARACTERS = 8_192  # a text longer than that is no address
 
 
@@ -80,13 +82,17 @@ _ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,30}:)?(urlset|sitemapindex|rss|rdf|fee
 _LINE_BREAK = re.compile(rb"[\r\n]+")
 # What is not closed goes on to the end: sought again from each beginning, it would take quadratic time.
 _UNMARKED = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
-_MASKED, _UNMASKED = bytes.maketrans(b"&<>", b"\0\1\2"), str.maketrans("\0\1\2", "&<>")  # marks in a section of character data, which are none there
+# marks in a section of character data, which are none there
+_MASKED, _UNMASKED = bytes.maketrans(b"&<>", b"\0\1\2"), str.maketrans("\0\1\2", "&<>")
 _NO_ADDRESS = "\ud800"  # for an entity that is not expanded: no URL holds it
 _ENTITY = re.compile(r"&(?:([A-Za-z_:][\w:.-]{0,99})|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ATOM_LINK = re.compile(rb"<(?:[\w.-]+:)?link(?=[\s/>])([^<>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""\b(href|rel)\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
-_XML_BASE = re.compile(rb"""<(?:[\w.-]+:)?(?:rss|rdf|feed|channel|item|entry)\s(?:[^<>]*\s)?xml:base\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
+_XML_BASE = re.compile(
+    rb"""<(?:[\w.-]+:)?(?:rss|rdf|feed|channel|item|entry)\s(?:[^<>]*\s)?xml:base\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""",
+    re.IGNORECASE,
+)
 _GUID = re.compile(rb"<guid(\s[^<>]*)?>([^<]*)", re.IGNORECASE)
 _NO_PERMALINK = re.compile(rb"""\sisPermaLink\s*=\s*["']?\s*false""", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
@@ -138,7 +144,10 @@ def _inflated(body: bytes) -> tuple[bytes, bool]:
 
 
 def _as_utf8(body: bytes) -> bytes:
-    """Without byte order mark. Other encodings than UTF-16 agree with UTF-8 in all that matters here: marks and ASCII URLs."""
+    """Without byte order mark.
+
+    Other encodings than UTF-16 agree with UTF-8 in all that matters here: marks and ASCII URLs.
+    """
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return body.decode("utf-16", "replace").encode("utf-8", "replace")
     return body.removeprefix(codecs.BOM_UTF8)
@@ -153,13 +162,21 @@ def _text_addresses(body: bytes, url: Url) -> Iterator[tuple[str, str, Url]]:
     """One address a line, absolute; other lines are none."""
     for line in _LINE_BREAK.split(body):
         text = line.strip()
-        if text[:8].lower().startswith((b"http://", b"https://")) and len(text) <= URL_CHARACTERS and not re.search(rb"[\s<>]", text):
+        if (
+            text[:8].lower().startswith((b"http://", b"https://"))
+            and len(text) <= URL_CHARACTERS
+            and not re.search(rb"[\s<>]", text)
+        ):
             yield text.decode("utf-8", "replace"), "", url
 
 
-def _marked_addresses(body: bytes, root: re.Match[bytes], dialect: _Dialect, url: Url) -> Iterator[tuple[str, str, Url]]:
-    """Address and date of each container, and what the address is resolved against. Elements of extensions (`image:loc`) have another prefix
-    or come later."""
+def _marked_addresses(
+    body: bytes, root: re.Match[bytes], dialect: _Dialect, url: Url
+) -> Iterator[tuple[str, str, Url]]:
+    """Address and date of each container, and what the address is resolved against.
+
+    Elements of extensions (`image:loc`) have another prefix or come later.
+    """
     prefix = re.escape(root.group(1) or b"") if dialect.prefixed else b""
     container = re.compile(rb"<%b%b(?=[\s>])[^<>]*>?" % (prefix, dialect.container.encode()), re.IGNORECASE)
     address = _element(prefix, dialect.address)
@@ -181,7 +198,9 @@ def _marked_addresses(body: bytes, root: re.Match[bytes], dialect: _Dialect, url
 
 
 def _feed_base(head: bytes, address: re.Pattern[bytes], dialect: _Dialect, url: Url) -> Url:
-    """What addresses in a feed are resolved against: its `xml:base`, else the page that it names as its own, else where it was found."""
+    """What addresses in a feed are resolved against: its `xml:base`, else the page that it names as its own,
+    else where it was found.
+    """
     if b"xml:base" in head and _XML_BASE.search(head):
         return _xml_base(head, url)
     try:
@@ -251,7 +270,9 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _seconds(date: str) -> float:
-    """A W3C date (a year is enough) or one as in mail, UTC where no zone is said; 0.0 when it is none or before 1970."""
+    """A W3C date (a year is enough) or one as in mail, UTC where no zone is said;
+    0.0 when it is none or before 1970.
+    """
     try:
         found = _DATE.fullmatch(date)
         if found:

@@ -35,7 +35,8 @@ class Markup:
     """A document as a parser takes it: its own markup, or the HTML that it was told as."""
 
     media_type: str  # of the document
-    kind: str  # of the markup: a media type of `MARKUP`; empty: the document is of a type that is not read, or not of its type
+    # of the markup: a media type of `MARKUP`; empty: the document is of a type that is not read, or not of its type
+    kind: str
     text: str
     charset: Charset
     fault: str = ""  # why it could not be read, or not whole
@@ -62,7 +63,9 @@ def markup_of(url: Url, fetched: Fetched) -> Markup:
 
 def _fault_of(told: Converted) -> str:
     return (
-        told.fault if not told.html or told.html.endswith(END) else "; ".join(filter(None, (told.fault, f"long: more than {HTML_CHARS:,} characters as HTML")))
+        told.fault
+        if not told.html or told.html.endswith(END)
+        else "; ".join(filter(None, (told.fault, f"long: more than {HTML_CHARS:,} characters as HTML")))
     )
 
 
@@ -84,14 +87,17 @@ def understand(url: Url, fetched: Fetched) -> Document:
     markup = markup_of(url, fetched)
     reader = MARKUP.get(markup.kind)
     charset = markup.charset.name if markup.kind == markup.media_type else ""
-    content = reader(Source(url, fetched.headers, markup.text, charset or UTF_8.name)) if reader else _unread(url, fetched)
+    content = (
+        reader(Source(url, fetched.headers, markup.text, charset or UTF_8.name)) if reader else _unread(url, fetched)
+    )
     said = content.metadata
     blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
     text = text_of(blocks)
     language = page_language(said.language, text)
     words = words_of(blocks, text)
     words = without_session_values(words, url, content.links)
-    if markup.charset.name == "windows-1258":  # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
+    # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
+    if markup.charset.name == "windows-1258":
         words = normalize("NFC", words)
     return Document(
         media_type=markup.media_type,
@@ -121,9 +127,16 @@ def understand(url: Url, fetched: Fetched) -> Document:
 
 
 def without_session_values(text: str, url: Url, links: Iterable[Link]) -> str:
-    """The text without the session ids of its page's own address and links, which some pages show: they are other ones on each visit."""
+    """The text without the session ids of its page's own address and links, which some pages show:
+    they are other ones on each visit.
+    """
     addresses = [url, *(link[0] for link in links)]
-    values = {value for address in addresses if "?" in address or ";" in address or "/(" in address for value in session_values(address)}
+    values = {
+        value
+        for address in addresses
+        if "?" in address or ";" in address or "/(" in address
+        for value in session_values(address)
+    }
     for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
         text = text.replace(value, "")
     return text

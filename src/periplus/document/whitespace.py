@@ -11,8 +11,8 @@ def folded(text: str) -> str:
 def blocks(text: str) -> str:
     """Each line folded, empty lines left out.
 
-    Most lines need nothing, and often the whole text does not: the only white space that `isprintable` lets pass is the plain
-    space. Splitting every line into its words took 133 us for 10,500 characters; this takes 20 to 60.
+    Most lines need nothing, and often the whole text does not: the only white space that `isprintable` lets pass is the
+    plain space. Splitting every line into its words took 133 us for 10,500 characters; this takes 20 to 60.
     """
     lines = list(filter(None, map(str.strip, text.split("\n"))))
     if "  " not in text and "".join(lines).isprintable():

@@ -1,8 +1,9 @@
 """Which terms does a text consist of, the same whether it is indexed or asked for?
 
-A *form* is a word as written, in lower case (NFKC, ё as е). A *term* is a form's stem in the text's language, without diacritics: folded
-after stemming, since stemmers need the marks. Scripts without spaces between words (Chinese, Japanese, Korean, Thai, ...) give
-overlapping pairs of characters, and the last character alone, so that each character begins a term.
+A *form* is a word as written, in lower case (NFKC, ё as е). A *term* is a form's stem in the text's language,
+without diacritics: folded after stemming, since stemmers need the marks. Scripts without spaces between words
+(Chinese, Japanese, Korean, Thai, ...) give overlapping pairs of characters, and the last character alone, so that
+each character begins a term.
 """
 
 from __future__ import annotations
@@ -17,30 +18,52 @@ from typing import NamedTuple
 import Stemmer
 
 STEMMERS = {
-    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "cs": "czech", "da": "danish", "nl": "dutch", "en": "english",
-    "eo": "esperanto", "et": "estonian", "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi", "hu": "hungarian",
-    "id": "indonesian", "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali", "no": "norwegian", "nb": "norwegian",
-    "nn": "norwegian", "fa": "persian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "cs": "czech", "da": "danish", "nl": "dutch",
+    "en": "english",
+    "eo": "esperanto", "et": "estonian", "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi",
+    "hu": "hungarian",
+    "id": "indonesian", "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali", "no": "norwegian",
+    "nb": "norwegian",
+    "nn": "norwegian", "fa": "persian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian",
+    "sr": "serbian",
     "st": "sesotho", "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
 WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which nobody types whole
-KEPT_WORDS = 300_000  # of a language, with their terms: some 50 MB; a corpus of real pages has this many after a million pages
+# of a language, with their terms: some 50 MB; a corpus of real pages has this many after a million pages
+KEPT_WORDS = 300_000
 # Han, kana, Hangul, bopomofo; Thai, Lao, Tibetan, Burmese, Khmer: words that no space parts
 _UNPARTED = (
-    "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u318f\u31a0-\u31bf"
+    "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-"
+    "\u3029\u3031-\u3035\u3040-\u318f\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _HAS_UNPARTED = re.compile(f"[{_UNPARTED}]")
-_SIGNED = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")  # c++, c#: part of the word; the sign first: it is rarer than letters
+# c++, c#: part of the word; the sign first: it is rarer than letters
+_SIGNED = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")
 _PLUS, _SHARP = "\x01", "\x02"  # such signs, until all others are blanks
 _BLANKED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()} | {_PLUS: "+", _SHARP: "#"})
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _TYPESET = "—–’‘“”…•·\u00a0¶©→«»"
 _LOOKALIKES = str.maketrans(
-    {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe", "ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
+    {
+        "đ": "d",
+        "ħ": "h",
+        "ı": "i",
+        "ł": "l",
+        "ø": "o",
+        "ŧ": "t",
+        "æ": "ae",
+        "œ": "oe",
+        "ß": "ss",
+        "ð": "d",
+        "þ": "th",
+        "ŋ": "n",
+        "ĸ": "k",
+    }
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ς": "σ"}
 )
-_UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")  # й is not и; Indic vowel signs and kana's marks are letters
+# й is not и; Indic vowel signs and kana's marks are letters
+_UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
 
 
 class WordUnit(NamedTuple):
@@ -55,7 +78,8 @@ class WordUnit(NamedTuple):
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """(a word of any script, a unit within it, a character with its marks)."""
-    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")  # beyond, sets are slow
+    # beyond, sets are slow
+    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is a blank by then
     parted = rf"[^\W{_UNPARTED}]"
     units = rf"(?P<run>[{_UNPARTED}][{_UNPARTED}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
@@ -73,7 +97,8 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     if not unicodedata.is_normalized("NFKC", text):
-        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())  # either may undo what the other did
+        # either may undo what the other did
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
     return text.replace("ё", "е").replace("_", " ")
 
 
@@ -84,7 +109,8 @@ def forms(text: str) -> list[str]:
         return _ascii_forms(text)
     found: list[str] = []
     done = 0
-    while strange := _NOT_ASCII.search(text, done):  # no word goes on in the next line, and most lines of a text with some sign are ASCII
+    # no word goes on in the next line, and most lines of a text with some sign are ASCII
+    while strange := _NOT_ASCII.search(text, done):
         start = text.rfind("\n", done, strange.start()) + 1 or done
         end = text.find("\n", strange.end())
         found += _ascii_forms(text[done:start])
@@ -166,7 +192,10 @@ def _table(algorithm: str) -> _Terms:
 
 
 def table(language: str) -> dict[str, str]:
-    """Forms with their terms; `table[form]` of any form. language: BCP 47; one without a stemmer has stems equal to its forms."""
+    """Forms with their terms; `table[form]` of any form.
+
+    language: BCP 47; one without a stemmer has stems equal to its forms.
+    """
     return _table(STEMMERS.get(language.lower().partition("-")[0].partition("_")[0], ""))
 
 
@@ -182,7 +211,9 @@ def indexed_terms(text: str, language: str) -> str:
 
 
 def asked_terms(form: str, language: str) -> list[str]:
-    """The terms that stand one after another wherever the form stands; of a single character without spaces, what a term begins with."""
+    """The terms that stand one after another wherever the form stands; of a single character without spaces,
+    what a term begins with.
+    """
     terms = table(language)[form].split(" ")
     return terms[:-1] if len(terms) > 1 else terms
 

@@ -1,4 +1,7 @@
-"""Who learns what came of a job? After each the collections that it worked on are looked at, and what changed is sent."""
+"""Who learns what came of a job?
+
+After each the collections that it worked on are looked at, and what changed is sent.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 class Notifier:
-    """Called by a runner after a job, and with None between two. What goes wrong here spoils no job: it is logged, and tried again."""
+    """Called by a runner after a job, and with None between two.
+
+    What goes wrong here spoils no job: it is logged, and tried again.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

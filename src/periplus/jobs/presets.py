@@ -24,19 +24,25 @@ from periplus.schedule.names import RULES
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 
-# Whoever asks here may be a stranger to the command line, or no friend: only what is named below becomes part of a command, URLs in canonical
-# form, numbers as numbers. Nothing here lifts a rule: private addresses, robots.txt and delays stay as the settings have them.
+# Whoever asks here may be a stranger to the command line, or no friend: only what is named below becomes part of a
+# command, URLs in canonical form, numbers as numbers. Nothing here lifts a rule: private addresses, robots.txt and
+# delays stay as the settings have them.
 
 SUFFIX = ".periplus"
 MOST_STARTS = 1_000
-FOLLOW_FIRST = 300  # pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
+# pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
+FOLLOW_FIRST = 300
 FOLLOW_PAGES = 2_000  # of a topical crawl whose form names none
 WORDS_CHARS = 500
 SURVEY_PAGES = 2_000  # of a survey whose form names none: an hour of twenty sites at the usual delay
 PREPARE_S = 60.0
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
-_NUMBERS = {"max_pages": ("--max-pages", 1, 10_000_000), "max_depth": ("--max-depth", 0, 100_000), "delay": ("--delay", 0.5, 3_600)}
+_NUMBERS = {
+    "max_pages": ("--max-pages", 1, 10_000_000),
+    "max_depth": ("--max-depth", 0, 100_000),
+    "delay": ("--delay", 0.5, 3_600),
+}
 _PATTERNS = {"include": "--include", "exclude": "--exclude"}
 _FLAGS = _PATTERNS | {name: flag for name, (flag, _, _) in _NUMBERS.items()}
 LIFTED = "-"  # in place of a limit or pattern: none from now on
@@ -55,9 +61,25 @@ class Preset:
 
 
 PRESETS = (
-    Preset("map", "Map a site", "Fetches the site politely and keeps it: its map, its pages and links, searchable.", "crawl"),
-    Preset("check", "Check links", "Fetches the site, then asks for everything that it links to: dead links with the pages that hold them.", "check"),
-    Preset("set", "Fetch a set of sites", "One collection of several sites, each followed within itself: one address a line.", "crawl", many=True),
+    Preset(
+        "map",
+        "Map a site",
+        "Fetches the site politely and keeps it: its map, its pages and links, searchable.",
+        "crawl",
+    ),
+    Preset(
+        "check",
+        "Check links",
+        "Fetches the site, then asks for everything that it links to: dead links with the pages that hold them.",
+        "check",
+    ),
+    Preset(
+        "set",
+        "Fetch a set of sites",
+        "One collection of several sites, each followed within itself: one address a line.",
+        "crawl",
+        many=True,
+    ),
     Preset(
         "survey",
         "Survey a set of sites",
@@ -68,7 +90,10 @@ PRESETS = (
     Preset(
         "follow",
         "Follow a topic",
-        "Fetches some pages of these sites, learns the topic from its words, then fetches more of it wherever links lead.",
+        (
+            "Fetches some pages of these sites, learns the topic from its words, then fetches "
+            "more of it wherever links lead."
+        ),
         "topic",
         many=True,
         by_words=True,
@@ -78,8 +103,11 @@ PRESETS = (
 
 @dataclass(frozen=True, slots=True)
 class Wished:
-    """A wish as an order. folder: of the collection, within the folder of collections; before: a command that is done at once, without
-    asking anything of the web; empty: none."""
+    """A wish as an order.
+
+    folder: of the collection, within the folder of collections; before: a command that is done at once, without asking
+    anything of the web; empty: none.
+    """
 
     folder: str
     order: JobOrder
@@ -89,16 +117,26 @@ class Wished:
     @property
     def line(self) -> str:
         """As one would type it."""
-        return "\n".join(shlex.join(("periplus", *command)) for command in (self.before, self.order.command, *self.order.then) if command)
+        return "\n".join(
+            shlex.join(("periplus", *command))
+            for command in (self.before, self.order.command, *self.order.then)
+            if command
+        )
 
 
 def starts_of(text: str) -> tuple[Url, ...]:
-    """URLs as people write them, parted by white space: `example.org` means https://example.org/. Raises InvalidUrl, UsageError."""
+    """URLs as people write them, parted by white space: `example.org` means https://example.org/.
+
+    Raises InvalidUrl, UsageError.
+    """
     found: dict[Url, None] = {}
     for word in text.split():
         full = word if "://" in word else f"https://{word}"
         try:
-            if not full.lower().startswith(("http://", "https://")) or "@" in full.partition("://")[2].partition("/")[0]:
+            if (
+                not full.lower().startswith(("http://", "https://"))
+                or "@" in full.partition("://")[2].partition("/")[0]
+            ):
                 raise InvalidUrl(word)
             found[canonical(full)] = None
         except InvalidUrl:
@@ -111,10 +149,16 @@ def starts_of(text: str) -> tuple[Url, ...]:
 
 
 def wished(form: Mapping[str, str]) -> Wished:
-    """The order for what a form says: preset, url, and perhaps name, max_pages, max_depth, delay, include, exclude, every. Raises UsageError."""
+    """The order for what a form says: preset, url, and perhaps name, max_pages, max_depth, delay, include,
+    exclude, every.
+
+    Raises UsageError.
+    """
     preset = next((one for one in PRESETS if one.name == form.get("preset", PRESETS[0].name)), None)
     if preset is None:
-        raise UsageError(f"there is no preset {form.get('preset')!r}: choose among {', '.join(one.name for one in PRESETS)}")
+        raise UsageError(
+            f"there is no preset {form.get('preset')!r}: choose among {', '.join(one.name for one in PRESETS)}"
+        )
     starts = starts_of(form.get("url", ""))
     if len(starts) > 1 and not preset.many:
         raise UsageError(f"“{preset.title}” takes one address; for several choose “Fetch a set of sites”")
@@ -136,11 +180,18 @@ def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
     pages = form.get("max_pages", "").strip() or str(SURVEY_PAGES)
     limit = ("--pages", _number("max_pages", pages, *_NUMBERS["max_pages"][1:]))
     further = flags({name: text for name, text in form.items() if name != "max_pages"})
-    return Wished(folder, JobOrder(("survey", "run", "-c", folder, *further)), period_s, ("survey", "create", "-c", folder, *limit, *starts))
+    return Wished(
+        folder,
+        JobOrder(("survey", "run", "-c", folder, *further)),
+        period_s,
+        ("survey", "create", "-c", folder, *limit, *starts),
+    )
 
 
 def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> Wished:
-    """Jobs one after the other: some pages of the sites named, the topic learned, more of it fetched, all pages judged."""
+    """Jobs one after the other: some pages of the sites named, the topic learned, more of it fetched,
+    all pages judged.
+    """
     words = topic_words(form.get("words", ""))
     name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
     pages = form.get("max_pages", "").strip() or str(FOLLOW_PAGES)
@@ -149,7 +200,9 @@ def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
     first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *further)
     learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
     more = ("topic", "crawl", name, *starts, "-c", folder, *limit, *further)
-    return Wished(folder, JobOrder(first, then=(learn, more, ("topic", "judge", name, "-c", folder, "--keep"))), period_s)
+    return Wished(
+        folder, JobOrder(first, then=(learn, more, ("topic", "judge", name, "-c", folder, "--keep"))), period_s
+    )
 
 
 def topic_words(text: str) -> str:
@@ -161,14 +214,21 @@ def topic_words(text: str) -> str:
 
 
 def prepared(wish: Wished, folder: Path) -> None:
-    """Does what comes before the job, in the folder of collections. Raises UsageError with what the command says against it."""
+    """Does what comes before the job, in the folder of collections.
+
+    Raises UsageError with what the command says against it.
+    """
     if not wish.before:
         return
     command = [sys.executable, "-m", "periplus.cli", *wish.before]
     try:
-        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=PREPARE_S, check=False)
+        done = subprocess.run(
+            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=PREPARE_S, check=False
+        )
     except subprocess.TimeoutExpired:
-        raise UsageError(f"`{wish.line.splitlines()[0]}` took longer than {PREPARE_S:g} s: try it on a command line") from None
+        raise UsageError(
+            f"`{wish.line.splitlines()[0]}` took longer than {PREPARE_S:g} s: try it on a command line"
+        ) from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise UsageError(said[-1].removeprefix("periplus: ") if said else f"exit code {done.returncode}")
@@ -215,7 +275,9 @@ def _pattern(text: str) -> str:
 
 
 def gone_on(command: tuple[str, ...], form: Mapping[str, str]) -> JobOrder:
-    """The order that goes on with a crawl, its limits and patterns replaced by those of the form where it names any; LIFTED takes one away."""
+    """The order that goes on with a crawl, its limits and patterns replaced by those of the form where it names any;
+    LIFTED takes one away.
+    """
     changed = flags({name: text for name, text in form.items() if text.strip() != LIFTED})
     lifted = {flag for name, flag in _FLAGS.items() if form.get(name, "").strip() == LIFTED}
     replaced = lifted | {word.partition("=")[0] for word in changed if word.startswith("--")}
@@ -240,7 +302,10 @@ LARGEST = {"pages": 10_000_000, "seed": 2**31, "max_time": 10_000_000, "rule_num
 
 @dataclass(frozen=True, slots=True)
 class SurveyWish:
-    """A survey that a form describes. run: the job that reads it; lines: the commands that make and run it, as one would type them."""
+    """A survey that a form describes.
+
+    run: the job that reads it; lines: the commands that make and run it, as one would type them.
+    """
 
     campaign: Campaign
     run: JobOrder
@@ -248,7 +313,10 @@ class SurveyWish:
 
 
 def survey_wished(form: Mapping[str, str], folder: str) -> SurveyWish:
-    """sites, and perhaps title, rule, rule_number, pages, item, within, seed, max_depth, delay. folder: as commands name it. Raises UsageError."""
+    """sites, and perhaps title, rule, rule_number, pages, item, within, seed, max_depth, delay.
+
+    folder: as commands name it. Raises UsageError.
+    """
     units = units_of_text(form.get("sites", ""))
     campaign = Campaign(
         title=form.get("title", "").strip()[:200] or f"Survey of {count_of(len(units), 'site')}",
@@ -266,7 +334,10 @@ def survey_wished(form: Mapping[str, str], folder: str) -> SurveyWish:
 
 
 def run_wished(form: Mapping[str, str], folder: str) -> JobOrder:
-    """The job that goes on with a survey: perhaps with pages in all, max_time, rule, max_depth, delay. Raises UsageError."""
+    """The job that goes on with a survey: perhaps with pages in all, max_time, rule, max_depth, delay.
+
+    Raises UsageError.
+    """
     words = []
     if form.get("pages", "").strip():
         words += ["--pages", str(_whole(form, "pages", 0))]
@@ -274,7 +345,9 @@ def run_wished(form: Mapping[str, str], folder: str) -> JobOrder:
         words += ["--max-time", str(_whole(form, "max_time", 0))]
     if rule := _rule(form):
         words += ["--rule", rule]
-    return JobOrder(("survey", "run", "-c", folder, *words, *flags({name: form.get(name, "") for name in ("max_depth", "delay")})))
+    return JobOrder(
+        ("survey", "run", "-c", folder, *words, *flags({name: form.get(name, "") for name in ("max_depth", "delay")}))
+    )
 
 
 def units_of_text(text: str) -> tuple[Unit, ...]:
@@ -283,7 +356,10 @@ def units_of_text(text: str) -> tuple[Unit, ...]:
     plain = not any(mark in first for mark in ",;\t") and "start" not in first.lower().split()
     units = unit_list("\n".join(text.split()) if plain else text)
     if len(units) > MOST_STARTS:
-        raise UsageError(f"{len(units):,} sites at once: at most {MOST_STARTS:,} from a form, or use `periplus survey create -i FILE`")
+        raise UsageError(
+            f"{len(units):,} sites at once: at most {MOST_STARTS:,} from a form, or use "
+            "`periplus survey create -i FILE`"
+        )
     starts_of("\n".join(unit.start for unit in units))  # refuses what is no address on the web
     return units
 
@@ -294,7 +370,9 @@ def _said(form: Mapping[str, str], campaign: Campaign) -> list[str]:
     for flag in ("rule", "pages", "item", "within", "seed"):
         if getattr(campaign, flag) != getattr(USUAL, flag):
             words += [f"--{flag}", str(getattr(campaign, flag))]
-    plain = all(unit == dataclasses.replace(unit, name=unit.prefixes[0], bundle="", official=True) for unit in campaign.units)
+    plain = all(
+        unit == dataclasses.replace(unit, name=unit.prefixes[0], bundle="", official=True) for unit in campaign.units
+    )
     if plain and len(campaign.units) <= NAMED:
         return [*words, *(unit.start for unit in campaign.units)]
     return [*words, "-i", "sites.csv" if not plain else "sites.txt"]
@@ -323,7 +401,8 @@ def _whole(form: Mapping[str, str], name: str, usual: int) -> int:
     return int(text)
 
 
-# Here too only what is named becomes part of a command: words, addresses, searches, numbers; no path of a file, no rule.
+# Here too only what is named becomes part of a command: words, addresses, searches, numbers; no
+# path of a file, no rule.
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 EXAMPLES_MOST = 200  # lines of a form
@@ -332,7 +411,10 @@ LINE_CHARS = 300  # of a title or lead
 
 
 def train_order(form: Mapping[str, str], collection: str) -> JobOrder:
-    """Learns a topic by words and pages, then judges the collection's pages by it. collection: as a job names it. Raises UsageError."""
+    """Learns a topic by words and pages, then judges the collection's pages by it.
+
+    collection: as a job names it. Raises UsageError.
+    """
     positives = [f"words:{topic_words(form['words'])}"] if form.get("words", "").strip() else []
     positives += examples_of(form.get("positives", ""))
     negatives = examples_of(form.get("negatives", ""))
@@ -344,7 +426,9 @@ def train_order(form: Mapping[str, str], collection: str) -> JobOrder:
     name = topic_name(form.get("name", ""))
     words = [word for flag, specs in (("-p", positives), ("-n", negatives)) for spec in specs for word in (flag, spec)]
     chosen = () if method == METHODS[0] else ("--method", method)
-    return JobOrder(("topic", "train", name, "-c", collection, *words, *chosen), then=(judge_command(name, collection),))
+    return JobOrder(
+        ("topic", "train", name, "-c", collection, *words, *chosen), then=(judge_command(name, collection),)
+    )
 
 
 def topic_name(text: str) -> str:
@@ -356,7 +440,10 @@ def topic_name(text: str) -> str:
 
 
 def examples_of(text: str) -> list[str]:
-    """Examples, one a line: addresses (perhaps with * in them) and searches; of files there are none. Raises UsageError."""
+    """Examples, one a line: addresses (perhaps with * in them) and searches; of files there are none.
+
+    Raises UsageError.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > EXAMPLES_MOST:
         raise UsageError(f"{len(lines):,} lines of examples: at most {EXAMPLES_MOST}, or use `periplus topic train`")
@@ -389,7 +476,9 @@ def crawl_order(name: str, form: Mapping[str, str], seeds: tuple[Url, ...], coll
     harvest = form.get("least_harvest", "").strip()
     if harvest:
         limits += ("--least-harvest", f"{_percent(harvest) / 100:g}")
-    return JobOrder(("topic", "crawl", name, *given, "-c", collection, *limits), then=(judge_command(name, collection),))
+    return JobOrder(
+        ("topic", "crawl", name, *given, "-c", collection, *limits), then=(judge_command(name, collection),)
+    )
 
 
 def _percent(text: str) -> float:
@@ -420,12 +509,14 @@ def portal_of(form: Mapping[str, str], created: float) -> Portal:
         raise UsageError(f"there is no period {form.get('every', '')[:50]!r}: choose hour, day, week or month")
     numbers = {field: _topic_whole(form, field, *limits) for field, limits in _PORTAL_NUMBERS.items()}
     return Portal(
-        name=name, title=_line(form, "title") or name, created=created, lead=_line(form, "lead"), topic=form.get("topic", "").strip(), period_s=period_s,
+        name=name, title=_line(form, "title") or name, created=created, lead=_line(form, "lead"),
+        topic=form.get("topic", "").strip(), period_s=period_s,
         approve=bool(form.get("approve")), address=address, **numbers,
     )  # fmt: skip
 
 
-_PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}  # usual, least, most; as `periplus portal create` has it
+# usual, least, most; as `periplus portal create` has it
+_PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
 
 
 def _line(form: Mapping[str, str], field: str) -> str:
@@ -442,10 +533,17 @@ def _topic_whole(form: Mapping[str, str], field: str, usual: int, least: int, mo
 def portal_command(portal: Portal, collection: str) -> tuple[str, ...]:
     """What one would type to begin it."""
     words = ["portal", "create", portal.name, "-c", collection]
-    for flag, text in (("--title", portal.title if portal.title != portal.name else ""), ("--lead", portal.lead), ("--topic", portal.topic)):
+    for flag, text in (
+        ("--title", portal.title if portal.title != portal.name else ""),
+        ("--lead", portal.lead),
+        ("--topic", portal.topic),
+    ):
         words += [flag, text] if text else []
     words += ["--period", f"{portal.period_s / 3600:g}h"] if portal.period_s else []
     words += ["--approve"] * portal.approve + (["--address", portal.address] if portal.address else [])
-    for flag, value, (usual, _, _) in (("--stories", portal.stories, _PORTAL_NUMBERS["stories"]), ("--sites", portal.sites, _PORTAL_NUMBERS["sites"])):
+    for flag, value, (usual, _, _) in (
+        ("--stories", portal.stories, _PORTAL_NUMBERS["stories"]),
+        ("--sites", portal.sites, _PORTAL_NUMBERS["sites"]),
+    ):
         words += [flag, str(value)] if value != usual else []
     return tuple(words)

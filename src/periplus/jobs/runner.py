@@ -21,7 +21,9 @@ from periplus.model.ports import Clock
 
 @contextlib.contextmanager
 def opened_queue(folder: Path, store: str = "", *, make: bool = False) -> Iterator[tuple[JobStore, Clock]]:
-    """The queue of the folder or, where store is an address, of that collection. make: a collection that is not there yet.
+    """The queue of the folder or, where store is an address, of that collection.
+
+    make: a collection that is not there yet.
 
     Raises UsageError, NoCollection, StoreError.
     """
@@ -54,24 +56,43 @@ def _in_database(store: str, make: bool) -> tuple[JobStore, Clock]:
     return queue, queue.clock
 
 
-# The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has died; then it
-# stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the last attempt left it.
+# The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has
+# died; then it stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the last attempt left it.
 
-KINDS = ("crawl", "refresh", "check", "map", "report", "export", "index", "template", "survey", "topic", "stories", "influence", "portal", "delete")
+KINDS = (
+    "crawl",
+    "refresh",
+    "check",
+    "map",
+    "report",
+    "export",
+    "index",
+    "template",
+    "survey",
+    "topic",
+    "stories",
+    "influence",
+    "portal",
+    "delete",
+)
 LEASE_S = 30.0  # a runner that says nothing for so long is dead
 LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue
 GRACE_S = 60.0  # for a job to store what it has in hand, once it was told to stop
 STOPPED = 130  # the exit code of a command that Ctrl-C stopped
 LOGS = "jobs"  # folder of what jobs printed, beside the queue
-AGAIN_S = 20.0  # before a job whose process was killed (most often for want of memory) is tried again; doubled each time
+# before a job whose process was killed (most often for want of memory) is tried again; doubled each time
+AGAIN_S = 20.0
 _TAIL_BYTES = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """One process's way to do jobs. name: of this runner, for people; stopped: asked some times a second; told: called with each job that
-    has ended, and with None while there is none."""
+    """One process's way to do jobs.
+
+    name: of this runner, for people; stopped: asked some times a second; told: called with each job that has ended, and
+    with None while there is none.
+    """
 
     folder: Path
     queue: JobStore
@@ -84,7 +105,10 @@ class Runner:
 def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
     """An order for a command. Raises UsageError for one that is no work for a queue."""
     if not command or command[0] not in KINDS:
-        raise UsageError(f"a job is one of the commands {', '.join(KINDS)}, with its arguments; {command[0] if command else 'nothing'!r} is none")
+        raise UsageError(
+            f"a job is one of the commands {', '.join(KINDS)}, with its arguments; "
+            f"{command[0] if command else 'nothing'!r} is none"
+        )
     return JobOrder(command, priority, run_at)
 
 
@@ -107,7 +131,10 @@ def run_jobs(runner: Runner, *, forever: bool) -> int:
 
 
 def do(runner: Runner, job: Job) -> bool:
-    """One job in a process of its own. True: it has ended; False: it went back into the queue, or is another runner's."""
+    """One job in a process of its own.
+
+    True: it has ended; False: it went back into the queue, or is another runner's.
+    """
     progress_read, progress_write = os.pipe()
     alive_read, alive_write = os.pipe()
     process = None
@@ -134,12 +161,16 @@ def _started(folder: Path, job: Job, pipes: tuple[int, int]) -> subprocess.Popen
     with _log_file(folder, job, "out").open("wb") as out, _log_file(folder, job, "err").open("ab") as err:
         return subprocess.Popen(
             [sys.executable, "-m", "periplus.cli", *job.order.command],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=pipes, env=environment, start_new_session=True,
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=pipes, env=environment,
+            start_new_session=True,
         )  # fmt: skip
 
 
 def _watched(runner: Runner, job: Job, process: subprocess.Popen[bytes], progress_read: int) -> bool:
-    """Until the process ends. False: it was told to stop because the job was cancelled or taken; True: by itself, or the runner stops."""
+    """Until the process ends.
+
+    False: it was told to stop because the job was cancelled or taken; True: by itself, or the runner stops.
+    """
     progress, rest = JobProgress(), b""
     stop_at, cancelled = float("inf"), False
     while True:
@@ -184,7 +215,9 @@ def _became(job: Job, status: int, *, wished: bool, log: Path) -> tuple[JobState
         return JobState.QUEUED, "stopped with its runner; it goes on with the next"
     if status < 0:
         again = job.attempt < job.order.most_attempts
-        return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + ("; it is tried again" if again else "")
+        return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + (
+            "; it is tried again" if again else ""
+        )
     return JobState.FAILED, _last_line(log) or f"exit code {status}"
 
 

@@ -44,7 +44,10 @@ class RunNote:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRecord:
-    """One record of an archive that was read. fields: its named fields, names in lower case; block: its bytes, perhaps cut."""
+    """One record of an archive that was read.
+
+    fields: its named fields, names in lower case; block: its bytes, perhaps cut.
+    """
 
     kind: str
     fields: dict[str, str]
@@ -54,7 +57,10 @@ class ArchiveRecord:
 
 @dataclass(frozen=True, slots=True)
 class SegmentState:
-    """One segment of pages' bytes beside what the database says of it. Orphans are whole records that no page points at."""
+    """One segment of pages' bytes beside what the database says of it.
+
+    Orphans are whole records that no page points at.
+    """
 
     name: str
     size_bytes: int  # 0: it is not there
@@ -72,10 +78,13 @@ class SegmentState:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A wish to delete: pages, all of a site, or a run; several together are one wish. Other addresses of a page go with it.
+    """A wish to delete: pages, all of a site, or a run; several together are one wish.
 
-    links_to: whether other pages' links to what is deleted go too, and the addresses with them; else those that are linked stay known.
-    again: such addresses wait to be fetched; else they are left alone until a crawl names them as starts.
+    Other addresses of a page go with it.
+
+    links_to: whether other pages' links to what is deleted go too, and the addresses with them; else those
+    that are linked stay known. again: such addresses wait to be fetched; else they are left alone until a
+    crawl names them as starts.
     run_pages: whether pages that only this run fetched go with it.
     """
 
@@ -89,7 +98,9 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """What a deletion takes from a collection: rows of each kind, and bytes of what they hold (the file itself keeps its size for new ones)."""
+    """What a deletion takes from a collection: rows of each kind,
+    and bytes of what they hold (the file itself keeps its size for new ones).
+    """
 
     urls: int  # chosen, with other addresses of the pages
     pages: int

@@ -10,7 +10,20 @@ from periplus.model.graph import LinkGraph, LinkRows
 from periplus.model.results import SiteMap
 from periplus.model.web import Url
 
-FIELDS = ("title", "status", "reason", "type", "size", "text", "canonical", "description", "h1", "language", "robots", "layer")
+FIELDS = (
+    "title",
+    "status",
+    "reason",
+    "type",
+    "size",
+    "text",
+    "canonical",
+    "description",
+    "h1",
+    "language",
+    "robots",
+    "layer",
+)
 """What is compared of a page. text: how long it is, and a part of its digest."""
 
 
@@ -23,7 +36,8 @@ class RunView:
     state: str  # done, stopped, ...
     graph: LinkGraph
     site_map: SiteMap | None  # None: the home page was not fetched
-    fields: Mapping[str, Sequence[object]]  # by FIELDS, one value a page in the order of graph.pages; only those of fetched pages count
+    # by FIELDS, one value a page in the order of graph.pages; only those of fetched pages count
+    fields: Mapping[str, Sequence[object]]
     links: LinkRows  # from fetched pages to pages of any site, as written, each pair once
     issues: Sequence[Issue]
     reasons: Mapping[Url, str]  # of every URL of the site, those that are no pages too
@@ -113,7 +127,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is different after, seen from before. Lists by URL; changed: other layers alone last; moves: most pages first."""
+    """What is different after, seen from before.
+
+    Lists by URL; changed: other layers alone last; moves: most pages first.
+    """
 
     before: Side
     after: Side
@@ -130,5 +147,14 @@ class Comparison:
     @property
     def is_empty(self) -> bool:
         """Nothing differs."""
-        parts = (self.added, self.removed, self.changed, self.links_added, self.links_removed, self.moves, self.issues.new, self.issues.gone)
+        parts = (
+            self.added,
+            self.removed,
+            self.changed,
+            self.links_added,
+            self.links_removed,
+            self.moves,
+            self.issues.new,
+            self.issues.gone,
+        )
         return not any(parts)

@@ -15,11 +15,16 @@ from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.table import Column, ColumnKind
 
-# What engines computed of a collection, on its way back: tables, a note on each analysis, and the place that takes them.
+# What engines computed of a collection, on its way back: tables, a note on each analysis, and
+# the place that takes them.
 
 
 class ResultNote(NamedTuple):
-    """What was computed. name: of the analysis; dataset: the digest of what it was computed from; parameters: JSON; made: seconds since the epoch."""
+    """What was computed.
+
+    name: of the analysis; dataset: the digest of what it was computed from; parameters: JSON; made:
+    seconds since the epoch.
+    """
 
     name: str
     digest: str
@@ -38,7 +43,9 @@ class ComputedTable(NamedTuple):
 
 
 class ResultStore(Protocol):
-    """Takes results within one transaction, which ends when all of them are there: until then, and after a kill, what was there before is read."""
+    """Takes results within one transaction, which ends when all of them are there: until then, and after a kill,
+    what was there before is read.
+    """
 
     def runs(self) -> Sequence[RunRecord]:
         """Of the collection."""
@@ -50,15 +57,18 @@ class ResultStore(Protocol):
         """Drops all results: they are in numbers of another dataset. Before any `replace`."""
 
     def replace(self, table: ComputedTable) -> int:
-        """Puts a table in place of an earlier one of its name; returns its rows. Raises StoreError for a name that is none."""
+        """Puts a table in place of an earlier one of its name; returns its rows.
+
+        Raises StoreError for a name that is none.
+        """
 
     def note(self, said: ResultNote) -> None:
         """Says what the tables of an analysis are."""
 
 
-# A URL's number is its place, from 0, in the order of the URLs' texts (bytes of UTF-8); hosts and sites are numbered likewise. So whoever
-# exports the same collection gives the same numbers, and engines that compare ties by number agree. Each table is a folder of files
-# `part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
+# A URL's number is its place, from 0, in the order of the URLs' texts (bytes of UTF-8); hosts and sites are numbered
+# likewise. So whoever exports the same collection gives the same numbers, and engines that compare ties by number
+# agree. Each table is a folder of files `part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of the tables and of the manifest; a reader refuses a greater one
@@ -86,7 +96,9 @@ URLS = (
     Column("visited", TIME, "when it was last asked for"),
 )
 REDIRECTS = (
-    Column("source", INTEGER, "the number of a URL that redirects, or is another address of a page; ascending, each once"),
+    Column(
+        "source", INTEGER, "the number of a URL that redirects, or is another address of a page; ascending, each once"
+    ),
     Column("target", INTEGER, "the number of the URL that it leads to, one hop, as last seen"),
 )
 PAGES = (
@@ -106,7 +118,11 @@ PAGES = (
     Column("last_modified", TIME, "as the server or the page says"),
 )
 LINKS = (
-    Column("source", INTEGER, "the number of the page with the link, ascending; then by target, kind, position and nofollow"),
+    Column(
+        "source",
+        INTEGER,
+        "the number of the page with the link, ascending; then by target, kind, position and nofollow",
+    ),
     Column("target", INTEGER, "the number of the URL where it leads"),
     Column("kind", TEXT, "a, image, canonical, redirect, ..."),
     Column("position", TEXT, "nav, header, main, aside, footer, body or head"),
@@ -118,9 +134,18 @@ LINKS = (
 TEXTS = (
     Column("url", INTEGER, "the number of the page's URL, ascending, each once"),
     Column("text", TEXT, "the page's running text, a line a block"),
-    Column("content", TEXT, "the blocks of it that are content and no navigation; none where they are not told apart yet"),
+    Column(
+        "content", TEXT, "the blocks of it that are content and no navigation; none where they are not told apart yet"
+    ),
 )
-TABLES: Mapping[str, tuple[Column, ...]] = {"hosts": HOSTS, "urls": URLS, "redirects": REDIRECTS, "pages": PAGES, "links": LINKS, "texts": TEXTS}
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "hosts": HOSTS,
+    "urls": URLS,
+    "redirects": REDIRECTS,
+    "pages": PAGES,
+    "links": LINKS,
+    "texts": TEXTS,
+}
 """By name. `texts` is there only where it was asked for."""
 
 
@@ -133,13 +158,17 @@ class Coded:
 
 
 Values: TypeAlias = "NDArray[np.int64] | Coded | Sequence[object]"
-"""A column's values in one block of rows: whole numbers (of TIME: milliseconds since the epoch), coded texts, or objects where some may be None."""
+"""A column's values in one block of rows: whole numbers (of TIME: milliseconds since the epoch), coded texts,
+or objects where some may be None.
+"""
 Block: TypeAlias = tuple[Values, ...]  # the columns of a table, each as long as the others
 
 
 class WholeRows(Protocol):
-    """All of a collection as it stands at one moment, as rows for a dataset: each method once, in this order. Of urls, pages and texts blocks of rows, each
-    in the order of the URLs' texts and beginning with the URL's id."""
+    """All of a collection as it stands at one moment, as rows for a dataset: each method once, in this order.
+
+    Of urls, pages and texts blocks of rows, each in the order of the URLs' texts and beginning with the URL's id.
+    """
 
     def runs(self) -> Sequence[RunRecord]: ...
 
@@ -156,10 +185,15 @@ class WholeRows(Protocol):
         """Those that were read: the id, and what PAGES says of them."""
 
     def first_sources(self, most: int) -> NDArray[np.int64]:
-        """Of all links the ids of their sources, ascending: the first `most`. Ids are hashes, so they are drawn by chance."""
+        """Of all links the ids of their sources, ascending: the first `most`.
+
+        Ids are hashes, so they are drawn by chance.
+        """
 
     def links(self) -> Iterator[NDArray[np.int64]]:
-        """[rows, 8]: ids of source and target, places in LinkKind and Position, nofollow, times, first_seen, last_seen; in any order."""
+        """[rows, 8]: ids of source and target, places in LinkKind and Position, nofollow, times, first_seen, last_seen;
+        in any order.
+        """
 
     def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
         """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""
@@ -189,8 +223,9 @@ class TableNote:
 class Manifest:
     """What a folder of tables holds, of what it was made, and by what. A folder without one is not whole.
 
-    kind: `collection` for an export, else the name of the analysis whose results these are. inputs: what it was made of, by name: the
-    collection's name and last run, or the digests of other manifests; parameters: what it was asked, as JSON has it.
+    kind: `collection` for an export, else the name of the analysis whose results these are. inputs: what it was
+    made of, by name: the collection's name and last run, or the digests of other manifests; parameters: what it
+    was asked, as JSON has it.
     """
 
     kind: str
@@ -210,7 +245,9 @@ class Manifest:
         """Equal for equal tables, whenever and of whatever they were made."""
         import hashlib
 
-        lines = [f"{table.name} {part.name} {part.rows} {part.sha256}\n" for table in self.tables for part in table.parts]
+        lines = [
+            f"{table.name} {part.name} {part.rows} {part.sha256}\n" for table in self.tables for part in table.parts
+        ]
         return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
     def to_json(self) -> str:
@@ -218,15 +255,32 @@ class Manifest:
 
 
 def manifest_of(text: str, place: str) -> Manifest:
-    """A manifest from its JSON. place: where it was read, for messages. Raises StoreError for what is none, or newer."""
+    """A manifest from its JSON.
+
+    place: where it was read, for messages. Raises StoreError for what is none, or newer.
+    """
     try:
         given = json.loads(text)
         if int(given["format"]) > FORMAT:
-            raise StoreError(f"{place} was written in format {given['format']}; this program knows {FORMAT}. Upgrade periplus.")
+            raise StoreError(
+                f"{place} was written in format {given['format']}; this program knows {FORMAT}. Upgrade periplus."
+            )
         tables = tuple(
-            TableNote(table["name"], int(table["rows"]), tuple(PartNote(**part) for part in table["parts"]), dict(table["columns"]))
+            TableNote(
+                table["name"],
+                int(table["rows"]),
+                tuple(PartNote(**part) for part in table["parts"]),
+                dict(table["columns"]),
+            )
             for table in given["tables"]
         )
-        return Manifest(str(given["kind"]), str(given["program"]), float(given["made"]), dict(given["inputs"]), dict(given["parameters"]), tables)
+        return Manifest(
+            str(given["kind"]),
+            str(given["program"]),
+            float(given["made"]),
+            dict(given["inputs"]),
+            dict(given["parameters"]),
+            tables,
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{place} is no manifest of a folder of tables: {error!r}. Export it again.") from None

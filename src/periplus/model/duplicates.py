@@ -20,7 +20,9 @@ class Likeness(StrEnum):
 
 
 class Ground(StrEnum):
-    """By what a page is ahead of another that it stands for: the first of these, in this order, in which the two differ."""
+    """By what a page is ahead of another that it stands for: the first of these, in this order,
+    in which the two differ.
+    """
 
     MARKS = "diacritics"  # it has them: the others were made from such a text, never such a text from them
     NAMED = "canonical"  # another page names it as its canonical address
@@ -90,7 +92,9 @@ class Duplicates:
 
 @dataclass(frozen=True, slots=True)
 class TemplateRules:
-    """The parameters of Shorkin's method, by the names and with the values that he published; lengths and shares in per cent."""
+    """The parameters of Shorkin's method, by the names and with the values that he published;
+    lengths and shares in per cent.
+    """
 
     min_fragmenters_chain: int = 6  # fragmenters of a chain
     duplicates: int = 70  # pages that agree in more of what they hold together begin no cluster

@@ -1,4 +1,6 @@
-"""What passes between a worker and the store: leases, tasks, what became of them, and when a page is asked for again."""
+"""What passes between a worker and the store: leases, tasks, what became of them,
+and when a page is asked for again.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,11 @@ from periplus.model.page import Document
 from periplus.model.visit import FETCHED, STATE_OF, Reason, Request, State, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 
-FIRST_INTERVAL_S = 86_400.0  # what people expect of a refresh that repeats by itself, and what the first figures are corrected from
+# what people expect of a refresh that repeats by itself, and what the first figures are corrected from
+FIRST_INTERVAL_S = 86_400.0
 SHORTEST_INTERVAL_S = 3_600.0  # a page that changes more often is a stream, and nobody's map shows it
-LONGEST_INTERVAL_S = 30 * 86_400.0  # Nutch's default interval; beyond it what vanished would stay in the map for too long
+# Nutch's default interval; beyond it what vanished would stay in the map for too long
+LONGEST_INTERVAL_S = 30 * 86_400.0
 GROWTH = 1.5  # unchanged pages are asked ever more seldom: seven steps from a day to two weeks and a half
 SHRINKING = 0.5  # a changed page's interval falls faster than it grew: being late costs the reader, being early one 304
 EARLY_SHARE = 0.1  # of the interval: a run every 24 hours must not pass over what is due a minute later
@@ -61,7 +65,8 @@ LAYER_FIRST = -1  # robots.txt that another host's rules depend on
 LAYER_CHECK = 1_000_000_000  # links' targets are checked when no page is left to fetch
 LAYER_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
 LAYER_NONE = 1_000_000_002  # what only a sitemap knows
-LAYER_DOUBT = 1_000_000_003  # what looks like a trap is asked about again when nothing else is left; further rounds follow
+# what looks like a trap is asked about again when nothing else is left; further rounds follow
+LAYER_DOUBT = 1_000_000_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What to fetch from a host that may be another's without making a page of it: robots.txt, a sitemap, a link's target to be checked."""
+    """What to fetch from a host that may be another's without making a page of it: robots.txt, a sitemap,
+    a link's target to be checked.
+    """
 
     host: HostKey
     site: SiteKey
@@ -148,7 +155,10 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRecord:
-    """What is known of the doubtful URLs of one family of one host, for the store. Key ROOT: the whole host. See `schedule.traps`."""
+    """What is known of the doubtful URLs of one family of one host, for the store.
+
+    Key ROOT: the whole host. See `schedule.traps`.
+    """
 
     key: str
     read: int  # pages
@@ -189,7 +199,9 @@ class TrapChanges:
 
 
 class TrapTally(NamedTuple):
-    """How many URLs were left out because their family looks like an endless series, or (`sid=*`) was read under another session id."""
+    """How many URLs were left out because their family looks like an endless series,
+    or (`sid=*`) was read under another session id.
+    """
 
     family: str
     urls: int
@@ -208,7 +220,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What became of one task. reason None: to be tried again, not before retry_in_s from now, and in another layer if that is named."""
+    """What became of one task.
+
+    reason None: to be tried again, not before retry_in_s from now, and in another layer if that is named.
+    """
 
     lease: Lease
     task: Task
@@ -257,7 +272,8 @@ class Batch:
     errands: tuple[Errand, ...] = ()
     visits: tuple[Visit, ...] = ()  # of robots.txt asked for on the way, which are no tasks
     in_hand: int = 0  # tasks that the worker still holds after this batch
-    fallen: tuple[tuple[SiteKey, str], ...] = ()  # learned findings that proved wrong: what was skipped because of them waits again
+    # learned findings that proved wrong: what was skipped because of them waits again
+    fallen: tuple[tuple[SiteKey, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

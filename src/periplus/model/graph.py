@@ -17,8 +17,8 @@ from periplus.model.web import SiteKey, Url
 @dataclass(frozen=True, slots=True)
 class LinkGraph:
     """n pages and m distinct links between them, in compressed sparse rows: links out of page i are
-    targets[offsets[i]:offsets[i + 1]], ascending. No self-links. Pages stand in the order of their URLs' text, so that no
-    result depends on the order of fetching.
+    targets[offsets[i]:offsets[i + 1]], ascending. No self-links. Pages stand in the order of their URLs' text, so that
+    no result depends on the order of fetching.
     """
 
     pages: Sequence[Url]  # n, ascending
@@ -79,7 +79,9 @@ class SiteReader(Protocol):
     def is_being_crawled(self, now: float) -> bool: ...
 
     def redirects(self) -> LinkRows:
-        """Of the collection: where each URL that redirects leads, as last seen, and which page each alias is an address of; one link a URL."""
+        """Of the collection: where each URL that redirects leads, as last seen,
+        and which page each alias is an address of; one link a URL.
+        """
 
     def site_of(self, url_id: int) -> SiteKey | None:
         """The site of a known URL."""
@@ -103,7 +105,8 @@ class SiteReader(Protocol):
 class LinkBook:
     """All links of a collection both ways, by place: u URLs ascending by id, m pairs of URLs that a link joins.
 
-    An end is place * 4 + NAV (every link of the pair stands in a menu) + PART (none of them leads to a page: images, styles, ...).
+    An end is place * 4 + NAV (every link of the pair stands in a menu) + PART (none of them leads to a
+    page: images, styles, ...).
     """
 
     ids: NDArray[np.int64]  # u

@@ -9,7 +9,10 @@ from typing import Protocol
 
 
 class JobState(StrEnum):
-    """queued -> running -> done | failed | cancelled; running -> queued when its runner died; queued -> cancelled. No other move."""
+    """queued -> running -> done | failed | cancelled; running -> queued when its runner died; queued -> cancelled.
+
+    No other move.
+    """
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -21,8 +24,9 @@ class JobState(StrEnum):
 
 
 PIPES = "PERIPLUS_RUNNER"
-"""In the environment of a job's process: the numbers of the pipe that it tells its progress by (JSON lines with the fields of
-`JobProgress`) and of the one whose end says that its runner has died: "write,read"."""
+"""In the environment of a job's process: the numbers of the pipe that it tells its progress by (JSON lines with the
+fields of `JobProgress`) and of the one whose end says that its runner has died: "write,read".
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ class JobOrder:
     run_at: float = 0.0  # not before; seconds since the epoch
     most_attempts: int = 3  # of runners that may die with it
     schedule_id: int = 0  # 0: asked for once
-    then: tuple[tuple[str, ...], ...] = ()  # commands that are asked for one after the other, each when the one before it is done
+    # commands that are asked for one after the other, each when the one before it is done
+    then: tuple[tuple[str, ...], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -84,31 +89,43 @@ class Schedule:
 class JobStore(Protocol):
     """Which requests wait, who works on them, and which come again?
 
-    States of a job: see `JobState`. Always: (1) a job has at most one live lease, named by its epoch, and what an older one reports is
-    dropped; (2) the greatest priority goes first, then the oldest; (3) equal requests that are open are one, but for one that was told to
-    stop; (4) a period gives one job a tick, however many ask; (5) every lease ends, by finish or by time; (6) a job's successor is asked for
-    once, when it is done. Each call is one transaction. Not its business: doing the work, knowing the time (seconds since the epoch, by one
-    clock for all who share it).
+    States of a job: see `JobState`. Always: (1) a job has at most one live lease, named by its epoch, and what an older
+    one reports is dropped; (2) the greatest priority goes first, then the oldest; (3) equal requests that are open are
+    one, but for one that was told to stop; (4) a period gives one job a tick, however many ask; (5) every lease ends,
+    by finish or by time; (6) a job's successor is asked for once, when it is done. Each call is one transaction. Not
+    its business: doing the work, knowing the time (seconds since the epoch, by one clock for all who share it).
     """
 
     def close(self) -> None: ...
 
     def add(self, order: JobOrder, now: float) -> Job:
-        """The job that does this: a new one, or an equal one that is open and was not told to stop. A joined job takes the greater priority, the earlier time
-        and the successors of the later order, where that has any."""
+        """The job that does this: a new one, or an equal one that is open and was not told to stop.
+
+        A joined job takes the greater priority, the earlier time and the successors of the later
+        order, where that has any.
+        """
 
     def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
-        """The next job, leased to a runner; None: nothing is due. A job whose runners died as often as it may is failed instead."""
+        """The next job, leased to a runner; None: nothing is due.
+
+        A job whose runners died as often as it may is failed instead.
+        """
 
     def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
         """Renews the lease and enters the progress. False: stop, for it was cancelled or is another runner's now."""
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
-        """The job's end, or its way back into the queue for wait_s at least (one that was cancelled has none); of one that is done its
-        successor is asked for in the same moment. False: it is another runner's now, nothing is entered."""
+        """The job's end, or its way back into the queue for wait_s at least (one that was cancelled has none);
+        of one that is done its successor is asked for in the same moment.
+
+        False: it is another runner's now, nothing is entered.
+        """
 
     def cancel(self, job_id: int, now: float) -> Job:
-        """A waiting job is cancelled at once, a running one at its next beat, an ended one stays as it is. Raises StoreError if there is none."""
+        """A waiting job is cancelled at once, a running one at its next beat, an ended one stays as it is.
+
+        Raises StoreError if there is none.
+        """
 
     def job(self, job_id: int) -> Job:
         """Raises StoreError if there is none."""
@@ -123,7 +140,10 @@ class JobStore(Protocol):
         """Gives the order each period from now on; of an equal schedule period and priority are changed."""
 
     def tick(self, now: float) -> Sequence[Job]:
-        """The jobs of all periods that are over, each once. Ticks that were missed while nobody looked are not made up."""
+        """The jobs of all periods that are over, each once.
+
+        Ticks that were missed while nobody looked are not made up.
+        """
 
     def schedules(self) -> Sequence[Schedule]: ...
 
@@ -206,7 +226,10 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True)
 class NoticeSettings:
-    """How notices leave. allow_private: webhooks to loopback and private addresses; address: of the interface, for links in notices."""
+    """How notices leave.
+
+    allow_private: webhooks to loopback and private addresses; address: of the interface, for links in notices.
+    """
 
     mail: MailSettings = MailSettings()
     allow_private: bool = False

@@ -101,7 +101,18 @@ FOLLOWED_KINDS = frozenset(
     }
 )
 
-PULLED_KINDS = frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.ICON, LinkKind.FRAME, LinkKind.IFRAME})
+PULLED_KINDS = frozenset(
+    {
+        LinkKind.IMAGE,
+        LinkKind.STYLE,
+        LinkKind.SCRIPT,
+        LinkKind.MEDIA,
+        LinkKind.OBJECT,
+        LinkKind.ICON,
+        LinkKind.FRAME,
+        LinkKind.IFRAME,
+    }
+)
 """What a browser fetches to show the page. Every image of a srcset counts, though only one is shown: an upper bound."""
 
 
@@ -151,7 +162,8 @@ class Charset:
 
     name: str  # label of the Encoding Living Standard, lower case
     source: str  # "bom", "header", "meta", "xml", "statistics", "default"
-    other: str = ""  # what was declared and not taken: by the document beside its header, or by what the text contradicts; empty: none
+    # what was declared and not taken: by the document beside its header, or by what the text contradicts; empty: none
+    other: str = ""
 
 
 class BlockKind(StrEnum):
@@ -171,11 +183,16 @@ class BlockKind(StrEnum):
 
 
 class Block(NamedTuple):
-    """A piece of a page's text that a browser sets apart from what is before and after it. A tuple for the reason that `Link` is one."""
+    """A piece of a page's text that a browser sets apart from what is before and after it.
+
+    A tuple for the reason that `Link` is one.
+    """
 
     kind: BlockKind
     text: str  # white space folded (of code only what ends a line), never empty
-    path: str  # of the elements around it, outermost first, `body` left out: "div#content.main/ul/li"; classes as written, and ids of what holds blocks
+    # of the elements around it, outermost first, `body` left out: "div#content.main/ul/li"; classes as written, and
+    # ids of what holds blocks
+    path: str
     level: int = 0  # of a heading: 1 to 6
     position: Position = Position.BODY
     link_chars: int = 0  # how many of the text's characters stand in links
@@ -183,7 +200,9 @@ class Block(NamedTuple):
 
 
 class Part(StrEnum):
-    """What a block is for: the page's own content, or what helps to move about the site (menus, headers, footers, boxes)."""
+    """What a block is for: the page's own content, or what helps to move about the site (menus, headers,
+    footers, boxes).
+    """
 
     CONTENT = "content"
     NAVIGATION = "navigation"
@@ -193,7 +212,10 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """16 bytes each. text and folded are MD5, as the source system specifies (C6); equal bodies are confirmed byte by byte."""
+    """16 bytes each.
+
+    text and folded are MD5, as the source system specifies (C6); equal bodies are confirmed byte by byte.
+    """
 
     body: bytes  # 128-bit xxh3 of the bytes as received, inflated
     text: bytes  # of the text, white space folded; of the body where there is no text
@@ -225,7 +247,8 @@ class Document:
     blocks: tuple[Block, ...] = ()  # in the document's order
     language_found: str = ""  # BCP 47, as its words tell; empty where they do not
     fault: str = ""  # why it could not be read, or not whole: `encrypted`, `damaged: ...`, `long: ...`
-    bounds: tuple[str, ...] = ()  # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
+    # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
+    bounds: tuple[str, ...] = ()
     needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
 
 

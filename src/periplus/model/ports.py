@@ -44,8 +44,11 @@ class Policy(Protocol):
 
     @property
     def patience_s(self) -> float | None:
-        """None: it is asked which hosts to lease, and those take turns as they are due. Else it chooses the host of each single request among
-        those that may be asked within so many seconds: with 0 nobody is waited for while others are ready."""
+        """None: it is asked which hosts to lease, and those take turns as they are due.
+
+        Else it chooses the host of each single request among those that may be asked within so many seconds: with 0
+        nobody is waited for while others are ready.
+        """
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         """The ids of at most `most` of the ready hosts, best first."""
@@ -133,7 +136,9 @@ class Transport(Protocol):
     """Carries requests out. One hop each: redirects are answers. Raises nothing for what a server or network does."""
 
     def start(self, request: Request, before: float = math.inf) -> None:
-        """before: monotonic time after which it is not sent at all, however far it has come: its host may be another worker's."""
+        """before: monotonic time after which it is not sent at all, however far it has come:
+        its host may be another worker's.
+        """
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         """Finished exchanges; waits up to timeout_s seconds for the first. With none under way it just waits."""
@@ -150,7 +155,8 @@ class Transport(Protocol):
 class CrawlStore(Protocol):
     """What may be fetched next, and what was.
 
-    States of a URL:  waiting -> done(reason) | dropped(reason); a URL in hand is still waiting in the store. No other move, except
+    States of a URL:  waiting -> done(reason) | dropped(reason); a URL in hand is still waiting in the
+                      store. No other move, except
     that a new run may set dropped URLs waiting again (`offer`).
     Always:  (1) a URL is offered any number of times and enters once;  (2) a host has at most one lease at a time;
     (3) two leases of a host start at least its delay apart;  (4) every lease ends, by release, expiry or the death of
@@ -169,19 +175,26 @@ class CrawlStore(Protocol):
     def leave(self, worker: str, now: float) -> None:
         """Ends a worker; its leases end too."""
 
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+    def offer(
+        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+    ) -> int:
         """URLs from outside a crawl (starts, lists). Returns how many are newly waiting.
 
-        reopen: what an earlier run dropped without asking for it (scope, depth, robots, a host that was down) may wait again.
+        reopen: what an earlier run dropped without asking for it (scope, depth, robots, a host that
+        was down) may wait again.
         """
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        """Up to `most` hosts that nobody holds, that have work, and that may be asked within horizon_s; longest due first."""
+        """Up to `most` hosts that nobody holds, that have work, and that may be asked within horizon_s;
+        longest due first.
+        """
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         """Leases those of the hosts that are still free."""
 
-    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+    def take(
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+    ) -> tuple[Sequence[Task], float | None]:
         """Up to `most` tasks of a leased host in order, without those in_hand ((layer, seq)).
 
         With none, the seconds until there may be one (None: not before other tasks of the host end).
@@ -198,10 +211,15 @@ class CrawlStore(Protocol):
         """(URL, digest of its text) of the site's pages that were read, the latest `most`, oldest first."""
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        """Stores a batch in one transaction and renews the worker's leases. Returns the leases that were lost meanwhile."""
+        """Stores a batch in one transaction and renews the worker's leases.
+
+        Returns the leases that were lost meanwhile.
+        """
 
     def fair_share(self, now: float) -> int:
-        """How many hosts one worker should hold: hosts with work over workers alive, at least 1; none while the crawl is paused."""
+        """How many hosts one worker should hold: hosts with work over workers alive, at least 1;
+        none while the crawl is paused.
+        """
 
     def idle(self, now: float) -> bool:
         """Whether nothing waits and nobody has anything in hand: the crawl is at its end."""
@@ -239,13 +257,18 @@ class RunStore(CrawlStore, Protocol):
         """How a known URL stands, and by which rule."""
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
+        """(url, layer, in sitemap) of the URLs that stand at one of these reasons,
+        none of which means that they were fetched.
+        """
 
     def traps(self) -> Sequence[TrapTally]:
         """The families that were left out as endless series, the largest first."""
 
     def merge_twins(self) -> int:
-        """Pages that are the same (see `urls.twins.merged`) become one page with several addresses. Returns how many are aliases by it."""
+        """Pages that are the same (see `urls.twins.merged`) become one page with several addresses.
+
+        Returns how many are aliases by it.
+        """
 
     def is_paused(self) -> bool: ...
 
@@ -256,22 +279,29 @@ class RunStore(CrawlStore, Protocol):
 
 
 class CrawlHome(Protocol):
-    """Where one collection is kept: what happens there before, after and around a run. Each call is a transaction of its own.
+    """Where one collection is kept: what happens there before, after and around a run.
 
-    Its text in an error or a summary is what a user calls it. Times: `now` is seconds since the epoch, UTC; a database has its own clock.
+    Each call is a transaction of its own.
+
+    Its text in an error or a summary is what a user calls it. Times: `now` is seconds since the epoch, UTC; a
+    database has its own clock.
     """
 
     def only_crawl(self) -> AbstractContextManager[None]:
         """Holds the collection for one crawl, until its holder dies. Raises StoreError when another one holds it."""
 
     def prepare(self, rules: str, now: float) -> bool:
-        """Makes the collection if there is none; else brings it into accord with its rules for URLs (TOML). True: a crawl goes on with it.
+        """Makes the collection if there is none; else brings it into accord with its rules for URLs (TOML).
+
+        True: a crawl goes on with it.
 
         Raises StoreError, and UsageError where rules cannot be changed.
         """
 
     def rules_text(self) -> str:
-        """The rules for URLs that were stored with it, in TOML; empty where none were: a folder has them in its periplus.toml."""
+        """The rules for URLs that were stored with it, in TOML; empty where none were:
+        a folder has them in its periplus.toml.
+        """
 
     def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
         """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew."""
@@ -288,7 +318,10 @@ class CrawlHome(Protocol):
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None: ...
 
     def pause(self, now: float) -> bool:
-        """Has the crawl that goes on ask for nothing more until `resume`, its end, or the beginning of another. False: none goes on. Raises NoCollection."""
+        """Has the crawl that goes on ask for nothing more until `resume`, its end, or the beginning of another.
+
+        False: none goes on. Raises NoCollection.
+        """
 
     def resume(self, now: float) -> bool:
         """False: no crawl goes on that was paused. Raises NoCollection."""

@@ -51,7 +51,9 @@ class SiteMap:
         block = 65_536  # pages turned into Python numbers at once
         for start in range(0, len(self.order), block):
             pages = self.order[start : start + block]
-            for page, layer, below in zip(pages.tolist(), self.layer[pages].tolist(), self.below[pages].tolist(), strict=True):
+            for page, layer, below in zip(
+                pages.tolist(), self.layer[pages].tolist(), self.below[pages].tolist(), strict=True
+            ):
                 if max_depth < 0 or layer <= max_depth:
                     yield page, layer, below
 
@@ -75,7 +77,8 @@ class MapNode:
 class LinkedBytes:
     """What lies behind each page's links: a picture gallery is seen at first sight."""
 
-    sizes: NDArray[np.int64]  # n x len(MediaClass): bytes of the targets whose size is known, by class in the order of MediaClass
+    # n x len(MediaClass): bytes of the targets whose size is known, by class in the order of MediaClass
+    sizes: NDArray[np.int64]
     unsized: NDArray[np.int64]  # n: targets whose size is not known
 
 
@@ -116,7 +119,8 @@ class PageColumns:
     links_in: NDArray[np.int64]
     links_out: NDArray[np.int64]
     linked: LinkedBytes | None = None  # None: nobody counted
-    further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()  # results computed later: name, one value a page; "": none
+    # results computed later: name, one value a page; "": none
+    further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()
 
     def page(self, index: int) -> PageOverview:
         return PageOverview(

@@ -38,7 +38,10 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """How many pages among those that answer share a value: by `site`, `type`, `language` or `year`. Most pages first."""
+    """How many pages among those that answer share a value: by `site`, `type`, `language` or `year`.
+
+    Most pages first.
+    """
 
     name: str
     values: tuple[tuple[str, int], ...]

@@ -62,7 +62,8 @@ class Story:
 
     pages: tuple[StoryPage, ...]  # in the order of the cascade
     links: tuple[tuple[int, int], ...]  # (citing page, cited page): places in pages
-    near: tuple[tuple[int, int, float], ...]  # (later page, earlier page, share of the smaller text that both have), each page's nearest
+    # (later page, earlier page, share of the smaller text that both have), each page's nearest
+    near: tuple[tuple[int, int, float], ...]
     disordered: int  # links whose citing page is dated before the page that it cites
 
     @property
@@ -145,18 +146,26 @@ class Holdout:
 
     chosen: Influence
     stories: int  # of the later half
-    later: tuple[float, ...]  # share of the later half's stories' value, by the first, the first two, ... sites: the chosen, then what the budget still allows
+    # share of the later half's stories' value, by the first, the first two, ... sites: the chosen, then
+    # what the budget still allows
+    later: tuple[float, ...]
     costs: tuple[float, ...]  # of these sites
     hindsight: float  # what the best choice for the later half has there
-    most_posts: tuple[float, ...]  # what the sites with most posts in the earlier half have there, as many as the budget allows
+    # what the sites with most posts in the earlier half have there, as many as the budget allows
+    most_posts: tuple[float, ...]
 
 
 EntryKey = NewType("EntryKey", str)
-"""Eight letters and digits that name an entry of a portal. A story keeps its key while it grows, whichever page turns out to be its first."""
+"""Eight letters and digits that name an entry of a portal.
+
+A story keeps its key while it grows, whichever page turns out to be its first.
+"""
 
 
 class EditorVerdict(StrEnum):
-    """What an editor decided: of an entry that it is approved, pinned or hidden; of a site that it is pinned or banned."""
+    """What an editor decided: of an entry that it is approved, pinned or hidden;
+    of a site that it is pinned or banned.
+    """
 
     APPROVED = "approved"
     PINNED = "pinned"  # stands first; a pinned entry is approved
@@ -175,7 +184,8 @@ class Portal:
     topic: str = ""  # name of the relevance model that its stories must satisfy; empty: every story
     period_s: float = 0.0  # how often it is to be made anew; 0: when somebody asks
     approve: bool = False  # only what the editor approved is published
-    address: str = ""  # where it will be published; empty: not known, and its feeds name their entries by relative addresses
+    # where it will be published; empty: not known, and its feeds name their entries by relative addresses
+    address: str = ""
     stories: int = 12  # on the front page
     sites: int = 20  # chosen at most, pinned ones apart
 

@@ -10,7 +10,8 @@ from enum import StrEnum
 class Unit:
     """What a survey counts as one site. It owns every URL below one of its prefixes that no longer prefix claims.
 
-    prefixes: as `analyse.units.prefix_of` writes them: `example.org`, `example.org/~ann`, `*.example.org` for a host and all below it.
+    prefixes: as `analyse.units.prefix_of` writes them: `example.org`, `example.org/~ann`, `*.example.org`
+    for a host and all below it.
     """
 
     name: str
@@ -22,7 +23,9 @@ class Unit:
 
 
 class DocumentModel(StrEnum):
-    """What counts as one document when links are counted: a link is a distinct pair of them (alternative document models)."""
+    """What counts as one document when links are counted:
+    a link is a distinct pair of them (alternative document models).
+    """
 
     PAGE = "page"
     DIRECTORY = "directory"  # host and path up to the last slash
@@ -49,16 +52,66 @@ class CompanionClass(StrEnum):
     GLOBAL = "global"  # on the list of those that everybody links to
 
 
-# Search engines, counters, social networks, makers of systems: written down by us, to be edited by whoever surveys. Platforms whose
-# subdomains are other people's sites are not among them.
+# Search engines, counters, social networks, makers of systems: written down by us, to be edited by whoever surveys.
+# Platforms whose subdomains are other people's sites are not among them.
 GLOBAL_SITES = (
     *("google.com", "google.ru", "google.cz", "google.hu", "google.de", "google.co.uk"),
-    *("bing.com", "yahoo.com", "duckduckgo.com", "baidu.com", "yandex.ru", "yandex.com", "rambler.ru", "mail.ru", "seznam.cz"),
-    *("facebook.com", "twitter.com", "x.com", "instagram.com", "youtube.com", "youtu.be", "linkedin.com", "vk.com", "ok.ru", "t.me", "telegram.org"),
-    *("whatsapp.com", "pinterest.com", "flickr.com", "vimeo.com", "tiktok.com", "reddit.com", "rutube.ru", "addtoany.com"),
-    *("liveinternet.ru", "hotlog.ru", "spylog.com", "statcounter.com", "google-analytics.com", "googletagmanager.com", "goo.gl", "bit.ly"),
+    *(
+        "bing.com",
+        "yahoo.com",
+        "duckduckgo.com",
+        "baidu.com",
+        "yandex.ru",
+        "yandex.com",
+        "rambler.ru",
+        "mail.ru",
+        "seznam.cz",
+    ),
+    *(
+        "facebook.com",
+        "twitter.com",
+        "x.com",
+        "instagram.com",
+        "youtube.com",
+        "youtu.be",
+        "linkedin.com",
+        "vk.com",
+        "ok.ru",
+        "t.me",
+        "telegram.org",
+    ),
+    *(
+        "whatsapp.com",
+        "pinterest.com",
+        "flickr.com",
+        "vimeo.com",
+        "tiktok.com",
+        "reddit.com",
+        "rutube.ru",
+        "addtoany.com",
+    ),
+    *(
+        "liveinternet.ru",
+        "hotlog.ru",
+        "spylog.com",
+        "statcounter.com",
+        "google-analytics.com",
+        "googletagmanager.com",
+        "goo.gl",
+        "bit.ly",
+    ),
     *("wordpress.org", "joomla.org", "drupal.org", "typo3.org", "1c-bitrix.ru", "cloudflare.com", "recaptcha.net"),
-    *("adobe.com", "microsoft.com", "apple.com", "mozilla.org", "w3.org", "creativecommons.org", "gnu.org", "wikipedia.org", "wikimedia.org"),
+    *(
+        "adobe.com",
+        "microsoft.com",
+        "apple.com",
+        "mozilla.org",
+        "w3.org",
+        "creativecommons.org",
+        "gnu.org",
+        "wikipedia.org",
+        "wikimedia.org",
+    ),
 )
 
 

@@ -1,4 +1,7 @@
-"""What does a table that leaves the program look like? Its columns as values: for SQL's views, for files, for the documents."""
+"""What does a table that leaves the program look like?
+
+Its columns as values: for SQL's views, for files, for the documents.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ Floats32 = NDArray[np.float32]
 class Method(StrEnum):
     """By which rule a topic's weights are learned."""
 
-    CALIBRATED = "calibrated"  # logistic regression and log-odds of words together; the threshold seen on unlabelled pages too
+    # logistic regression and log-odds of words together; the threshold seen on unlabelled pages too
+    CALIBRATED = "calibrated"
     SVM = "svm"  # linear support vector machine over tf-idf, as published
     ONLINE = "online"  # hashed words, one example after the other; learns on without the old examples
 
@@ -70,8 +71,11 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as numbers and words. A text's score is the mean of its words' weights, each counted by its rarity and the logarithm of how often it
-    occurs; the page belongs to the topic with the probability 1 / (1 + exp(-steepness (score - threshold)))."""
+    """A topic as numbers and words.
+
+    A text's score is the mean of its words' weights, each counted by its rarity and the logarithm of how often it
+    occurs; the page belongs to the topic with the probability 1 / (1 + exp(-steepness (score - threshold))).
+    """
 
     name: str
     method: Method

@@ -36,7 +36,8 @@ class Reason(StrEnum):
     # indexed
     OK = "ok"
     TRUNCATED = "truncated"  # the body ended early, or was cut at a limit
-    PARTIAL = "partial"  # the body is whole, but not all of it was read: it is damaged, or has more links or text than are recorded
+    # the body is whole, but not all of it was read: it is damaged, or has more links or text than are recorded
+    PARTIAL = "partial"
     UNREADABLE = "unreadable"  # nothing of it could be read: it is damaged, encrypted, or no text at all
     NEEDS_SCRIPT = "needs-script"  # an empty shell that a script fills in a browser: what it shows there is not known
     OTHER_MEDIA = "other-media"  # a media type that we do not read: headers kept, body not
@@ -59,7 +60,8 @@ class Reason(StrEnum):
     REDIRECT = "redirect"  # leads to another URL
     ALIAS = "alias"  # another address of a page, by a rule or as learned
     SCHEME = "scheme"  # mailto:, javascript: and other schemes that no crawler fetches
-    DELETED = "deleted"  # the user deleted its page; links to it stay, and it is not asked for until it is named as a start
+    # the user deleted its page; links to it stay, and it is not asked for until it is named as a start
+    DELETED = "deleted"
     # invalid
     NOT_FOUND = "not-found"  # 404, 410
     CLIENT_ERROR = "client-error"  # another 4xx
@@ -76,11 +78,17 @@ _STATE_OF = {
     State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
     State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
-STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {Reason[name]: state for state, names in _STATE_OF.items() for name in names}
+STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {
+    Reason[name]: state for state, names in _STATE_OF.items() for name in names
+}
 """The reason decides the state, so only the reason is stored."""
 
 FETCHED = frozenset({reason for reason, state in STATE_OF.items() if state is State.INDEXED} | {Reason.NOINDEX})
-"""A page came. `noindex` is a wish about search engines: such a page has content and links, and a home page that says it still gets its map."""
+"""A page came.
+
+`noindex` is a wish about search engines: such a page has content and links, and a home page that
+says it still gets its map.
+"""
 
 
 class Cause(StrEnum):
@@ -122,7 +130,8 @@ class Request:
     layer: int | None = None  # clicks from the start; None while no link reaches it (sitemap)
     hops: int = 0  # redirects followed to get here
     attempt: int = 0  # earlier attempts in this run
-    about: str = ""  # ROBOTS: the origin whose rules are sought; SITEMAP: the site; CHECK: the fragments to look for, parted by spaces
+    # ROBOTS: the origin whose rules are sought; SITEMAP: the site; CHECK: the fragments to look for, parted by spaces
+    about: str = ""
     etag: str = ""  # validators of a conditional request, empty when none
     last_modified: str = ""
     body: bytes = b""  # sent by POST; only notices are, never what a crawl asks

@@ -11,7 +11,9 @@ Url = NewType("Url", str)
 """An absolute URL in canonical form, without fragment: made only by `urls.canonical`."""
 
 UrlId = NewType("UrlId", int)
-"""The signed 64-bit xxh3 of a canonical URL's identity (`urls.canonical.identity`): any process can name a URL without asking another."""
+"""The signed 64-bit xxh3 of a canonical URL's identity (`urls.canonical.identity`):
+any process can name a URL without asking another.
+"""
 
 HostKey = NewType("HostKey", str)
 """`name:port`, the unit of politeness, as in `example.org:443` or `[::1]:8080`."""
@@ -20,7 +22,9 @@ Origin = NewType("Origin", str)
 """`scheme://name:port`, the unit that one robots.txt governs (RFC 9309, 2.3)."""
 
 SiteKey = NewType("SiteKey", str)
-"""What is treated as one actor: by default the host name without `www.`, with the port when it is not a standard one."""
+"""What is treated as one actor: by default the host name without `www.`,
+with the port when it is not a standard one.
+"""
 
 
 # What is known of URLs that lead to one page: what passes between who learns it and who fetches.
@@ -28,7 +32,10 @@ SiteKey = NewType("SiteKey", str)
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The fetched page that a URL is another address of; the URL itself when it is none. findings: by which it is, by name."""
+    """The fetched page that a URL is another address of; the URL itself when it is none.
+
+    findings: by which it is, by name.
+    """
 
     url: Url
     findings: tuple[str, ...] = ()
@@ -36,7 +43,10 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """A finding that fell, and the URLs that were skipped because of it: to be offered again. The store may know of more."""
+    """A finding that fell, and the URLs that were skipped because of it: to be offered again.
+
+    The store may know of more.
+    """
 
     finding: str
     urls: tuple[Url, ...]

@@ -19,7 +19,8 @@ Mask = NDArray[np.bool_]
 class WebFragment:
     """n units, the target set first; u documents, each of one unit; m distinct links from fetched documents to others.
 
-    A document is a page after redirects, http and https, `www.` and its lack, and pages of equal content within a unit were merged.
+    A document is a page after redirects, http and https, `www.` and its lack, and pages of equal content
+    within a unit were merged.
     """
 
     units: tuple[Unit, ...]
@@ -52,7 +53,8 @@ class UnitLinks:
 
 @dataclass(frozen=True, slots=True)
 class HarvestRows:
-    """What pages yielded, in the order of fetching: p pages of some sites, q distinct pairs of a page and an item on it.
+    """What pages yielded, in the order of fetching: p pages of some sites,
+    q distinct pairs of a page and an item on it.
 
     An item is what the survey harvests: an external page, host or registered domain.
     """
@@ -73,7 +75,9 @@ class ImpactFactor:
 
     @property
     def value(self) -> float | None:
-        """linking / documents; None where one document was fetched, for then it is a count of those that link to it, or none was."""
+        """linking / documents; None where one document was fetched,
+        for then it is a count of those that link to it, or none was.
+        """
         return self.linking / self.documents if self.documents > 1 else None
 
 
@@ -256,7 +260,9 @@ class SiteSet:
 
 @dataclass(frozen=True, slots=True)
 class FragmentModel:
-    """The conceptual model of a web fragment: target set, subsets of the companion set, and the relations between them."""
+    """The conceptual model of a web fragment: target set, subsets of the companion set,
+    and the relations between them.
+    """
 
     sets: tuple[SiteSet, ...]
     relations: tuple[SetRelation, ...]
@@ -322,8 +328,11 @@ class Campaign:
     item: str = "page"  # what is harvested: an external page, host or (registered) domain
     pages: int = 0  # in all runs together; 0: no limit
     seed: int = 1
-    at_once: int = 0  # pages under way at most; 1: each choice knows what the page before it brought; 0: 1 where pages are the budget, else as many as can
-    patience_s: float = -1.0  # longest wait for a favourite while others are ready; -1: two delays where pages are the budget, else none
+    # pages under way at most; 1: each choice knows what the page before it brought; 0: 1 where pages are the
+    # budget, else as many as can
+    at_once: int = 0
+    # longest wait for a favourite while others are ready; -1: two delays where pages are the budget, else none
+    patience_s: float = -1.0
 
 
 class SiteStanding(NamedTuple):

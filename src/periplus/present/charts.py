@@ -1,7 +1,7 @@
 """Where does a site's weight lie, at one look?
 
-An icicle: the home page on the left, each layer a column further right. A sunburst: the home page in the middle, each layer a ring further out.
-A treemap: each branch a box within that of the page above it.
+An icicle: the home page on the left, each layer a column further right. A sunburst: the home page in the middle, each
+layer a ring further out. A treemap: each branch a box within that of the page above it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from periplus.present.drawing import WHOLE, Box, Sector, laid, name_spot, outlin
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import REASON_WORDS, count_of, fit, labels, number, size, visible
 
-MEASURES = {"pages": "pages", "size": "size_bytes", "rank": "rank"}  # what a height or an area may mean: name, field of MapNode
+# what a height or an area may mean: name, field of MapNode
+MEASURES = {"pages": "pages", "size": "size_bytes", "rank": "rank"}
 FORMS = {"icicle": "height", "treemap": "area", "sunburst": "angle"}  # name, and what its measure is seen by
 TOP = 64  # px above the first column: heading and legend
 GAP = 1.0  # px between places
@@ -45,7 +46,7 @@ svg { --paper: #fbfaf7; --ink: #22272b; --soft: #5d676e; --fetched: #a9cfce; --c
 .along { text-anchor: middle; }
 a:hover rect, g:hover > rect, a:hover path, g:hover > path { filter: brightness(1.08); }
 a:focus-visible { outline: none; } a:focus-visible :is(rect, path) { stroke: var(--ink); stroke-width: 2; }
-"""
+"""  # noqa: E501
 
 
 class _Place(NamedTuple):
@@ -56,15 +57,24 @@ class _Place(NamedTuple):
     box: Box
 
 
-def write_chart(tree: MapNode, facts: PageColumns, out: TextIO, *, by: str = "rank", form: str = "icicle", room: tuple[int, int] = (1200, 820)) -> None:
+def write_chart(
+    tree: MapNode,
+    facts: PageColumns,
+    out: TextIO,
+    *,
+    by: str = "rank",
+    form: str = "icicle",
+    room: tuple[int, int] = (1200, 820),
+) -> None:
     """The folded map as SVG that needs nothing else.
 
-    A place's height (icicle) or angle (sunburst) is its branch's share of the whole, its area (treemap) that of the branch above.
+    A place's height (icicle) or angle (sunburst) is its branch's share of the whole, its area (treemap)
+    that of the branch above.
 
-    tree: by analyse.linkgraph.map_tree. by: pages, size (bytes) or rank. Each place links to its page, and says its figures
-    to the pointer. Fetched, merely cited and dead pages differ in colour; hatched is what was not fetched, of pages not named
-    one by one their share. room: width and height, px; wider if the columns need it. The rings of a sunburst end where a name
-    would not fit into the next one, and it says so.
+    tree: by analyse.linkgraph.map_tree. by: pages, size (bytes) or rank. Each place links to its page, and says its
+    figures to the pointer. Fetched, merely cited and dead pages differ in colour; hatched is what was not fetched, of
+    pages not named one by one their share. room: width and height, px; wider if the columns need it. The rings of a
+    sunburst end where a name would not fit into the next one, and it says so.
     Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure or form.
     """
     if by not in MEASURES:
@@ -77,11 +87,19 @@ def write_chart(tree: MapNode, facts: PageColumns, out: TextIO, *, by: str = "ra
     else:
         drawn = (_treemap if form == "treemap" else _sunburst)(tree, facts, by, room)
     host = escaped(visible(urlsplit(facts.url[tree.page]).netloc))
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" class="{form}" viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n')
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{form}" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}">\n'
+    )
     out.write(f"<title>{host}: branches by {by}</title>\n<style>{_STYLE}</style>\n")
-    out.write('<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">')
+    out.write(
+        '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    )
     out.write('<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs>\n')
-    out.write(f'<path class="paper" d="M0 0H{width}V{height}H0Z"/>\n<text class="title" x="12" y="28">{host}</text>\n{_legend(by, form)}')
+    out.write(
+        f'<path class="paper" d="M0 0H{width}V{height}H0Z"/>\n<text class="title" x="12" '
+        f'y="28">{host}</text>\n{_legend(by, form)}'
+    )
     out.writelines(drawn)
     out.write("</svg>\n")
 
@@ -92,7 +110,10 @@ def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -
     columns = _layers(places)
     width = max(room[0], columns * COLUMN)
     column = (width - 16) / columns
-    boxes = (place._replace(box=Box(8.0 + place.box.x * column, TOP + place.box.y, column - GAP, place.box.height)) for place in places)
+    boxes = (
+        place._replace(box=Box(8.0 + place.box.x * column, TOP + place.box.y, column - GAP, place.box.height))
+        for place in places
+    )
     return width, (_boxed(place, facts) for place in boxes)
 
 
@@ -109,13 +130,18 @@ def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int])
     for place in places:
         layer, start, _, part = place.box
         if layer < most:
-            yield _curved(place, Sector(max(layer - 1 + DISC, 0) * wide, (layer + DISC) * wide, start / radius, (start + part) / radius), facts)
+            yield _curved(
+                place,
+                Sector(max(layer - 1 + DISC, 0) * wide, (layer + DISC) * wide, start / radius, (start + part) / radius),
+                facts,
+            )
     yield "</g>\n"
 
 
 def _nested(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterator[_Place]:
-    """Every node that is long enough to be seen, parents first: x its layer, y and height its share of the length; a page's own share stays free
-    behind its branches."""
+    """Every node that is long enough to be seen, parents first: x its layer, y and height its share of the length;
+    a page's own share stays free behind its branches.
+    """
     whole = _value(tree, by) or 1.0
     stack = [_Place(tree, _names((tree,), facts, "")[0], Box(0.0, 0.0, 1.0, length))]
     while stack:
@@ -135,7 +161,9 @@ def _layers(places: list[_Place]) -> int:
 
 
 def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> Iterator[str]:
-    """Every node whose box is large enough to be seen, parents first; a page's own share stays free among its branches."""
+    """Every node whose box is large enough to be seen, parents first;
+    a page's own share stays free among its branches.
+    """
     stack = [_Place(tree, _names((tree,), facts, "")[0], Box(8.0, float(TOP), room[0] - 16.0, room[1] - TOP - 8.0))]
     while stack:
         place = stack.pop()
@@ -145,7 +173,9 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) 
         below = sorted(_named(place.node, facts), key=lambda one: -_value(one[0], by))
         shares = [_value(child, by) for child, _ in below]
         own = max(_value(place.node, by) - sum(shares), 0.0)
-        branches = [_Place(child, name, box) for (child, name), box in zip(below, laid([*shares, own], inside), strict=False)]
+        branches = [
+            _Place(child, name, box) for (child, name), box in zip(below, laid([*shares, own], inside), strict=False)
+        ]
         stack += [branch for branch in reversed(branches) if min(branch.box.width, branch.box.height) >= LEAST_BOX]
 
 
@@ -155,7 +185,9 @@ def _value(node: MapNode, by: str) -> float:
 
 def _named(node: MapNode, facts: PageColumns) -> list[tuple[MapNode, str]]:
     """A node's branches with their names."""
-    return list(zip(node.children, _names(node.children, facts, facts.title[node.page]) if node.children else [], strict=True))
+    return list(
+        zip(node.children, _names(node.children, facts, facts.title[node.page]) if node.children else [], strict=True)
+    )
 
 
 def _names(nodes: tuple[MapNode, ...], facts: PageColumns, above: str) -> list[str]:
@@ -171,10 +203,15 @@ def _boxed(place: _Place, facts: PageColumns) -> str:
     upright = f'y="{y:.2f}" height="{high:.2f}"'
     shape = f'<rect class="{_kind(place.node, facts)}" x="{left:.1f}" width="{wide:.1f}" {upright}/>'
     if unread := _unread(place.node, facts):
-        shape += f'<rect fill="url(#hatch)" x="{left + wide * (1 - unread):.1f}" width="{wide * unread:.1f}" {upright}/>'
+        shape += (
+            f'<rect fill="url(#hatch)" x="{left + wide * (1 - unread):.1f}" width="{wide * unread:.1f}" {upright}/>'
+        )
     chars = int((wide - 13) / SIGN)
     if high >= LEAST_NAMED and chars > 2:
-        shape += f'<text x="{left + 6:.1f}" y="{y + min(high / 2 + 4.2, 15):.1f}">{escaped(fit(place.name, chars).rstrip())}</text>'
+        shape += (
+            f'<text x="{left + 6:.1f}" '
+            f'y="{y + min(high / 2 + 4.2, 15):.1f}">{escaped(fit(place.name, chars).rstrip())}</text>'
+        )
     return _linked(place, shape, facts)
 
 
@@ -197,7 +234,10 @@ def _linked(place: _Place, shape: str, facts: PageColumns) -> str:
     url = facts.url[place.node.page] if place.node.page != OTHERS else ""
     inside = f"<title>{escaped(_said(place, facts))}</title>{shape}"
     if url.startswith(("http://", "https://")):
-        return f"<a{attributes([('href', url), ('target', '_top'), ('rel', 'noopener noreferrer nofollow')])}>{inside}</a>\n"
+        return (
+            f"<a{attributes([('href', url), ('target', '_top'), ('rel', 'noopener noreferrer nofollow')])}"
+            f">{inside}</a>\n"
+        )
     return f"<g>{inside}</g>\n"
 
 
@@ -227,8 +267,16 @@ def _said(place: _Place, facts: PageColumns) -> str:
 def _legend(by: str, form: str) -> str:
     words = {"pages": "pages in the branch", "size": "bytes of the branch", "rank": "PageRank of the branch"}[by]
     out, x = [f'<text class="soft" x="12" y="50">{FORMS[form]}: {words}</text>'], 230
-    for kind, name in (("fetched", "fetched"), ("cited", "known, not fetched"), ("dead", "dead"), ("rest", "not named one by one")):
+    for kind, name in (
+        ("fetched", "fetched"),
+        ("cited", "known, not fetched"),
+        ("dead", "dead"),
+        ("rest", "not named one by one"),
+    ):
         hatch = f'<rect fill="url(#hatch)" x="{x}" y="40" width="12" height="12"/>' if kind == "cited" else ""
-        out.append(f'<rect class="{kind}" x="{x}" y="40" width="12" height="12"/>{hatch}<text class="soft" x="{x + 18}" y="50">{name}</text>')
+        out.append(
+            f'<rect class="{kind}" x="{x}" y="40" width="12" height="12"/>{hatch}<text class="soft" '
+            f'x="{x + 18}" y="50">{name}</text>'
+        )
         x += 44 + int(len(name) * SIGN)
     return "\n".join(out) + "\n"

@@ -23,7 +23,10 @@ GROUP_ROWS = 1_000_000  # of a row group: readers take one at a time; of texts a
 
 
 def begin(folder: Path) -> None:
-    """An empty folder for a dataset: a new one, or what an export that did not come to its end has left. Raises UsageError."""
+    """An empty folder for a dataset: a new one, or what an export that did not come to its end has left.
+
+    Raises UsageError.
+    """
     try:
         if (folder / MANIFEST).exists():
             raise UsageError(f"{folder} holds a dataset already. Choose another folder, or delete that one.")
@@ -42,11 +45,19 @@ def write_table(folder: Path, name: str, columns: Sequence[Column], blocks: Iter
         import pyarrow.parquet as pq
     except ImportError:
         raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
-    schema = pa.schema([pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence}) for column in columns])
+    schema = pa.schema(
+        [
+            pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence})
+            for column in columns
+        ]
+    )
     place = folder / name
     place.mkdir()
     parts: list[PartNote] = []
-    batches = (pa.record_batch([_array(column, values) for column, values in zip(columns, block, strict=True)], schema=schema) for block in blocks)
+    batches = (
+        pa.record_batch([_array(column, values) for column, values in zip(columns, block, strict=True)], schema=schema)
+        for block in blocks
+    )
     rest = _cut(batches)
     batch = next(rest, None)
     while batch is not None or not parts:
@@ -57,7 +68,9 @@ def write_table(folder: Path, name: str, columns: Sequence[Column], blocks: Iter
                 rows += batch.num_rows
                 batch = next(rest, None)
         parts.append(PartNote(path.name, rows, path.stat().st_size, _sha256(path)))
-    return TableNote(name, sum(part.rows for part in parts), tuple(parts), {column.name: column.sentence for column in columns})
+    return TableNote(
+        name, sum(part.rows for part in parts), tuple(parts), {column.name: column.sentence for column in columns}
+    )
 
 
 def finish(folder: Path, manifest: Manifest) -> None:

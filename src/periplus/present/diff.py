@@ -24,7 +24,10 @@ def write_diff_json(found: Comparison, out: TextIO) -> None:
 
 
 def diff_lines(found: Comparison, *, most: int = 20, links: bool = False) -> Iterator[str]:
-    """Lines for reading. most: entries of each list, -1: all; links: every link by itself, not only how many a page has."""
+    """Lines for reading.
+
+    most: entries of each list, -1: all; links: every link by itself, not only how many a page has.
+    """
     yield f"Before: {_side(found.before)}"
     yield f"After:  {_side(found.after)}"
     if found.is_empty:
@@ -43,7 +46,10 @@ def diff_lines(found: Comparison, *, most: int = 20, links: bool = False) -> Ite
 def _side(side: Side) -> str:
     ended = "" if side.state == "done" else f" ({side.state})"
     depth = f", depth {side.depth}" if side.depth >= 0 else ", no map"
-    return f"{side.name}{ended}, {utc(side.started)}: {count_of(side.pages, 'page')}, {count_of(side.links, 'link')}{depth}"
+    return (
+        f"{side.name}{ended}, {utc(side.started)}: {count_of(side.pages, 'page')}, "
+        f"{count_of(side.links, 'link')}{depth}"
+    )
 
 
 def _cut(lines: Sequence[str], most: int) -> Iterator[str]:
@@ -76,35 +82,56 @@ def _links(found: Comparison, most: int, every: bool) -> Iterator[str]:
         return
     yield f"\nLinks: {number(len(found.links_added))} added, {number(len(found.links_removed))} removed"
     if every:
-        lines = [(note.source, note.target, sign) for sign, notes in (("+", found.links_added), ("-", found.links_removed)) for note in notes]
-        yield from _cut([f"  {sign} {visible(source)} -> {visible(target)}" for source, target, sign in sorted(lines)], most)
+        lines = [
+            (note.source, note.target, sign)
+            for sign, notes in (("+", found.links_added), ("-", found.links_removed))
+            for note in notes
+        ]
+        yield from _cut(
+            [f"  {sign} {visible(source)} -> {visible(target)}" for source, target, sign in sorted(lines)], most
+        )
         return
     added = Counter(note.source for note in found.links_added)
     removed = Counter(note.source for note in found.links_removed)
     by_page = sorted(added.keys() | removed.keys(), key=lambda url: (-added[url] - removed[url], url))
-    yield from _cut([f"  {visible(url)}: {number(added[url])} added, {number(removed[url])} removed" for url in by_page], most)
+    yield from _cut(
+        [f"  {visible(url)}: {number(added[url])} added, {number(removed[url])} removed" for url in by_page], most
+    )
 
 
 def _moves(found: Comparison, most: int) -> Iterator[str]:
     if found.branches or found.moves:
         yield f"\nMap: {count_of(len(found.moves), 'page')} moved"
     for branch in found.branches if most < 0 else found.branches[:most]:
-        moved = f"; {number(branch.came)} came from other branches, {number(branch.left)} left for them" if branch.came or branch.left else ""
+        moved = (
+            f"; {number(branch.came)} came from other branches, {number(branch.left)} left for them"
+            if branch.came or branch.left
+            else ""
+        )
         yield f"  branch {visible(branch.url)}: {number(branch.before)} -> {count_of(branch.after, 'page')}{moved}"
     lines = []
     for move in found.moves:
         deeper = f", layer {move.layer_before} -> {move.layer_after}" if move.layer_before != move.layer_after else ""
         with_it = f", with {count_of(move.pages - 1, 'page')} below" if move.pages > 1 else ""
-        lines.append(f"  > {visible(move.url)}: from {visible(move.parent_before)} to {visible(move.parent_after)}{deeper}{with_it}")
+        lines.append(
+            f"  > {visible(move.url)}: from {visible(move.parent_before)} to "
+            f"{visible(move.parent_after)}{deeper}{with_it}"
+        )
     yield from _cut(lines, most)
 
 
 def _issues(found: Comparison, most: int) -> Iterator[str]:
     issues = found.issues
     if issues.new or issues.gone or issues.still:
-        yield f"\nIssues: {number(len(issues.new))} new, {number(len(issues.gone))} gone, {number(len(issues.still))} still there"
+        yield (
+            f"\nIssues: {number(len(issues.new))} new, {number(len(issues.gone))} gone, "
+            f"{number(len(issues.still))} still there"
+        )
     for sign, group in (("+", issues.new), ("-", issues.gone)):
-        lines = [f"  {sign} {issue.code}  {visible(issue.url)}{f' -> {visible(issue.related)}' if issue.related else ''}" for issue in group]
+        lines = [
+            f"  {sign} {issue.code}  {visible(issue.url)}{f' -> {visible(issue.related)}' if issue.related else ''}"
+            for issue in group
+        ]
         yield from _cut(lines, most)
 
 
@@ -114,10 +141,15 @@ FIELD_CHARS = 160  # of a value before and after
 
 
 def diff_page(found: Comparison) -> str:
-    """No script, nothing loaded from anywhere, light and dark, fit for paper. All text that came from the web is escaped."""
+    """No script, nothing loaded from anywhere, light and dark, fit for paper.
+
+    All text that came from the web is escaped.
+    """
     sections = [section for section in _sections(found) if section[2]]
     nav = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
-    body = "\n".join(f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections)
+    body = "\n".join(
+        f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections
+    )
     style = files("periplus.present").joinpath("report.css").read_text("utf-8")
     title = f"{text(found.before.name)} and {text(found.after.name)}"
     return f"""<!DOCTYPE html>
@@ -139,7 +171,11 @@ def diff_page(found: Comparison) -> str:
 
 def _host(found: Comparison) -> Html:
     """Of the first page that is named anywhere: a comparison is of one site."""
-    named = [*(page.url for page in found.changed), *(note.url for note in (*found.added, *found.removed)), *(move.url for move in found.moves)]
+    named = [
+        *(page.url for page in found.changed),
+        *(note.url for note in (*found.added, *found.removed)),
+        *(move.url for move in found.moves),
+    ]
     return text(urlsplit(named[0]).netloc) if named else "Two runs"
 
 
@@ -160,7 +196,8 @@ def _head(found: Comparison) -> Html:
     for side in (found.before, found.after):
         if side.state != "done":
             lines.append(
-                f'<p class="notice">{text(side.name).capitalize()} did not reach its end ({text(side.state)}): what it did not reach stands as before.</p>'
+                f'<p class="notice">{text(side.name).capitalize()} did not reach its end ({text(side.state)}): what '
+                "it did not reach stands as before.</p>"
             )
     if found.is_empty:
         lines.append('<p class="notice">Nothing differs.</p>')
@@ -173,7 +210,10 @@ def _head(found: Comparison) -> Html:
         ("links", (len(found.links_added), len(found.links_removed)), ""),
         ("issues", (len(found.issues.new), len(found.issues.gone)), "bad" if found.issues.new else ""),
     ]
-    cells = "".join(f'<div class="{kind if value else ""}"><dt>{name}</dt><dd>{_figure(value)}</dd></div>' for name, value, kind in figures)
+    cells = "".join(
+        f'<div class="{kind if value else ""}"><dt>{name}</dt><dd>{_figure(value)}</dd></div>'
+        for name, value, kind in figures
+    )
     return "\n".join(lines) + f'\n<dl class="figures">{cells}</dl>'
 
 
@@ -184,7 +224,10 @@ def _figure(value: int | tuple[int, int]) -> Html:
 
 def _html_side(side: Side) -> Html:
     depth = f", {count_of(side.depth + 1, 'layer')}" if side.depth >= 0 else ", no map"
-    return f"{text(side.name)}, {text(utc(side.started))}, {count_of(side.pages, 'page')}, {count_of(side.links, 'link')}{depth}"
+    return (
+        f"{text(side.name)}, {text(utc(side.started))}, {count_of(side.pages, 'page')}, "
+        f"{count_of(side.links, 'link')}{depth}"
+    )
 
 
 def _notes(notes: Sequence[PageNote], elsewhere: str) -> Html:
@@ -214,7 +257,11 @@ def _html_changed(pages: Sequence[ChangedPage]) -> Html:
         for page in pages[:SHOWN]
         for at, change in enumerate(page.changes)
     ]
-    return f'<p class="note">Changed: {note}.</p>' + table(["page", "what", "before", "after"], rows, ["", "w", "", ""]) + left_out(len(pages), SHOWN, "page")
+    return (
+        f'<p class="note">Changed: {note}.</p>'
+        + table(["page", "what", "before", "after"], rows, ["", "w", "", ""])
+        + left_out(len(pages), SHOWN, "page")
+    )
 
 
 def _value(value: str) -> Html:
@@ -233,22 +280,39 @@ def _html_issues(found: Comparison) -> Html:
 
 def _issue_table(name: str, issues: Sequence[Issue]) -> Html:
     rows = [
-        (f'<span class="chip{" dead" if name == "new" else ""}">{name}</span>', text(issue.code), link(issue.url), link(issue.related) if issue.related else "")
+        (
+            f'<span class="chip{" dead" if name == "new" else ""}">{name}</span>',
+            text(issue.code),
+            link(issue.url),
+            link(issue.related) if issue.related else "",
+        )
         for issue in issues[:SHOWN]
     ]
-    return table(["", "issue", "page", "about"], rows, ["w", "w", "", ""]) + left_out(len(issues), SHOWN, "issue") if rows else ""
+    return (
+        table(["", "issue", "page", "about"], rows, ["w", "w", "", ""]) + left_out(len(issues), SHOWN, "issue")
+        if rows
+        else ""
+    )
 
 
 def _branches(found: Comparison) -> Html:
     rows = [
-        (link(branch.url, short(branch.url)), number(branch.before), number(branch.after), number(branch.came), number(branch.left))
+        (
+            link(branch.url, short(branch.url)),
+            number(branch.before),
+            number(branch.after),
+            number(branch.came),
+            number(branch.left),
+        )
         for branch in found.branches[:SHOWN]
     ]
     if not rows:
         return ""
     note = '<p class="note">A branch is a page one click from the home page, with all that hangs below it.</p>'
     heads = ["branch", "pages before", "after", "came from others", "left for others"]
-    return note + table(heads, rows, ["", "n", "n", "n", "n"]) + left_out(len(found.branches), SHOWN, "branch", "branches")
+    return (
+        note + table(heads, rows, ["", "n", "n", "n", "n"]) + left_out(len(found.branches), SHOWN, "branch", "branches")
+    )
 
 
 def _html_moves(found: Comparison) -> Html:
@@ -257,13 +321,21 @@ def _html_moves(found: Comparison) -> Html:
             link(move.url, short(move.url)),
             link(move.parent_before, short(move.parent_before)),
             link(move.parent_after, short(move.parent_after)),
-            f"{move.layer_before} → {move.layer_after}" if move.layer_before != move.layer_after else str(move.layer_after),
+            f"{move.layer_before} → {move.layer_after}"
+            if move.layer_before != move.layer_after
+            else str(move.layer_after),
             number(move.pages),
         )
         for move in found.moves[:SHOWN]
     ]
     heads = ["page", "hung below", "hangs below", "clicks", "pages moved"]
-    return "<h3>Pages that moved</h3>" + table(heads, rows, ["", "", "", "n", "n"]) + left_out(len(found.moves), SHOWN, "page") if rows else ""
+    return (
+        "<h3>Pages that moved</h3>"
+        + table(heads, rows, ["", "", "", "n", "n"])
+        + left_out(len(found.moves), SHOWN, "page")
+        if rows
+        else ""
+    )
 
 
 def _html_links(found: Comparison) -> Html:
@@ -273,8 +345,13 @@ def _html_links(found: Comparison) -> Html:
         for note in notes:
             by_page.setdefault(note.source, []).append((sign, note.target))
     pages = sorted(by_page, key=lambda url: (-len(by_page[url]), url))
-    rows = [(_page_links(page, by_page[page]), _count_of_sign(by_page[page], "+"), _count_of_sign(by_page[page], "−")) for page in pages[:SHOWN]]
-    return table(["page", "added", "removed"], rows, ["", "n", "n"]) + left_out(len(pages), SHOWN, "page") if rows else ""
+    rows = [
+        (_page_links(page, by_page[page]), _count_of_sign(by_page[page], "+"), _count_of_sign(by_page[page], "−"))
+        for page in pages[:SHOWN]
+    ]
+    return (
+        table(["page", "added", "removed"], rows, ["", "n", "n"]) + left_out(len(pages), SHOWN, "page") if rows else ""
+    )
 
 
 def _count_of_sign(notes: Sequence[tuple[str, Url]], wanted: str) -> Html:
@@ -282,5 +359,9 @@ def _count_of_sign(notes: Sequence[tuple[str, Url]], wanted: str) -> Html:
 
 
 def _page_links(page: Url, notes: Sequence[tuple[str, Url]]) -> Html:
-    targets = "".join(f"<li>{sign} {link(target)}</li>" for sign, target in notes[:TARGETS_SHOWN]) + left_out(len(notes), TARGETS_SHOWN, "link")
-    return f'<details class="holders"><summary>{text(short(page))}</summary><ul class="holders">{targets}</ul></details>'
+    targets = "".join(f"<li>{sign} {link(target)}</li>" for sign, target in notes[:TARGETS_SHOWN]) + left_out(
+        len(notes), TARGETS_SHOWN, "link"
+    )
+    return (
+        f'<details class="holders"><summary>{text(short(page))}</summary><ul class="holders">{targets}</ul></details>'
+    )

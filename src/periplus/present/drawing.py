@@ -21,10 +21,10 @@ svg { --paper: #fbfaf7; --card: #ffffff; --ink: #22272b; --soft: #5d676e; --line
     --teal: #2c5f64; --teal-line: #63b3b6; --amber: #72592a; --amber-line: #d0a853; --red: #7d3b2f; --red-line: #dd8672;
     --grey: #333b3e; --grey-line: #838c8b; --blue: #34496a; --blue-line: #85a8d8; }
 }
-"""
+"""  # noqa: E501
 FONT = """.paper { fill: var(--paper); }
 text { font-family: system-ui, "Segoe UI", "Noto Sans", "Liberation Sans", sans-serif; font-size: 12px; fill: var(--ink); }
-"""
+"""  # noqa: E501
 
 
 Points = NDArray[np.float64]
@@ -34,14 +34,16 @@ GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 GRAVITY = 0.6  # keeps groups without a link between them on one sheet
 FLAT = 0.62  # height of the sheet as a share of its width
 ROOM = 4.5  # of a sheet's area to that of the boxes: under 4 the arrows cannot be followed
-SPREAD = 0.7  # power of the distance from the middle: forces crowd the best linked sites there, where the names have no room
+# power of the distance from the middle: forces crowd the best linked sites there, where the names have no room
+SPREAD = 0.7
 
 
 def placed(boxes: Points, sources: NDArray[np.int64], ends: NDArray[np.int64], weights: NDArray[np.float64]) -> Points:
     """float64[n, 2]: the middle of each of n circles, in the units of boxes.
 
-    boxes: float64[n, 2], half the width and half the height that each needs, its label among them. weights: > 0, of each arrow.
-    Forces as in Noack's LinLog model with repulsion by degree, from a spiral by degree: no chance, so no seed. O(n^2) a round.
+    boxes: float64[n, 2], half the width and half the height that each needs, its label among them. weights: > 0, of
+    each arrow. Forces as in Noack's LinLog model with repulsion by degree, from a spiral by degree: no chance, so
+    no seed. O(n^2) a round.
     """
     size = len(boxes)
     if size < 2:
@@ -99,7 +101,8 @@ def _fitted(position: Points, boxes: Points) -> Points:
 
 def apart(position: Points, boxes: Points) -> Points:
     """The same with boxes that cover one another pushed apart along the shorter way."""
-    order = np.sign(np.arange(len(boxes))[:, None] - np.arange(len(boxes))[None, :])  # of two on one spot the later goes right
+    # of two on one spot the later goes right
+    order = np.sign(np.arange(len(boxes))[:, None] - np.arange(len(boxes))[None, :])
     room = [boxes[:, axis][:, None] + boxes[:, axis][None, :] + 4.0 for axis in (0, 1)]
     for _ in range(APART_ROUNDS):
         between = [position[:, axis][:, None] - position[:, axis][None, :] for axis in (0, 1)]
@@ -111,7 +114,9 @@ def apart(position: Points, boxes: Points) -> Points:
         across = over[0] < over[1]
         steps = []
         for axis, chosen in ((0, across), (1, ~across)):
-            step = np.where(covers & chosen, over[axis] * np.where(between[axis] == 0, order, np.sign(between[axis])), 0.0)
+            step = np.where(
+                covers & chosen, over[axis] * np.where(between[axis] == 0, order, np.sign(between[axis])), 0.0
+            )
             steps.append(0.5 * np.sign(step.sum(axis=1)) * np.abs(step).max(axis=1))
         position = position + np.stack(steps, axis=1)
     return position
@@ -140,13 +145,24 @@ class Label(NamedTuple):
 
 
 def label_spots(circles: Circles, order: Sequence[int], sheet: tuple[int, int], *, every: bool) -> Iterator[Label]:
-    """Names within, below, above or beside their circles, the first of the order first. sheet: its width, and where it begins below its head.
-    every: a name without a free spot is given all the same, else left out."""
-    taken = [(x - r * 0.8, y - r * 0.8, x + r * 0.8, y + r * 0.8) for (x, y), r in zip(circles.position.tolist(), circles.radius.tolist(), strict=True)]
+    """Names within, below, above or beside their circles, the first of the order first.
+
+    sheet: its width, and where it begins below its head. every: a name without a free spot is given all
+    the same, else left out.
+    """
+    taken = [
+        (x - r * 0.8, y - r * 0.8, x + r * 0.8, y + r * 0.8)
+        for (x, y), r in zip(circles.position.tolist(), circles.radius.tolist(), strict=True)
+    ]
     for place in order:
         half = SIGN * cells(circles.names[place]) / 2
         (x, y), radius = circles.position[place].tolist(), float(circles.radius[place])
-        spots = [(x, y + radius + 12), (x, y - radius - 4), (x + radius + half + 3, y + 4), (x - radius - half - 3, y + 4)]
+        spots = [
+            (x, y + radius + 12),
+            (x, y - radius - 4),
+            (x + radius + half + 3, y + 4),
+            (x - radius - half - 3, y + 4),
+        ]
         if radius > half + 2:
             spots.insert(0, (x, y + 4))
         free = [spot for spot in spots if _is_free(spot, half, taken, place, sheet)]
@@ -161,7 +177,10 @@ def _is_free(spot: tuple[float, float], half: float, taken: Sequence[_Box], own:
     left, top, right, bottom = spot[0] - half, spot[1] - 10, spot[0] + half, spot[1] + 3
     if left < 2 or right > sheet[0] - 2 or top < sheet[1]:
         return False
-    return not any(place != own and left < box[2] and box[0] < right and top < box[3] and box[1] < bottom for place, box in enumerate(taken))
+    return not any(
+        place != own and left < box[2] and box[0] < right and top < box[3] and box[1] < bottom
+        for place, box in enumerate(taken)
+    )
 
 
 WHOLE = 2 * math.pi
@@ -172,7 +191,10 @@ _UP = math.pi / 2  # the first branch begins at twelve o'clock
 
 
 class Sector(NamedTuple):
-    """A part of a ring around (0, 0): radii in px, angles in radians clockwise from twelve o'clock. inner 0: a slice of a disc."""
+    """A part of a ring around (0, 0): radii in px, angles in radians clockwise from twelve o'clock.
+
+    inner 0: a slice of a disc.
+    """
 
     inner: float
     outer: float
@@ -208,11 +230,15 @@ def outline(sector: Sector) -> str:
 
 
 def name_spot(sector: Sector) -> NameSpot:
-    """Along the ring or across it, whichever leaves a name more room; never upside down. length 0: no line of text fits."""
+    """Along the ring or across it, whichever leaves a name more room; never upside down.
+
+    length 0: no line of text fits.
+    """
     inner, outer, start, end = sector
     if not inner and sector.span >= _FULL:
         return NameSpot(0.0, 0.0, 0.0, 2 * math.sqrt(max(outer * outer - _LINE * _LINE / 4, 0.0)) - 2 * _PAD)
-    middle, half, radius = (start + end) / 2, min(sector.span / 2, 1.5), (inner + outer) / 2  # 1.5: a straight name leaves a ring far sooner
+    # 1.5: a straight name leaves a ring far sooner
+    middle, half, radius = (start + end) / 2, min(sector.span / 2, 1.5), (inner + outer) / 2
     (x, y), wide = _point(radius, middle), math.tan(half)
     along = 2 * min((radius - _LINE / 2) * wide, math.sqrt(max(outer * outer - (radius + _LINE / 2) ** 2, 0.0))) - _PAD
     across = outer - max(inner, _LINE / 2 / wide if wide > 0 else outer) - 2 * _PAD
@@ -234,11 +260,14 @@ def _point(radius: float, angle: float) -> tuple[float, float]:
 
 
 def _circle(radius: float) -> str:
-    return f"M{-radius:.2f} 0A{radius:.2f} {radius:.2f} 0 1 1 {radius:.2f} 0A{radius:.2f} {radius:.2f} 0 1 1 {-radius:.2f} 0Z"
+    return (
+        f"M{-radius:.2f} 0A{radius:.2f} {radius:.2f} 0 1 1 {radius:.2f} 0A{radius:.2f} "
+        f"{radius:.2f} 0 1 1 {-radius:.2f} 0Z"
+    )
 
 
-# Squarified, after Bruls, Huizing, van Wijk, *Squarified Treemaps* (2000): a row along the shorter side takes the next rectangle as long as
-# that makes its worst one squarer.
+# Squarified, after Bruls, Huizing, van Wijk, *Squarified Treemaps* (2000): a row along the shorter side takes the next
+# rectangle as long as that makes its worst one squarer.
 
 _NOTHING = 1e-9  # px2: no screen shows it, and dividing by less overflows
 
@@ -253,7 +282,10 @@ class Box(NamedTuple):
 
 
 def laid(shares: Sequence[float], box: Box) -> list[Box]:
-    """One box for each share, in their order: greater ones first look best. Shares are areas to one another and fill the box; none is negative."""
+    """One box for each share, in their order: greater ones first look best.
+
+    Shares are areas to one another and fill the box; none is negative.
+    """
     whole = sum(shares)
     if not whole or box.width <= 0 or box.height <= 0:
         return [Box(box.x, box.y, 0.0, 0.0) for _ in shares]

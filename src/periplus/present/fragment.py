@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TextIO
 
-from periplus.model.webometrics import CompanionSite, FragmentModel, MethodSheet, SetRelation, SiteSet, SurveyResults, UnitFigures
+from periplus.model.webometrics import (
+    CompanionSite,
+    FragmentModel,
+    MethodSheet,
+    SetRelation,
+    SiteSet,
+    SurveyResults,
+    UnitFigures,
+)
 from periplus.present.drawing import FONT, PALETTE
 from periplus.present.markup import attributes, characters, escaped
 from periplus.present.wording import count_of, iso, number, visible
@@ -28,16 +36,28 @@ def json_schema() -> bytes:
 
 
 def write_fragment_xml(found: SurveyResults, out: TextIO) -> None:
-    """<fragment><method/><set><site/>...</set>...<relations><relation/>...<link/>...</relations></fragment>, streamed. out: UTF-8."""
+    """<fragment><method/><set><site/>...</set>...<relations><relation/>...<link/>...</relations></fragment>, streamed.
+
+    out: UTF-8.
+    """
     method = found.method
-    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<fragment xmlns="{NAMESPACE}"{attributes(_written(_head(method)))}>\n<method>\n')
+    out.write(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<fragment '
+        f'xmlns="{NAMESPACE}"{attributes(_written(_head(method)))}>\n<method>\n'
+    )
     for name, value in (*method.runs, *method.parameters):
         kind = "run" if (name, value) in method.runs else "parameter"
         out.write(f"<{kind}{attributes([('name', name), ('value', value)])}/>\n")
     out.write("</method>\n")
     sites = _sites(found)
     for part in found.model.sets:
-        counts: dict[str, Value] = {"name": part.name, "sites": len(part.sites), "probed": part.probed, "documents": part.documents, "fetched": part.fetched}
+        counts: dict[str, Value] = {
+            "name": part.name,
+            "sites": len(part.sites),
+            "probed": part.probed,
+            "documents": part.documents,
+            "fetched": part.fetched,
+        }
         out.write(f"<set{attributes(_written(counts))}>\n")
         for unit in part.sites:
             out.write(f"<site{attributes(_written(sites[unit]))}>")
@@ -61,7 +81,10 @@ def write_fragment_json(found: SurveyResults, out: TextIO) -> None:
             "probed": part.probed,
             "documents": part.documents,
             "fetched": part.fetched,
-            "sites": [sites[unit] | {"prefixes": list(found.units[unit].prefixes), "tags": list(tags.get(unit, ()))} for unit in part.sites],
+            "sites": [
+                sites[unit] | {"prefixes": list(found.units[unit].prefixes), "tags": list(tags.get(unit, ()))}
+                for unit in part.sites
+            ],
         }
         for part in found.model.sets
     ]
@@ -96,16 +119,39 @@ def _sites(found: SurveyResults) -> dict[int, dict[str, Value]]:
 
 def _target(found: SurveyResults, row: UnitFigures) -> dict[str, Value]:
     unit = found.units[row.unit]
-    said: dict[str, Value] = {"id": row.unit, "name": unit.name, "short": unit.short, "start": unit.start, "official": unit.official}
+    said: dict[str, Value] = {
+        "id": row.unit,
+        "name": unit.name,
+        "short": unit.short,
+        "start": unit.start,
+        "official": unit.official,
+    }
     if unit.bundle:
         said["bundle"] = unit.bundle
-    said |= {"fetched": row.fetched, "waiting": row.waiting, "share": round(row.share, 4), "in_links": row.in_links, "in_units": row.in_units}
-    said |= {"out_links": row.out_links, "out_units": row.out_units, "self_links": row.self_links, "out_companion": row.out_companion}
+    said |= {
+        "fetched": row.fetched,
+        "waiting": row.waiting,
+        "share": round(row.share, 4),
+        "in_links": row.in_links,
+        "in_units": row.in_units,
+    }
+    said |= {
+        "out_links": row.out_links,
+        "out_units": row.out_units,
+        "self_links": row.self_links,
+        "out_companion": row.out_companion,
+    }
     return said | {"inlinking_pages": row.wif.linking, "external_inlinking_pages": row.external_wif.linking}
 
 
 def _companion(site: CompanionSite) -> dict[str, Value]:
-    said: dict[str, Value] = {"id": site.unit, "name": site.name, "status": site.status.value, "cited_by": site.units, "citing_pages": site.pages}
+    said: dict[str, Value] = {
+        "id": site.unit,
+        "name": site.name,
+        "status": site.status.value,
+        "cited_by": site.units,
+        "citing_pages": site.pages,
+    }
     said |= {"links": site.links, "documents": site.documents, "fetched": site.fetched}
     if site.back is not None:
         said["links_back_to"] = site.back
@@ -159,29 +205,45 @@ circle { stroke-width: 1.6; } .line { fill: none; stroke: var(--edge); stroke-op
 .target { fill: var(--teal); stroke: var(--teal-line); } .strong { fill: var(--amber); stroke: var(--amber-line); }
 .communicator { fill: var(--red); stroke: var(--red-line); } .weak, .private { fill: var(--grey); stroke: var(--grey-line); }
 .global { fill: var(--blue); stroke: var(--blue-line); } circle.empty { fill: var(--paper); }
-"""
+"""  # noqa: E501
 )
 _Point = tuple[float, float]
 
 
 def write_fragment_svg(model: FragmentModel, title: str, about: str, out: TextIO) -> None:
-    """The model as SVG that needs nothing else: of a set its sites, how many were probed, its documents; of a relation links, pairs, density."""
+    """The model as SVG that needs nothing else: of a set its sites, how many were probed, its documents;
+    of a relation links, pairs, density.
+    """
     most = max((len(part.sites) for part in model.sets[1:]), default=1) or 1
     spots = {part.name: _spot(part, most) for part in model.sets}
     widest = max((relation.links for relation in model.relations), default=1)
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">\n')
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" role="img">\n'
+    )
     out.write(f"<title>{escaped(visible(title))}: model of the web fragment</title>\n<style>{_STYLE}</style>\n")
     out.write(f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>\n')
-    out.write(f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" y="48">{escaped(visible(about))}</text>\n')
-    drawn = [relation for relation in model.relations if relation.source != relation.end and "target" in (relation.source, relation.end)]
+    out.write(
+        f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" '
+        f'y="48">{escaped(visible(about))}</text>\n'
+    )
+    drawn = [
+        relation
+        for relation in model.relations
+        if relation.source != relation.end and "target" in (relation.source, relation.end)
+    ]
     for relation in drawn:
         out.write(_arrow(relation, spots, widest))
     for part in model.sets:
-        out.writelines(_set(part, *spots[part.name], next((r for r in model.relations if r.source == r.end == part.name), None)))
+        out.writelines(
+            _set(part, *spots[part.name], next((r for r in model.relations if r.source == r.end == part.name), None))
+        )
     for relation in drawn:
         out.write(_said(relation, spots))
     further = len([relation for relation in model.relations if relation.source != relation.end]) - len(drawn)
-    note = f"width: links; {count_of(further, 'relation')} between companion sets not drawn" if further else "width: links"
+    note = (
+        f"width: links; {count_of(further, 'relation')} between companion sets not drawn" if further else "width: links"
+    )
     out.write(f'<text class="soft" x="14" y="{HEIGHT - 14}">{note}</text>\n</svg>\n')
 
 
@@ -196,8 +258,13 @@ def _spot(part: SiteSet, most: int) -> tuple[_Point, float]:
 def _set(part: SiteSet, middle: _Point, radius: float, own: SetRelation | None) -> Iterator[str]:
     x, y = middle
     name, lift = ("target set", 27.0) if part.name == "target" else (part.name, 3.0)
-    yield f'<circle class="{part.name}{"" if part.sites else " empty"}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>\n'
-    yield f'<text class="m name" x="{x:.1f}" y="{y - lift:.1f}">{name}</text><text class="m" x="{x:.1f}" y="{y - lift + 16:.1f}">'
+    yield (
+        f'<circle class="{part.name}{"" if part.sites else " empty"}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>\n'
+    )
+    yield (
+        f'<text class="m name" x="{x:.1f}" y="{y - lift:.1f}">{name}</text><text class="m" '
+        f'x="{x:.1f}" y="{y - lift + 16:.1f}">'
+    )
     yield f"{count_of(len(part.sites), 'site')}</text>\n"
     lines = [count_of(part.documents, "document"), f"{number(part.fetched)} fetched"] if part.name == "target" else []
     if part.name != "target" and part.sites:
@@ -206,7 +273,10 @@ def _set(part: SiteSet, middle: _Point, radius: float, own: SetRelation | None) 
         lines.append(f"{count_of(own.links, 'link')} within")
     first = y + 5 if part.name == "target" else y + radius + 15
     for place, line in enumerate(lines):
-        yield f'<text class="m{"" if part.name == "target" else " halo soft"}" style="font-size: 11px" x="{x:.1f}" y="{first + 14 * place:.1f}">{line}</text>\n'
+        yield (
+            f'<text class="m{"" if part.name == "target" else " halo soft"}" style="font-size: 11px" x="{x:.1f}" '
+            f'y="{first + 14 * place:.1f}">{line}</text>\n'
+        )
 
 
 def _way(relation: SetRelation, spots: dict[str, tuple[_Point, float]]) -> tuple[_Point, _Point, _Point]:
@@ -229,7 +299,10 @@ def _arrow(relation: SetRelation, spots: dict[str, tuple[_Point, float]], widest
     head = 9 + 1.2 * wide
     foot = _toward(b, bend, head)
     side = ((foot[1] - b[1]) / head * head * 0.45, -(foot[0] - b[0]) / head * head * 0.45)
-    points = f"{b[0]:.1f},{b[1]:.1f} {foot[0] + side[0]:.1f},{foot[1] + side[1]:.1f} {foot[0] - side[0]:.1f},{foot[1] - side[1]:.1f}"
+    points = (
+        f"{b[0]:.1f},{b[1]:.1f} {foot[0] + side[0]:.1f},{foot[1] + side[1]:.1f} "
+        f"{foot[0] - side[0]:.1f},{foot[1] - side[1]:.1f}"
+    )
     line = f"M{a[0]:.1f} {a[1]:.1f}Q{bend[0]:.1f} {bend[1]:.1f} {foot[0]:.1f} {foot[1]:.1f}"
     return f'<path class="line" stroke-width="{wide:.2f}" d="{line}"/><polygon class="head" points="{points}"/>\n'
 
@@ -239,4 +312,7 @@ def _said(relation: SetRelation, spots: dict[str, tuple[_Point, float]]) -> str:
     x, y = (a[0] + 2 * bend[0] + b[0]) / 4, (a[1] + 2 * bend[1] + b[1]) / 4
     words = f"{count_of(relation.links, 'link')}"
     more = f"{count_of(relation.pairs, 'pair')}, density {relation.density:.2g}"
-    return f'<text class="m halo" x="{x:.1f}" y="{y:.1f}">{words}</text><text class="m halo soft" x="{x:.1f}" y="{y + 13:.1f}">{more}</text>\n'
+    return (
+        f'<text class="m halo" x="{x:.1f}" y="{y:.1f}">{words}</text><text class="m halo soft" x="{x:.1f}" '
+        f'y="{y + 13:.1f}">{more}</text>\n'
+    )

@@ -26,7 +26,8 @@ from periplus.urls.hosts import host_name, is_ip
 
 GEXF = "http://gexf.net/1.3"
 GRAPHML = "http://graphml.graphdrawing.org/xmlns"
-# Type by name; `bytes` and `media_type`, since viewers keep `size` and `type` for their own. Both formats have these types.
+# Type by name; `bytes` and `media_type`, since viewers keep `size` and `type` for their own. Both
+# formats have these types.
 COLUMNS = {
     "url": "string",
     "title": "string",
@@ -44,7 +45,12 @@ COLUMNS = {
     "cited_by": "int",
     "links_out": "int",
 }
-_COLOURS = {State.INDEXED: (47, 127, 134), State.REGISTERED: (208, 168, 83), State.IGNORED: (185, 189, 184), State.INVALID: (189, 79, 60)}
+_COLOURS = {
+    State.INDEXED: (47, 127, 134),
+    State.REGISTERED: (208, 168, 83),
+    State.IGNORED: (185, 189, 184),
+    State.INVALID: (189, 79, 60),
+}
 Weights = NDArray[np.float64] | NDArray[np.int64] | None
 
 
@@ -67,7 +73,9 @@ def write_gexf(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, 
         red, green, blue = _COLOURS[page.state]
         values = "".join([f'<attvalue for="{place}" value="{value}"/>' for place, value in enumerate(_written(page))])
         look = f'<viz:color r="{red}" g="{green}" b="{blue}"/><viz:size value="{4 + page.score * 0.36:.2f}"/>'
-        out.write(f"<node{attributes([('id', node), ('label', _label(page))])}><attvalues>{values}</attvalues>{look}</node>\n")
+        out.write(
+            f"<node{attributes([('id', node), ('label', _label(page))])}><attvalues>{values}</attvalues>{look}</node>\n"
+        )
     out.write(f'</nodes>\n<edges count="{len(graph.targets)}">\n')
     for source, target, weight in _edges(graph, weights):
         out.write(f'<edge source="{source}" target="{target}" weight="{weight}"/>\n')
@@ -80,10 +88,14 @@ def write_graphml(graph: LinkGraph, facts: PageColumns, about: About, out: TextI
     Source: graphml.graphdrawing.org, schema 1.0 with its attributes extension.
     """
     _check(graph, facts, weights)
-    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n<desc>{escaped(_origin(about))}</desc>\n')
+    out.write(
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n<desc>{escaped(_origin(about))}</desc>\n'
+    )
     for name, kind in {"label": "string", **COLUMNS}.items():
         out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
-    out.write('<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n<graph id="G" edgedefault="directed">\n')
+    out.write(
+        '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n<graph id="G" edgedefault="directed">\n'
+    )
     for node in range(len(graph.pages)):
         page = facts.page(node)
         values = zip(("label", *COLUMNS), (escaped(_label(page)), *_written(page)), strict=True)
@@ -95,8 +107,10 @@ def write_graphml(graph: LinkGraph, facts: PageColumns, about: About, out: TextI
 
 
 def write_pajek(graph: LinkGraph, out: TextIO, *, weights: Weights = None) -> None:
-    """Pajek's .net, streamed: vertices named by their URLs, arcs with weights. It has no attributes, and no way to write a
-    quotation mark or a backslash in a name: both stand percent-encoded."""
+    """Pajek's .net, streamed: vertices named by their URLs, arcs with weights.
+
+    It has no attributes, and no way to write a quotation mark or a backslash in a name: both stand percent-encoded.
+    """
     _check_weights(graph, weights)
     out.write(f"*Vertices {len(graph.pages)}\n")
     for node, url in enumerate(graph.pages, 1):
@@ -108,13 +122,19 @@ def write_pajek(graph: LinkGraph, out: TextIO, *, weights: Weights = None) -> No
 
 def _check(graph: LinkGraph, facts: PageColumns, weights: Weights) -> None:
     if len(facts.url) != len(graph.pages):
-        raise UsageError(f"facts of {len(facts.url)} pages do not fit a graph of {len(graph.pages)}: take both from one collection")
+        raise UsageError(
+            f"facts of {len(facts.url)} pages do not fit a graph of {len(graph.pages)}: take both from one collection"
+        )
     _check_weights(graph, weights)
 
 
 def _check_weights(graph: LinkGraph, weights: Weights) -> None:
-    if weights is not None and (len(weights) != len(graph.targets) or not bool(np.all((weights > 0) & np.isfinite(weights)))):
-        raise UsageError("an edge's weight is a number greater than 0, one for each link: readers drop edges that weigh nothing")
+    if weights is not None and (
+        len(weights) != len(graph.targets) or not bool(np.all((weights > 0) & np.isfinite(weights)))
+    ):
+        raise UsageError(
+            "an edge's weight is a number greater than 0, one for each link: readers drop edges that weigh nothing"
+        )
 
 
 def _edges(graph: LinkGraph, weights: Weights) -> Iterator[tuple[int, int, int | float]]:
@@ -156,7 +176,10 @@ def _label(page: PageOverview) -> str:
 def _origin(about: About) -> str:
     """Run, start, time and parameters as one text."""
     settings = "".join(f"; {name} = {value}" for name, value in about.parameters)
-    return f"run {about.run}, crawled from {about.start}, written {iso(about.created)}; PageRank damping {about.damping:g}, {about.rounds} rounds{settings}"
+    return (
+        f"run {about.run}, crawled from {about.start}, written {iso(about.created)}; PageRank damping "
+        f"{about.damping:g}, {about.rounds} rounds{settings}"
+    )
 
 
 ARROWS = 240  # more is a tangle in which none can be followed; those of the middle are kept, then those of most links
@@ -183,12 +206,16 @@ svg.ego a:focus-visible .name { text-decoration: underline; font-weight: 600; }
   svg.ego .teal { fill: #2c5f64; stroke: #63b3b6; } svg.ego .amber { fill: #72592a; stroke: #d0a853; } svg.ego .blue { fill: #34496a; stroke: #85a8d8; }
   svg.ego .red { fill: #7d3b2f; stroke: #dd8672; } svg.ego .grey { fill: #333b3e; stroke: #838c8b; } svg.ego .cited { fill: var(--paper); }
 }
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
 class EgoNode:
-    """A circle. part: what its colour stands for; rank: of all its pages; fetched: of pages; said: further words for who points at it."""
+    """A circle.
+
+    part: what its colour stands for; rank: of all its pages; fetched: of pages; said: further
+    words for who points at it.
+    """
 
     url: str
     name: str
@@ -219,29 +246,43 @@ class _Drawing:
 def write_ego_svg(ego: Ego, about: str, out: TextIO, *, link: Callable[[str], str] | None = None) -> None:
     """The neighbourhood as SVG, light and dark as the reader's system; the same values give the same bytes. out: UTF-8.
 
-    link: the address that a circle leads to, by its URL, for a page that has STYLE in its style sheet; None: a drawing that needs nothing else.
+    link: the address that a circle leads to, by its URL, for a page that has STYLE in its style sheet; None: a drawing
+    that needs nothing else.
     """
     drawing, width, height = _drawing(ego)
     name = f"Links around {visible(ego.nodes[0].name)}"
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" class="ego" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="group"')
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ego" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="group"'
+    )
     out.write(f"{attributes([('aria-label', name)])}>\n")
     if link is None:
-        out.write(f'<title>{escaped(name)}</title>\n<style>{PALETTE}{FONT}{STYLE}</style>\n<rect class="paper" width="{width}" height="{height}"/>\n')
+        out.write(
+            f'<title>{escaped(name)}</title>\n<style>{PALETTE}{FONT}{STYLE}</style>\n<rect class="paper" '
+            f'width="{width}" height="{height}"/>\n'
+        )
     out.writelines(_legend(drawing, about))
     out.writelines(_arrow(drawing, arrow) for arrow in reversed(drawing.arrows))
     names = [fit(visible(node.name), min(cells(visible(node.name)), NAME_SIGNS)) for node in ego.nodes]
     order = sorted(range(len(names)), key=lambda place: (place > 0, -drawing.radius[place], place))
     circles = Circles(drawing.position, drawing.radius, names)
-    labels = {label.place: label for label in label_spots(circles, order, (width, TOP), every=len(names) <= ALL_LABELLED)}
+    labels = {
+        label.place: label for label in label_spots(circles, order, (width, TOP), every=len(names) <= ALL_LABELLED)
+    }
     for place, node in enumerate(ego.nodes):
         shown = _circle(drawing, place)
         if place in labels:
-            shown += f'<text class="name" x="{labels[place].x:.1f}" y="{labels[place].y:.1f}">{escaped(names[place])}</text>'
+            shown += (
+                f'<text class="name" x="{labels[place].x:.1f}" y="{labels[place].y:.1f}">{escaped(names[place])}</text>'
+            )
         said = _said(node, middle=place == 0)
         if link is None:
             out.write(f"<g><title>{escaped(said)}</title>{shown}</g>\n")
         else:
-            out.write(f"<a{attributes([('href', link(node.url)), ('aria-label', said)])}><title>{escaped(said)}</title>{shown}</a>\n")
+            out.write(
+                f"<a{attributes([('href', link(node.url)), ('aria-label', said)])}><title>"
+                f"{escaped(said)}</title>{shown}</a>\n"
+            )
     out.write("</svg>\n")
 
 
@@ -251,7 +292,11 @@ def _drawing(ego: Ego) -> tuple[_Drawing, int, int]:
     radius = np.maximum(LARGEST * np.sqrt(rank / max(float(rank.max()), 1e-30)), LEAST)
     radius[0] += 4  # its ring
     half = np.array([SIGN * min(cells(visible(node.name)), NAME_SIGNS) / 2 for node in ego.nodes])
-    boxes = np.stack((np.maximum(radius, half), radius + 9), axis=1) if len(rank) <= ALL_LABELLED else np.stack((radius + 14, radius + 4), axis=1)
+    boxes = (
+        np.stack((np.maximum(radius, half), radius + 9), axis=1)
+        if len(rank) <= ALL_LABELLED
+        else np.stack((radius + 14, radius + 4), axis=1)
+    )
     source, end, many = (np.array([link[part] for link in ego.links], np.int64) for part in range(3))
     position = placed(boxes, source, end, np.log1p(many.astype(np.float64)))
     position = position - (position - boxes).min(axis=0) + np.array([EDGE, TOP + EDGE])
@@ -284,7 +329,10 @@ def _arrow(drawing: _Drawing, arrow: tuple[int, int, int]) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, foot + side, foot - side))
     line = f"M{a[0]:.1f} {a[1]:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {foot[0]:.1f} {foot[1]:.1f}"
     own = " own" if 0 in (source, end) else ""
-    return f'<path class="arrow{own}" stroke-width="{wide:.2f}" d="{line}"/><polygon class="head{own}" points="{points}"/>\n'
+    return (
+        f'<path class="arrow{own}" stroke-width="{wide:.2f}" d="{line}"/><polygon '
+        f'class="head{own}" points="{points}"/>\n'
+    )
 
 
 def _circle(drawing: _Drawing, place: int) -> str:
@@ -295,7 +343,13 @@ def _circle(drawing: _Drawing, place: int) -> str:
 
 
 def _said(node: EgoNode, *, middle: bool) -> str:
-    kept = count_of(node.fetched, "page") + " fetched" if node.pages > 1 and node.fetched else "fetched" if node.fetched else "cited, not fetched"
+    kept = (
+        count_of(node.fetched, "page") + " fetched"
+        if node.pages > 1 and node.fetched
+        else "fetched"
+        if node.fetched
+        else "cited, not fetched"
+    )
     return visible(f"{node.name}: {kept}{', ' + node.said if node.said else ''}{', in the middle' if middle else ''}")
 
 
@@ -308,10 +362,16 @@ def _legend(drawing: _Drawing, about: str) -> Iterator[str]:
     others = any(node.part not in drawing.colour for node in drawing.ego.nodes)
     for part, colour in [*drawing.colour.items(), *([("others", "grey")] if others else [])]:
         words = fit(visible(part), min(cells(visible(part)), NAME_SIGNS))
-        yield f'<circle class="near {colour}" cx="{x:.0f}" cy="46" r="6"/><text class="soft" x="{x + 11:.0f}" y="50">{escaped(words)}</text>\n'
+        yield (
+            f'<circle class="near {colour}" cx="{x:.0f}" cy="46" r="6"/><text class="soft" x="{x + 11:.0f}" '
+            f'y="50">{escaped(words)}</text>\n'
+        )
         x += 34 + SIGN * cells(words)
     x = 22.0
     for outline, words in (("", "fetched"), (" cited", "dashed: cited, not fetched")):
-        yield f'<circle class="near grey{outline}" cx="{x:.0f}" cy="72" r="6"/><text class="soft" x="{x + 11:.0f}" y="76">{words}</text>\n'
+        yield (
+            f'<circle class="near grey{outline}" cx="{x:.0f}" cy="72" r="6"/><text class="soft" '
+            f'x="{x + 11:.0f}" y="76">{words}</text>\n'
+        )
         x += 34 + SIGN * len(words)
     yield f'<text class="soft" x="{x:.0f}" y="76">area: rank · width: links</text>\n'

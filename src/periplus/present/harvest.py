@@ -33,13 +33,24 @@ def standing_lines(found: CampaignStanding, *, most: int = -1, boxes: bool = Tru
 def _cells(row: SiteStanding) -> tuple[str, ...]:
     score = "" if row.score is None else f"{row.score:.3g}"
     read = f"{row.share:.0%} of {number(row.pages + row.waiting)}" if row.pages else ""
-    return fit(visible(row.short), 24), number(row.pages), number(row.links), f"{row.recent:.2f}" if row.pages else "", score, read, visible(row.state)
+    return (
+        fit(visible(row.short), 24),
+        number(row.pages),
+        number(row.links),
+        f"{row.recent:.2f}" if row.pages else "",
+        score,
+        read,
+        visible(row.state),
+    )
 
 
 def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(cells(row[column]) for row in [_HEADS, *rows]) for column in range(len(_HEADS))]
     for row in (_HEADS, *rows):
-        padded = [_padded(text, width, left=column in (0, 6)) for column, (text, width) in enumerate(zip(row, widths, strict=True))]
+        padded = [
+            _padded(text, width, left=column in (0, 6))
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
         yield ("  " + "  ".join(padded)).rstrip()
 
 
@@ -52,7 +63,10 @@ def _harvest_lines(found: CampaignStanding, steps: str) -> Iterator[str]:
     harvest, campaign = found.harvest, found.campaign
     total, baseline = harvest.total.found[-1], harvest.baseline
     budget = f" of {number(campaign.pages)}" if campaign.pages else ""
-    said = f"{number(found.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, {harvest.recent:.2f} new a page lately"
+    said = (
+        f"{number(found.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, "
+        f"{harvest.recent:.2f} new a page lately"
+    )
     yield f"  {said}; rule {campaign.rule}, seed {campaign.seed}"
     yield f"  found        {drawn(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
     outside = harvest.companions.found[-1]
@@ -65,7 +79,10 @@ def round_robin_told(baseline: Baseline) -> str:
     """What a round robin finds, beside what was found."""
     if not baseline.pages:
         return "cannot be told: not every site was asked for a page"
-    return f"{number(baseline.found)} on its first {count_of(baseline.pages, 'page')}, which were all fetched; found in as many: {number(baseline.beside)}"
+    return (
+        f"{number(baseline.found)} on its first {count_of(baseline.pages, 'page')}, which were all fetched; found in "
+        f"as many: {number(baseline.beside)}"
+    )
 
 
 def completeness_told(harvest: Harvest) -> str:
@@ -79,7 +96,10 @@ def completeness_told(harvest: Harvest) -> str:
         return f"{number(rich.observed)} {items}: every known page was read"
     between = f"95 %: {number(round(rich.total.low))} to {number(round(rich.total.high))}"
     share = f"{rich.share:.0%}" if rich.share is not None else "all"
-    return f"about {share}: the {count_of(rich.known, 'page')} known so far hold some {number(round(rich.total.value))} {items} by estimate ({between})"
+    return (
+        f"about {share}: the {count_of(rich.known, 'page')} known so far hold some {number(round(rich.total.value))} "
+        f"{items} by estimate ({between})"
+    )
 
 
 def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:
@@ -99,7 +119,11 @@ def write_standing_json(found: CampaignStanding, out: TextIO) -> None:
     """Everything, the curves too. out: UTF-8."""
     campaign = dataclasses.asdict(found.campaign)
     sites = [row._asdict() | {"share": row.share} for row in found.sites]
-    json.dump({"campaign": campaign, "pages": found.pages, "sites": sites, "harvest": dataclasses.asdict(found.harvest)}, out, ensure_ascii=False)
+    json.dump(
+        {"campaign": campaign, "pages": found.pages, "sites": sites, "harvest": dataclasses.asdict(found.harvest)},
+        out,
+        ensure_ascii=False,
+    )
     out.write("\n")
 
 
@@ -123,18 +147,30 @@ svg { --c0: #155e75; --c1: #b98e2f; --c2: #b4513f; --c3: #4d7c3a; --c4: #7a5aa6;
 .rest { stroke: var(--grey-line); stroke-width: 1; opacity: .55; }
 .main { stroke: var(--c0); stroke-width: 2.6; } .base { stroke: var(--c1); stroke-dasharray: 6 4; } .found { stroke: var(--c3); stroke-width: 1.6; }
 .band { fill: var(--teal); opacity: .35; } .guess { stroke: var(--teal-line); stroke-dasharray: 2 3; }
-"""
-    + " ".join(f".c{place} {{ stroke: var(--c{place}); }} .t{place} {{ fill: var(--c{place}); font-size: 11px; }}" for place in range(NAMED))
-    + "\n.main-t { fill: var(--c0); font-size: 11px; } .base-t { fill: var(--c1); font-size: 11px; } .found-t { fill: var(--c3); font-size: 11px; }\n"
+"""  # noqa: E501
+    + " ".join(
+        f".c{place} {{ stroke: var(--c{place}); }} .t{place} {{ fill: var(--c{place}); font-size: 11px; }}"
+        for place in range(NAMED)
+    )
+    + (
+        "\n.main-t { fill: var(--c0); font-size: 11px; } .base-t { fill: var(--c1); font-size: 11px; } .found-t { "
+        "fill: var(--c3); font-size: 11px; }\n"
+    )
 )
 
 
 def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) -> None:
     """Two charts as SVG: the whole harvest with baseline and estimate, and each site over its own pages. out: UTF-8."""
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {YIELD_WIDTH} {YIELD_HEIGHT}" width="{YIELD_WIDTH}" height="{YIELD_HEIGHT}" role="img">\n')
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {YIELD_WIDTH} {YIELD_HEIGHT}" width="{YIELD_WIDTH}" '
+        f'height="{YIELD_HEIGHT}" role="img">\n'
+    )
     out.write(f"<title>{escaped(visible(title))}: yield</title>\n<style>{_YIELD_STYLE}</style>\n")
     out.write(f'<rect class="paper" width="{YIELD_WIDTH}" height="{YIELD_HEIGHT}"/>\n')
-    out.write(f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" y="48">{escaped(visible(about))}</text>\n')
+    out.write(
+        f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" '
+        f'y="48">{escaped(visible(about))}</text>\n'
+    )
     out.writelines(_whole(harvest))
     out.writelines(_sites(harvest.sites))
     out.write("</svg>\n")
@@ -143,7 +179,10 @@ def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) ->
 def _whole(harvest: Harvest) -> Iterator[str]:
     rich, estimate = harvest.richness, harvest.richness.total
     shown = (harvest.total, harvest.baseline.curve, harvest.companions)
-    top = max(max((max(curve.found) for curve in shown), default=0.0), min(estimate.high if estimate else 0.0, 2.5 * max(rich.observed, 1)))
+    top = max(
+        max((max(curve.found) for curve in shown), default=0.0),
+        min(estimate.high if estimate else 0.0, 2.5 * max(rich.observed, 1)),
+    )
     across, up = nice(max(harvest.total.pages)), nice(top)
     yield from _yield_axes(0, f"new external {_items(harvest.item)} over pages fetched", across, up)
     if estimate is not None and estimate.high > rich.observed and estimate.low < up:
@@ -153,7 +192,11 @@ def _whole(harvest: Harvest) -> Iterator[str]:
         if estimate.value <= up:
             middle = _yield_y(estimate.value, up)
             yield f'<line class="guess" x1="{x}" y1="{middle:.1f}" x2="{end}" y2="{middle:.1f}"/>\n'
-    marks = [(harvest.companions, "found", "sites"), (harvest.baseline.curve, "base", "round robin"), (harvest.total, "main", "found")]
+    marks = [
+        (harvest.companions, "found", "sites"),
+        (harvest.baseline.curve, "base", "round robin"),
+        (harvest.total, "main", "found"),
+    ]
     ends = []
     for curve, kind, name in marks:
         yield _yield_line(curve, kind, 0, across, up)
@@ -161,7 +204,10 @@ def _whole(harvest: Harvest) -> Iterator[str]:
     yield from _end_names(0, ends)
     said = f"dashed: round robin, as far as its pages were fetched ({number(harvest.baseline.pages)})"
     if estimate is not None:
-        said = f"band: {number(round(estimate.low))} to {number(round(estimate.high))} {_items(harvest.item)} on all known pages (95 %); {said}"
+        said = (
+            f"band: {number(round(estimate.low))} to {number(round(estimate.high))} {_items(harvest.item)} on "
+            f"all known pages (95 %); {said}"
+        )
     yield f'<text class="soft" x="14" y="{YIELD_HEIGHT - 12}">{escaped(said)}</text>\n'
 
 
@@ -178,10 +224,15 @@ def _sites(curves: Sequence[Curve]) -> Iterator[str]:
     names = []
     for place, curve in reversed(list(enumerate(curves[:NAMED]))):
         yield _yield_line(curve, f"c{place}", 1, across, up)
-        names.append((_yield_y(curve.found[-1], up), f"t{place}", fit(visible(curve.name), min(cells(visible(curve.name)), 15))))
+        names.append(
+            (_yield_y(curve.found[-1], up), f"t{place}", fit(visible(curve.name), min(cells(visible(curve.name)), 15)))
+        )
     yield from _end_names(1, names)
     if curves[NAMED:]:
-        yield f'<text class="soft end" x="{YIELD_LEFT[1] + WIDE[1]}" y="{YIELD_HEIGHT - 12}">grey: {number(len(curves) - NAMED)} more sites</text>\n'
+        yield (
+            f'<text class="soft end" x="{YIELD_LEFT[1] + WIDE[1]}" y="{YIELD_HEIGHT - 12}">grey: '
+            f"{number(len(curves) - NAMED)} more sites</text>\n"
+        )
 
 
 def nice(value: float) -> float:
@@ -204,7 +255,10 @@ def _yield_axes(chart: int, head: str, across: float, up: float) -> Iterator[str
         yield f'<line class="axis" x1="{left}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
         yield f'<text class="soft end" x="{left - 6}" y="{y + 4:.1f}">{_tick(up * part / 4)}</text>'
         x = left + WIDE[chart] * part / 4
-        yield f'<text class="soft" text-anchor="middle" x="{x:.1f}" y="{YIELD_BOTTOM + 18}">{_tick(across * part / 4)}</text>\n'
+        yield (
+            f'<text class="soft" text-anchor="middle" x="{x:.1f}" '
+            f'y="{YIELD_BOTTOM + 18}">{_tick(across * part / 4)}</text>\n'
+        )
 
 
 def _tick(value: float) -> str:
@@ -213,7 +267,8 @@ def _tick(value: float) -> str:
 
 def _yield_line(curve: Curve, kind: str, chart: int, across: float, up: float) -> str:
     points = " ".join(
-        f"{YIELD_LEFT[chart] + WIDE[chart] * page / across:.1f},{_yield_y(found, up):.1f}" for page, found in zip(curve.pages, curve.found, strict=True)
+        f"{YIELD_LEFT[chart] + WIDE[chart] * page / across:.1f},{_yield_y(found, up):.1f}"
+        for page, found in zip(curve.pages, curve.found, strict=True)
     )
     said = f"{visible(curve.name)}: {number(round(curve.found[-1]))} on {number(curve.pages[-1])} pages"
     return f'<polyline class="{kind}" points="{points}"><title>{escaped(said)}</title></polyline>\n'
@@ -224,7 +279,10 @@ def _end_names(chart: int, ends: Sequence[tuple[float, str, str]]) -> Iterator[s
     free = float(YIELD_TOP)
     for y, kind, name in sorted(ends):
         free = max(free, y)
-        yield f'<text class="{kind}" x="{YIELD_LEFT[chart] + WIDE[chart] + 8}" y="{free + 4:.1f}">{escaped(name)}</text>\n'
+        yield (
+            f'<text class="{kind}" x="{YIELD_LEFT[chart] + WIDE[chart] + 8}" '
+            f'y="{free + 4:.1f}">{escaped(name)}</text>\n'
+        )
         free += LABEL
 
 
@@ -239,7 +297,7 @@ _STYLE = (
 .found { stroke: var(--teal-line); } .all { stroke: var(--grey-line); stroke-width: 1; stroke-dasharray: 2 3; }
 .lately { stroke: var(--amber-line); stroke-width: 1.6; }
 text.found { fill: var(--teal-line); stroke: none; font-size: 11px; } text.lately { fill: var(--amber-line); stroke: none; font-size: 11px; }
-"""
+"""  # noqa: E501
 )
 
 
@@ -247,16 +305,32 @@ def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out:
     """points: (pages, of them relevant, share of the last pages), in order. SVG that needs nothing else. out: UTF-8."""
     pages, relevant, lately = points[-1] if points else (0, 0, 0.0)
     across = nice(max(pages, 1))
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">\n')
-    out.write(f"<title>Harvest of {escaped(topic)}: {number(relevant)} of {number(pages)} pages</title>\n<style>{_STYLE}</style>\n")
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" role="img">\n'
+    )
+    out.write(
+        f"<title>Harvest of {escaped(topic)}: {number(relevant)} of {number(pages)} "
+        f"pages</title>\n<style>{_STYLE}</style>\n"
+    )
     out.write(f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>\n')
-    out.write(f'<text class="title" x="14" y="26">{number(relevant)} of {number(pages)} pages are on the topic</text>\n')
-    out.write('<text class="soft" x="14" y="44">pages on the topic over pages fetched; share of the last 500 at the right</text>\n')
+    out.write(
+        f'<text class="title" x="14" y="26">{number(relevant)} of {number(pages)} pages are on the topic</text>\n'
+    )
+    out.write(
+        '<text class="soft" x="14" y="44">pages on the topic over pages fetched; share of the '
+        "last 500 at the right</text>\n"
+    )
     out.writelines(_axes(across))
     out.write(_line("all", [(0, 0.0), (across, 1.0)], across))
     out.write(_line("found", [(0, 0.0), *((at, found / across) for at, found, _ in points)], across))
     out.write(_line("lately", [(at, share) for at, _, share in points], across))
-    for kind, y, name in _apart(_y(relevant / across), f"{relevant / pages:.0%} in all" if pages else "", _y(lately), f"{lately:.0%} lately" if pages else ""):
+    for kind, y, name in _apart(
+        _y(relevant / across),
+        f"{relevant / pages:.0%} in all" if pages else "",
+        _y(lately),
+        f"{lately:.0%} lately" if pages else "",
+    ):
         out.write(f'<text class="{kind}" x="{RIGHT + 8}" y="{y + 4:.1f}">{name}</text>\n')
     out.write("</svg>\n")
 
@@ -281,8 +355,14 @@ def _axes(across: float) -> Iterator[str]:
         y = _y(part / 4)
         yield f'<line class="axis" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
         yield f'<text class="soft end" x="{LEFT - 8}" y="{y + 4:.1f}">{number(round(across * part / 4))}</text>'
-        yield f'<text class="soft mid" x="{_x(across * part / 4, across):.1f}" y="{BOTTOM + 20}">{number(round(across * part / 4))}</text>\n'
+        yield (
+            f'<text class="soft mid" x="{_x(across * part / 4, across):.1f}" '
+            f'y="{BOTTOM + 20}">{number(round(across * part / 4))}</text>\n'
+        )
 
 
 def _line(kind: str, points: Sequence[tuple[int, float]] | Sequence[tuple[float, float]], across: float) -> str:
-    return f'<polyline class="{kind}" points="{" ".join(f"{_x(pages, across):.1f},{_y(share):.1f}" for pages, share in points)}"/>\n'
+    return (
+        f'<polyline class="{kind}" '
+        f'points="{" ".join(f"{_x(pages, across):.1f},{_y(share):.1f}" for pages, share in points)}"/>\n'
+    )

@@ -10,7 +10,8 @@ from periplus.model.table import Column, ColumnKind
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import count_of, visible
 
-# How what an audit found is listed: for a person the sums by kind, then each cause with its pages; for programs one issue a row.
+# How what an audit found is listed: for a person the sums by kind, then each cause with its pages; for
+# programs one issue a row.
 
 FOLDED = 5  # issues of one cause that are listed: enough to find the template they come from
 COLUMNS = (
@@ -20,10 +21,18 @@ COLUMNS = (
     Column("code", ColumnKind.TEXT, "the kind of issue; stable"),
     Column("message", ColumnKind.TEXT, "the kind of issue in a few words"),
     Column("detail", ColumnKind.TEXT, "this issue in words"),
-    Column("related_url", ColumnKind.TEXT, "the other URL that it is about: a link's target, the page with the same title"),
+    Column(
+        "related_url",
+        ColumnKind.TEXT,
+        ("the other URL that it is about: a link's target, the page with the same title"),
+    ),
     Column("anchor_text", ColumnKind.TEXT, "of a link: its words"),
     Column("position", ColumnKind.TEXT, "of a link: the part of the page that it stands in"),
-    Column("cause", ColumnKind.TEXT, "what is to be mended once for all issues of one code with the same cause: a URL or words"),
+    Column(
+        "cause",
+        ColumnKind.TEXT,
+        "what is to be mended once for all issues of one code with the same cause: a URL or words",
+    ),
 )
 FAULT_COLUMNS = (
     Column("severity", ColumnKind.TEXT, "its grade: error, warning or notice"),
@@ -56,13 +65,24 @@ def ordered(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> list[Iss
     """Gravest first, then by kind as in the table of kinds; a target's pages together."""
     grades, codes = list(Grade), list(kinds)
     return sorted(
-        issues, key=lambda one: (grades.index(one.grade), codes.index(one.code), one.related if one.position else "", one.url, one.related, one.anchor)
+        issues,
+        key=lambda one: (
+            grades.index(one.grade),
+            codes.index(one.code),
+            one.related if one.position else "",
+            one.url,
+            one.related,
+            one.anchor,
+        ),
     )
 
 
 def fault_list(faults: Sequence[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
     """Lines: the sums by kind, then each cause with its pages. faults: gravest first, those of one kind together."""
-    groups = [(kinds[code], grade, list(found)) for (code, grade), found in groupby(faults, key=lambda fault: (fault.code, fault.grade))]
+    groups = [
+        (kinds[code], grade, list(found))
+        for (code, grade), found in groupby(faults, key=lambda fault: (fault.code, fault.grade))
+    ]
     for kind, grade, found in groups:
         yield f"{len(found):>7,}  {grade.value:<7}  {kind.code}: {kind.title}{_on_pages(kind, found)}"
     for kind, grade, found in groups:
@@ -104,10 +124,13 @@ NAMED = 100  # pages of one cause in its case: servers show the text whole
 
 
 def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str = "periplus") -> Iterator[str]:
-    """The file in pieces. A kind is a suite and a cause a case; errors are failures, the others are skipped cases with their words.
+    """The file in pieces.
 
-    kinds: by code; one without faults is a suite with one case, which passed. name: of the whole, as the site's host. The form
-    is what Jenkins, GitLab and GitHub actions read: they agree on testsuites, testsuite, testcase, failure, skipped.
+    A kind is a suite and a cause a case; errors are failures, the others are skipped cases with their words.
+
+    kinds: by code; one without faults is a suite with one case, which passed. name: of the whole, as the site's
+    host. The form is what Jenkins, GitLab and GitHub actions read: they agree on testsuites, testsuite,
+    testcase, failure, skipped.
     """
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites{attributes([("name", name)])}>\n'
     for code, kind in kinds.items():
@@ -115,7 +138,10 @@ def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str 
         if found:
             yield from _suite(kind, found)
         else:
-            yield f"<testsuite{attributes([('name', code), ('tests', 1), ('failures', 0), ('errors', 0), ('skipped', 0)])}>"
+            yield (
+                "<testsuite"
+                f"{attributes([('name', code), ('tests', 1), ('failures', 0), ('errors', 0), ('skipped', 0)])}>"
+            )
             yield f"<testcase{attributes([('classname', code), ('name', kind.title)])}/></testsuite>\n"
     yield "</testsuites>\n"
 
@@ -129,7 +155,10 @@ def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
         message = f"{kind.title}: {fault.detail}" if fault.detail else kind.title
         message += f", on {count_of(fault.pages, 'page')}" if kind.caused_by is not CausedBy.PAGE else ""
         if fault.grade is Grade.ERROR:
-            yield f"<failure{attributes([('message', message), ('type', fault.grade.value)])}>{escaped(_words(fault, kind))}</failure>"
+            yield (
+                f"<failure{attributes([('message', message), ('type', fault.grade.value)])}>"
+                f"{escaped(_words(fault, kind))}</failure>"
+            )
         else:
             yield f"<skipped{attributes([('message', f'{fault.grade.value}: {message}')])}/>"
         yield "</testcase>\n"
@@ -139,25 +168,33 @@ def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
 def _words(fault: Fault, kind: IssueKind) -> str:
     lines = [f"{kind.why} {kind.remedy}"]
     for issue in fault.issues[:NAMED]:
-        lines.append(f"on {issue.url}" + (f' Words of the link: "{issue.anchor}", in {issue.position}.' if issue.position else ""))
+        lines.append(
+            f"on {issue.url}"
+            + (f' Words of the link: "{issue.anchor}", in {issue.position}.' if issue.position else "")
+        )
     return "\n".join(lines + [f"and {fault.total - NAMED:,} more"] * (fault.total > NAMED))
 
 
-# An audit as workflow commands of GitHub, which shows them beside a change: one cause a line, printed by the step that runs us.
+# An audit as workflow commands of GitHub, which shows them beside a change: one cause a line, printed
+# by the step that runs us.
 
 MOST = 10  # annotations of one grade that GitHub shows of one step; it drops further ones without a word
 _COMMAND = {Grade.ERROR: "error", Grade.WARNING: "warning", Grade.NOTICE: "notice"}
 
 
 def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind], *, most: int = MOST) -> Iterator[str]:
-    """`::error title=...::message`, in the order given; of each grade the first `most`, then a notice of how many are left out."""
+    """`::error title=...::message`, in the order given; of each grade the first `most`,
+    then a notice of how many are left out.
+    """
     free = dict.fromkeys(Grade, most)
     free[Grade.NOTICE] -= 1  # for the last line
     left = 0
     for fault in faults:
         if free[fault.grade] > 0:
             free[fault.grade] -= 1
-            yield _command(_COMMAND[fault.grade], f"{kinds[fault.code].title} ({fault.code})", _message(fault, kinds[fault.code]))
+            yield _command(
+                _COMMAND[fault.grade], f"{kinds[fault.code].title} ({fault.code})", _message(fault, kinds[fault.code])
+            )
         else:
             left += 1
     if left:
@@ -167,7 +204,9 @@ def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind], *, most: int
 def _message(fault: Fault, kind: IssueKind) -> str:
     issue = fault.issues[0]
     words = f' "{issue.anchor}" in {issue.position}' if issue.position else ""
-    place = f", on {count_of(fault.pages, 'page')}, as {issue.url}{words}" if kind.caused_by is not CausedBy.PAGE else ""
+    place = (
+        f", on {count_of(fault.pages, 'page')}, as {issue.url}{words}" if kind.caused_by is not CausedBy.PAGE else ""
+    )
     detail = f": {fault.detail}" if fault.detail else ""
     return f"{fault.cause}{detail}{place}. {kind.remedy}"
 

@@ -43,7 +43,10 @@ _NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
 
 def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
-    """(name in the file, field of PageOverview) of the values, in the order of VALUES. Raises UsageError for an unknown one."""
+    """(name in the file, field of PageOverview) of the values, in the order of VALUES.
+
+    Raises UsageError for an unknown one.
+    """
     wanted = set(values)
     unknown = wanted - set(VALUES)
     if unknown:
@@ -68,7 +71,9 @@ def page_values(page: PageOverview, wanted: list[tuple[str, str]]) -> Iterator[t
 
 
 def linked_values(page: PageOverview, wanted: list[tuple[str, str]]) -> list[tuple[str, int]]:
-    """Bytes behind the page's links by class, and `unsized`, the links to what has no known size; nothing if not wanted."""
+    """Bytes behind the page's links by class, and `unsized`, the links to what has no known size;
+    nothing if not wanted.
+    """
     if (LINKED, "linked") not in wanted or not page.linked:
         return []
     found = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
@@ -79,7 +84,9 @@ def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | f
     """The results that enrich a map: name, one value a page. Raises UsageError for a name that XML does not take."""
     for name, _ in facts.further:
         if not _NAME.fullmatch(name):
-            raise UsageError(f"a result cannot be called {name!r} in a map: take a letter, then letters, digits, - or _")
+            raise UsageError(
+                f"a result cannot be called {name!r} in a map: take a letter, then letters, digits, - or _"
+            )
     return list(facts.further)
 
 
@@ -105,12 +112,21 @@ def parameters(about: About) -> list[tuple[str, str]]:
     return [(characters(name), characters(value)) for name, value in about.parameters]
 
 
-def write_map_json(site_map: SiteMap, facts: PageColumns, about: About, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int = -1) -> None:
+def write_map_json(
+    site_map: SiteMap,
+    facts: PageColumns,
+    about: About,
+    out: TextIO,
+    *,
+    values: tuple[str, ...] = VALUES,
+    max_depth: int = -1,
+) -> None:
     """{"map": {run, start, ...}, "home": {url, ..., "children": [...]}}; streamed, a page a line, without recursion.
 
     values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last layer written, -1: all;
     a page whose branch is cut there says how many pages are missing ("omitted"). out: UTF-8.
-    Raises UsageError for an unknown value. Many readers refuse JSON nested deeper than some 1,000 layers: set max_depth.
+    Raises UsageError for an unknown value. Many readers refuse JSON nested deeper than some
+    1,000 layers: set max_depth.
     """
     wanted = chosen(values)
     further = further_values(facts)
@@ -159,7 +175,8 @@ _ASCII = _Signs("|- ", "`- ", "|  ", " #", "~")
 
 
 def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only: bool = False) -> Iterator[str]:
-    """The map's lines, without colours or line ends: name and what is odd about the page, link score, pages in the branch.
+    """The map's lines, without colours or line ends: name and what is odd about the page, link score,
+    pages in the branch.
 
     tree: folded by analyse.linkgraph.map_tree. width: columns of the terminal; under 60 the bars are left out.
     ascii_only: for outputs that cannot carry box-drawing signs; names are then written with `?` for other signs.
@@ -169,7 +186,10 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
     score_cells = bar_cells + 5
     count_cells = max(5, len(number(tree.pages)))
     left = max(width - score_cells - count_cells - 4, LEAST_LABEL)
-    yield f"{fit(urlsplit(facts.url[tree.page]).netloc, left, more=signs.more)}  {'score':>{score_cells}}  {'pages':>{count_cells}}"
+    yield (
+        f"{fit(urlsplit(facts.url[tree.page]).netloc, left, more=signs.more)}  "
+        f"{'score':>{score_cells}}  {'pages':>{count_cells}}"
+    )
     stack = [(tree, labels([facts.url[tree.page]], [facts.title[tree.page]])[0], "", "")]
     while stack:
         node, name, lead, lead_below = stack.pop()
@@ -178,7 +198,10 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
         else:
             page = facts.page(node.page)
             count = number(node.pages) if node.pages > 1 else ""
-            line = f"{_left(lead, name, _remark(page), left, signs)}  {_bar(page.score, bar_cells, signs)}{page.score:>5}  {count:>{count_cells}}"
+            line = (
+                f"{_left(lead, name, _remark(page), left, signs)}  "
+                f"{_bar(page.score, bar_cells, signs)}{page.score:>5}  {count:>{count_cells}}"
+            )
             stack.extend(_rows_below(node, facts, lead_below, signs))
         yield (line.encode("ascii", "replace").decode("ascii") if ascii_only else line).rstrip()
 
@@ -191,12 +214,17 @@ def _rows_below(node: MapNode, facts: PageColumns, below: str, signs: _Signs) ->
     for place, child in enumerate(node.children):
         last = place == len(node.children) - 1
         name = names[place] if place < len(names) else ""
-        rows.append((child, name, below + (signs.last if last else signs.child), below + ("   " if last else signs.through)))
+        rows.append(
+            (child, name, below + (signs.last if last else signs.child), below + ("   " if last else signs.through))
+        )
     return rows[::-1]
 
 
 def _left(lead: str, name: str, remark: str, width: int, signs: _Signs) -> str:
-    """A line's left side in exactly width columns. What does not fit is cut from the lead's outer end, then from the name."""
+    """A line's left side in exactly width columns.
+
+    What does not fit is cut from the lead's outer end, then from the name.
+    """
     spare = width - LEAST_LABEL
     if len(lead) > spare:
         lead = f"{signs.more} {lead[len(lead) - max(spare - 2, 3) :]}"
@@ -255,7 +283,8 @@ class _Part:
     newest: float = 0.0
 
     def has_room(self, line: str, max_urls: int) -> bool:
-        return len(self.lines) < max_urls and self.bytes_so_far + len(line.encode("utf-8")) <= MAX_BYTES - 500  # 500: head and end
+        # 500: head and end
+        return len(self.lines) < max_urls and self.bytes_so_far + len(line.encode("utf-8")) <= MAX_BYTES - 500
 
     def add(self, line: str, lastmod: float) -> None:
         self.lines.append(line)
@@ -263,13 +292,16 @@ class _Part:
         self.newest = max(self.newest, lastmod)
 
 
-def sitemap_files(pages: Iterable[tuple[Url, float]], *, compressed: bool = False, max_urls: int = MAX_ENTRIES) -> Iterator[SitemapFile]:
+def sitemap_files(
+    pages: Iterable[tuple[Url, float]], *, compressed: bool = False, max_urls: int = MAX_ENTRIES
+) -> Iterator[SitemapFile]:
     """The sitemaps of the pages, origin by origin, each index after its parts. Holds two files in memory at most.
 
-    pages: (URL, when its content last changed, in seconds since the epoch, or 0.0 where that is not known), each once and an
-    origin's pages together, as in the order of URLs. Which pages are worth naming the caller decides: fetched, not noindex, not
-    a duplicate. Neither priority nor changefreq is written: nobody observed them. compressed: gzip, with `.gz` to the names.
-    Source: sitemaps.org protocol 0.9: UTF-8, one host a file, 50,000 URLs and 50 MB a file, an index above.
+    pages: (URL, when its content last changed, in seconds since the epoch, or 0.0 where that is not known), each
+    once and an origin's pages together, as in the order of URLs. Which pages are worth naming the caller decides:
+    fetched, not noindex, not a duplicate. Neither priority nor changefreq is written: nobody observed them.
+    compressed: gzip, with `.gz` to the names. Source: sitemaps.org protocol 0.9: UTF-8, one host a file, 50,000
+    URLs and 50 MB a file, an index above.
     """
     ending = ".xml.gz" if compressed else ".xml"
     for origin, group in groupby(pages, lambda page: page[0][: page[0].index("/", 8)]):
@@ -286,7 +318,9 @@ def sitemap_files(pages: Iterable[tuple[Url, float]], *, compressed: bool = Fals
                 part = _Part()
             part.add(line, lastmod)
         if not listed:
-            yield SitemapFile(origin, "sitemap" + ending, len(part.lines), left_out, _body("urlset", part.lines, compressed))
+            yield SitemapFile(
+                origin, "sitemap" + ending, len(part.lines), left_out, _body("urlset", part.lines, compressed)
+            )
             continue
         listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
         yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines, compressed))

@@ -12,7 +12,15 @@ from lxml import etree
 
 from periplus.errors import UsageError
 from periplus.model.results import About, PageColumns, SiteMap
-from periplus.present.map_files import VALUES, about_values, chosen, further_values, linked_values, page_values, parameters
+from periplus.present.map_files import (
+    VALUES,
+    about_values,
+    chosen,
+    further_values,
+    linked_values,
+    page_values,
+    parameters,
+)
 from periplus.present.markup import attributes, characters
 from periplus.present.wording import REASON_WORDS, labels, number
 
@@ -25,8 +33,17 @@ def schema() -> bytes:
     return files("periplus.present").joinpath("map.xsd").read_bytes()
 
 
-def write_map_xml(site_map: SiteMap, facts: PageColumns, about: About, out: TextIO, *, values: tuple[str, ...] = VALUES, max_depth: int = -1) -> None:
-    """<map run start created ...><parameter/>...<page url ...><linked/><page/>...</page></map>; streamed, a page a line, no recursion.
+def write_map_xml(
+    site_map: SiteMap,
+    facts: PageColumns,
+    about: About,
+    out: TextIO,
+    *,
+    values: tuple[str, ...] = VALUES,
+    max_depth: int = -1,
+) -> None:
+    """<map run start created ...><parameter/>...<page url ...><linked/><page/>...</page></map>; streamed,
+    a page a line, no recursion.
 
     values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last layer written, -1: all;
     a page whose branch is cut there says how many pages are missing (omitted). out: UTF-8.
@@ -36,7 +53,10 @@ def write_map_xml(site_map: SiteMap, facts: PageColumns, about: About, out: Text
     wanted = chosen(values)
     further = [(f"r:{name}", column) for name, column in further_values(facts)]
     enriched = f' xmlns:r="{RESULTS}"' if further else ""
-    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<map xmlns="{NAMESPACE}"{enriched}{attributes(about_values(about, site_map).items())}>\n')
+    out.write(
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<map xmlns="{NAMESPACE}"{enriched}{attributes(about_values(about, site_map).items())}>\n'
+    )
     for name, value in parameters(about):
         out.write(f"<parameter{attributes([('name', name), ('value', value)])}/>\n")
     previous = 0
@@ -58,7 +78,8 @@ def write_map_xml(site_map: SiteMap, facts: PageColumns, about: About, out: Text
 
 
 WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
-SHOWN = tuple(value for value in VALUES if value not in ("layer", "rank"))  # the place in the tree says the layer, the score the rank
+# the place in the tree says the layer, the score the rank
+SHOWN = tuple(value for value in VALUES if value not in ("layer", "rank"))
 _PAGE = f"{{{NAMESPACE}}}page"
 
 
@@ -72,7 +93,12 @@ class Limits:
 
 
 def transformed(
-    stylesheet: str, site_map: SiteMap, facts: PageColumns, about: About, limits: Limits, chosen: tuple[tuple[str, ...], int]
+    stylesheet: str,
+    site_map: SiteMap,
+    facts: PageColumns,
+    about: About,
+    limits: Limits,
+    chosen: tuple[tuple[str, ...], int],
 ) -> etree._XSLTResultTree:
     """The map's XML under one of the stylesheets in `xsl/`. chosen: values and max_depth as in `write_map_xml`.
 
@@ -92,7 +118,10 @@ def _refuse_too_many(site_map: SiteMap, depth: int, limits: Limits) -> None:
     if shown > limits.pages:
         fits = int(np.searchsorted(upto, limits.pages, "right")) - 1
         way = f"cut it at max_depth {fits} ({number(int(upto[fits]))} pages), or " if fits >= 0 else ""
-        raise UsageError(f"the map has {number(shown)} pages, and {limits.form} carries {number(limits.pages)}: {way}take the map as XML, JSON or a chart")
+        raise UsageError(
+            f"the map has {number(shown)} pages, and {limits.form} carries {number(limits.pages)}: {way}take "
+            "the map as XML, JSON or a chart"
+        )
 
 
 def _parser() -> etree.XMLParser:
@@ -100,7 +129,9 @@ def _parser() -> etree.XMLParser:
     return etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, remove_blank_text=True)
 
 
-def _document(site_map: SiteMap, facts: PageColumns, about: About, values: tuple[str, ...], depth: int) -> etree._ElementTree:
+def _document(
+    site_map: SiteMap, facts: PageColumns, about: About, values: tuple[str, ...], depth: int
+) -> etree._ElementTree:
     """The map's XML, with the words for reasons and, where titles are wanted, names that tell siblings apart."""
     written = io.BytesIO()
     text = io.TextIOWrapper(written, "utf-8", newline="")
@@ -121,41 +152,63 @@ def _name(parent: etree._Element, titled: bool) -> None:
     """w:name of the pages right under an element."""
     pages = parent.findall(_PAGE)
     titles = [page.get("title", "") if titled else "" for page in pages]
-    for page, name in zip(pages, labels([page.get("url", "") for page in pages], titles, parent.get("title", "")), strict=True):
+    for page, name in zip(
+        pages, labels([page.get("url", "") for page in pages], titles, parent.get("title", "")), strict=True
+    ):
         page.set(f"{{{WORDS}}}name", characters(name))
 
 
-# 50,000 pages: 3.2 s, 560 MB and a file of 28 MB, which a browser opens in 5 s; twice as many take 7 to 18 s and 1.1 GB.
-# 80 layers: three elements a layer keep the page under the 256 nested elements of libxml2 and the 512 of browsers' HTML.
+# 50,000 pages: 3.2 s, 560 MB and a file of 28 MB, which a browser opens in 5 s; twice as many take 7 to 18
+# s and 1.1 GB. 80 layers: three elements a layer keep the page under the 256 nested elements of libxml2 and
+# the 512 of browsers' HTML.
 LIMITS = Limits("a page for a browser", pages=50_000, layers=80)
 
 
-def write_map_xhtml(site_map: SiteMap, facts: PageColumns, about: About, out: BinaryIO, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1) -> None:
+def write_map_xhtml(
+    site_map: SiteMap,
+    facts: PageColumns,
+    about: About,
+    out: BinaryIO,
+    *,
+    values: tuple[str, ...] = SHOWN,
+    max_depth: int = -1,
+) -> None:
     """One XHTML page in UTF-8 that needs nothing else and is read alike as XML (.xhtml) and as HTML (.html).
 
-    values: which of VALUES stand beside each page; those that no page has take no room. max_depth: the last layer shown,
-    -1: down to LIMITS.layers; what is cut is counted where it would stand. Bytes behind links are drawn as a small bar.
-    Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
+    values: which of VALUES stand beside each page; those that no page has take no room. max_depth: the last layer
+    shown, -1: down to LIMITS.layers; what is cut is counted where it would stand. Bytes behind links are drawn as a
+    small bar. Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
     """
-    transformed("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]  # lxml-stubs lacks it
+    # lxml-stubs lacks it
+    transformed("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]
 
 
-# 10,000 pages, 160 sheets of paper: 6 s, 900 MB, a file of 20 MB; twice as many take 20 s and 1.7 GB. 80 layers: as on the page for
-# a browser, and each costs the stylesheet a nested template, of which libxslt allows 3,000.
+# 10,000 pages, 160 sheets of paper: 6 s, 900 MB, a file of 20 MB; twice as many take 20 s and 1.7 GB. 80 layers: as on
+# the page for a browser, and each costs the stylesheet a nested template, of which libxslt allows 3,000.
 PDF_LIMITS = Limits("a PDF", pages=10_000, layers=80)
 
 
-def typst_source(site_map: SiteMap, facts: PageColumns, about: About, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1) -> str:
+def typst_source(
+    site_map: SiteMap, facts: PageColumns, about: About, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1
+) -> str:
     """The map as a typst document, from which `write_map_pdf` sets the pages."""
     return str(transformed("map-typst.xsl", site_map, facts, about, PDF_LIMITS, (values, max_depth)))
 
 
-def write_map_pdf(site_map: SiteMap, facts: PageColumns, about: About, out: BinaryIO, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1) -> None:
+def write_map_pdf(
+    site_map: SiteMap,
+    facts: PageColumns,
+    about: About,
+    out: BinaryIO,
+    *,
+    values: tuple[str, ...] = SHOWN,
+    max_depth: int = -1,
+) -> None:
     """A4 pages with a head, a legend, bookmarks of the branches in layer 1, and a row a page that links to it.
 
-    values, max_depth: as in `write_map_xhtml`. The same map gives the same bytes on the same fonts. Latin, Greek and Cyrillic
-    are in the fonts that typst brings; for other scripts (Chinese, Japanese, Arabic, ...) it takes the system's, and where
-    there are none, boxes stand for the signs. Nothing is loaded from a network.
+    values, max_depth: as in `write_map_xhtml`. The same map gives the same bytes on the same fonts. Latin, Greek and
+    Cyrillic are in the fonts that typst brings; for other scripts (Chinese, Japanese, Arabic, ...) it takes the
+    system's, and where there are none, boxes stand for the signs. Nothing is loaded from a network.
     Raises UsageError for an unknown value or more than LIMITS.pages.
     """
     import typst

@@ -17,7 +17,16 @@ from periplus.present.wording import count_of, number, short, size, visible
 # What XML 1.0 has no place for (section 2.2), surrogates among it; JSON in UTF-8 has none for surrogates either
 _NO_CHAR = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _SPECIAL = re.compile("[&<>\"'\t\r\n]")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\t": "&#9;", "\r": "&#13;", "\n": "&#10;"}
+_ENTITIES = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+    "\t": "&#9;",
+    "\r": "&#13;",
+    "\n": "&#10;",
+}
 
 
 def characters(text: str) -> str:
@@ -44,7 +53,9 @@ def text(value: str) -> Html:
 
 
 def link(url: str, name: str = "") -> Html:
-    """A link to a crawled page, which learns nothing of us; the bare name where the URL is none that browsers should open."""
+    """A link to a crawled page, which learns nothing of us;
+    the bare name where the URL is none that browsers should open.
+    """
     if not url.startswith(("http://", "https://")):
         return text(name or url)
     return f'<a href="{text(url)}" rel="noopener noreferrer nofollow">{text(name or url)}</a>'
@@ -53,7 +64,10 @@ def link(url: str, name: str = "") -> Html:
 def table(heads: Sequence[str], rows: Iterable[Sequence[Html]], classes: Sequence[str]) -> Html:
     """classes: one a column, `n` for numbers, `w` for text that does not wrap."""
     head = "".join(f'<th class="{kind}">{text(name)}</th>' for name, kind in zip(heads, classes, strict=True))
-    body = "\n".join("<tr>" + "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, classes, strict=True)) + "</tr>" for row in rows)
+    body = "\n".join(
+        "<tr>" + "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, classes, strict=True)) + "</tr>"
+        for row in rows
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
 
 
@@ -65,16 +79,23 @@ def bar(parts: Iterable[tuple[str, float]], whole: float, kind: str = "") -> Htm
         if width:
             rects.append(f'<rect class="{name}" x="{left:.2f}" width="{width:.2f}" height="10"/>')
         left += width
-    return f'<svg class="{kind}" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{"".join(rects)}</svg>'
+    return (
+        f'<svg class="{kind}" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{"".join(rects)}</svg>'
+    )
 
 
 def left_out(total: int, shown: int, one: str, many: str = "") -> Html:
     """The sentence under a list that was cut."""
-    return f'<p class="note">And {count_of(total - shown, "more " + one, "more " + many if many else "")}.</p>' if total > shown else ""
+    return (
+        f'<p class="note">And {count_of(total - shown, "more " + one, "more " + many if many else "")}.</p>'
+        if total > shown
+        else ""
+    )
 
 
-# The first rows stand in the page as HTML, for readers without script and for paper; all rows stand beside them as data, of
-# which nothing is read until the reader sorts, filters or turns the page (`paged.js`). Whatever came from the web is text there too.
+# The first rows stand in the page as HTML, for readers without script and for paper; all rows stand beside them as
+# data, of which nothing is read until the reader sorts, filters or turns the page (`paged.js`). Whatever came from
+# the web is text there too.
 
 SHOWN = 200  # rows of one page of a table, and on paper: some six sheets
 CARRIED = 100_000  # rows in the page at most: 10 to 20 MB, which a browser opens in under 2 s
@@ -125,7 +146,10 @@ def paged(wanted: PagedTable) -> Html:
     head = "".join(f'<th class="{column.classes}">{text(column.head)}</th>' for column in wanted.columns)
     body = "\n".join(_row(row, wanted) for row in first)
     kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in wanted.columns)
-    out = f'<table id="{wanted.name}" data-kinds="{kinds}" data-origin="{text(wanted.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+    out = (
+        f'<table id="{wanted.name}" data-kinds="{kinds}" '
+        f'data-origin="{text(wanted.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+    )
     lines = [_written(row) for row in rest]
     if lines or wanted.total > len(first):
         carried = len(first) + len(lines)
@@ -133,14 +157,23 @@ def paged(wanted: PagedTable) -> Html:
         out += f'<p class="note cut">The first {number(len(first))} of {number(wanted.total)}.{more}</p>'
         if lines:
             data = ",\n".join(chain(map(_written, first), lines))
-            note = f" of {number(wanted.total)} (the first {number(carried)} are here{'; ' + wanted.elsewhere if wanted.elsewhere else ''})"
+            note = (
+                f" of {number(wanted.total)} (the first {number(carried)} are "
+                f"here{'; ' + wanted.elsewhere if wanted.elsewhere else ''})"
+            )
             said = text(note) if wanted.total > carried else ""
-            out += f'<script type="application/json" data-table="{wanted.name}" data-rows="{carried}" data-more="{said}">[{data}]</script>'
+            out += (
+                f'<script type="application/json" data-table="{wanted.name}" data-rows="{carried}" '
+                f'data-more="{said}">[{data}]</script>'
+            )
     return out
 
 
 def _row(row: Sequence[Cell], table: PagedTable) -> Html:
-    cells = (f'<td class="{column.classes}">{_cell(value, column, table.origin)}</td>' for value, column in zip(row, table.columns, strict=True))
+    cells = (
+        f'<td class="{column.classes}">{_cell(value, column, table.origin)}</td>'
+        for value, column in zip(row, table.columns, strict=True)
+    )
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -161,8 +194,20 @@ def _cell(value: Cell, column: HtmlColumn, origin: str) -> Html:
 
 def _written(row: Sequence[Cell]) -> str:
     """As JSON that neither an HTML nor an XML parser takes for its own: `<`, `>` and `&` never stand in it."""
-    plain = [[visible(part) for part in value] if isinstance(value, tuple) else visible(value) if isinstance(value, str) else value for value in row]
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    plain = [
+        [visible(part) for part in value]
+        if isinstance(value, tuple)
+        else visible(value)
+        if isinstance(value, str)
+        else value
+        for value in row
+    ]
+    return (
+        json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )
 
 
 def named(url: str, title: str) -> tuple[str, str]:

@@ -40,7 +40,9 @@ class NetworkSite:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Sites, the target set first, and the links between them as (source, end, links) by place in sites, strongest first."""
+    """Sites, the target set first, and the links between them as (source, end, links) by place in sites,
+    strongest first.
+    """
 
     sites: tuple[NetworkSite, ...]
     arrows: tuple[tuple[int, int, int], ...]
@@ -48,9 +50,12 @@ class Network:
     targets_left_out: int = 0  # sites of the target set that are not
 
 
-def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[CompanionClass] = SHOWN_CLASSES) -> Network:
-    """The target set, of more than max_sites those of most links, and as far as there is room the companion sites of these classes that most
-    units link to."""
+def network_of(
+    found: SurveyResults, max_sites: int = 200, classes: Collection[CompanionClass] = SHOWN_CLASSES
+) -> Network:
+    """The target set, of more than max_sites those of most links, and as far as there is room the companion sites of
+    these classes that most units link to.
+    """
     sites = [
         NetworkSite(
             figures.unit,
@@ -65,7 +70,15 @@ def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[C
     ]
     companions = [site for site in found.companions if site.kind in classes][: max(max_sites - len(sites), 0)]
     sites += [
-        NetworkSite(site.unit, site.name, found.units[site.unit].short, site.kind.value, site.fetched > 0, site.fetched or site.documents, site.units)
+        NetworkSite(
+            site.unit,
+            site.name,
+            found.units[site.unit].short,
+            site.kind.value,
+            site.fetched > 0,
+            site.fetched or site.documents,
+            site.units,
+        )
         for site in companions
     ]
     place = np.full(len(found.units), -1, np.int64)
@@ -74,7 +87,9 @@ def network_of(found: SurveyResults, max_sites: int = 200, classes: Collection[C
     kept = (source >= 0) & (end >= 0) & (source != end)
     rows = zip(source[kept].tolist(), end[kept].tolist(), found.matrix.counts[kept].tolist(), strict=True)
     arrows = sorted(rows, key=lambda arrow: (-arrow[2], arrow[0], arrow[1]))
-    return Network(tuple(sites), tuple(arrows), len(found.companions) - len(companions), max(found.chosen - max_sites, 0))
+    return Network(
+        tuple(sites), tuple(arrows), len(found.companions) - len(companions), max(found.chosen - max_sites, 0)
+    )
 
 
 def shown(found: SurveyResults, most: int) -> list[UnitFigures]:
@@ -84,7 +99,8 @@ def shown(found: SurveyResults, most: int) -> list[UnitFigures]:
 
 
 ALL_LABELLED = 60  # sites: more of them, and labels are drawn only where they cover nothing
-ARROWS = 280  # more is a tangle in which no single arrow can be followed; the strongest are kept, and each site's own strongest
+# more is a tangle in which no single arrow can be followed; the strongest are kept, and each site's own strongest
+ARROWS = 280
 ARROWS_A_SITE = 2.5  # of very many sites so many
 LEAST_RADIUS = 4.0  # px: smaller circles would not be seen, so theirs say less than their areas
 TOP = 118  # px for title and legend
@@ -105,7 +121,7 @@ text { font-size: 11.5px; } .name { paint-order: stroke; stroke: var(--paper); s
 .communicator { fill: var(--red); stroke: var(--red-line); } .weak { fill: var(--grey); stroke: var(--grey-line); }
 .private { fill: var(--grey); stroke: var(--grey-line); } .global { fill: var(--blue); stroke: var(--blue-line); }
 circle.cited { fill: var(--paper); } g:hover > circle { filter: brightness(1.1); } g:hover > .arrow { stroke-opacity: 1; }
-"""
+"""  # noqa: E501
 )
 _WORDS = {
     TARGET: "target set",
@@ -129,12 +145,16 @@ class _Drawing:
 def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> None:
     """The network as SVG that needs nothing else, light and dark as the reader's system.
 
-    A circle's area is the site's pages, an arrow's width the logarithm of its links; dashed: no page of the site was fetched, so the
-    circle counts pages that others cite, and no arrow leaves it. The same values give the same bytes. out: UTF-8.
+    A circle's area is the site's pages, an arrow's width the logarithm of its links; dashed: no page of the
+    site was fetched, so the circle counts pages that others cite, and no arrow leaves it. The same values give
+    the same bytes. out: UTF-8.
     """
     drawing, width, height = _drawing(network)
     width = max(width, 760)
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">\n')
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img">\n'
+    )
     out.write(f"<title>{escaped(visible(title))}: links between sites</title>\n<style>{_STYLE}</style>\n")
     out.write(f'<rect class="paper" width="{width}" height="{height}"/>\n')
     arrows = _kept(network)
@@ -153,11 +173,20 @@ def _drawing(network: Network) -> tuple[_Drawing, int, int]:
     size = len(network.sites)
     pages = np.array([max(site.pages, 0) for site in network.sites], np.float64)
     most = float(pages.max()) if size else 1.0
-    largest = max(26.0, 44.0 - 8.0 * math.log10(max(size, 1)))  # of more sites each is smaller, so that a sheet holds them
+    # of more sites each is smaller, so that a sheet holds them
+    largest = max(26.0, 44.0 - 8.0 * math.log10(max(size, 1)))
     radius = np.maximum(largest * np.sqrt(pages / max(most, 1.0)), LEAST_RADIUS)
     named = size <= ALL_LABELLED
-    half = np.array([SIGN * min(cells(visible(site.short)), NAME_SIGNS) / 2 for site in network.sites]) if named else radius + 12
-    boxes = np.stack((np.maximum(radius, half), radius + (LABEL / 2 if named else 3.0)), axis=1) if size else np.zeros((0, 2))
+    half = (
+        np.array([SIGN * min(cells(visible(site.short)), NAME_SIGNS) / 2 for site in network.sites])
+        if named
+        else radius + 12
+    )
+    boxes = (
+        np.stack((np.maximum(radius, half), radius + (LABEL / 2 if named else 3.0)), axis=1)
+        if size
+        else np.zeros((0, 2))
+    )
     source = np.array([arrow[0] for arrow in network.arrows], np.int64)
     end = np.array([arrow[1] for arrow in network.arrows], np.int64)
     weight = np.log1p(np.array([arrow[2] for arrow in network.arrows], np.float64))
@@ -215,7 +244,8 @@ def _arrow(drawing: _Drawing, arrow: tuple[int, int, int]) -> str:
     line = f"M{a[0]:.1f} {a[1]:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {foot[0]:.1f} {foot[1]:.1f}"
     point = " ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, foot + side, foot - side))
     return (
-        f'<g><title>{escaped(visible(name))}</title><path class="arrow{" out" if outward else ""}" stroke-width="{wide:.2f}" d="{line}"/>'
+        f'<g><title>{escaped(visible(name))}</title><path class="arrow{" out" if outward else ""}" '
+        f'stroke-width="{wide:.2f}" d="{line}"/>'
         f'<polygon class="head{" head-out" if outward else ""}" points="{point}"/></g>\n'
     )
 
@@ -228,18 +258,27 @@ def _circle(drawing: _Drawing, place: int) -> str:
     site = drawing.network.sites[place]
     x, y = drawing.position[place]
     kind = f"site {site.part}" + ("" if site.fetched else " cited")
-    return f'<g><title>{escaped(_said(site))}</title><circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{drawing.radius[place]:.1f}"/></g>\n'
+    return (
+        f'<g><title>{escaped(_said(site))}</title><circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" '
+        f'r="{drawing.radius[place]:.1f}"/></g>\n'
+    )
 
 
 def _said(site: NetworkSite) -> str:
     what = count_of(site.pages, "page") + (" fetched" if site.fetched else " cited, none fetched")
-    return f"{visible(site.name)}\n{_WORDS.get(site.part, site.part)}\n{what}\nlinked to by {count_of(site.cited_by, 'target site')}"
+    return (
+        f"{visible(site.name)}\n{_WORDS.get(site.part, site.part)}\n{what}\nlinked to by "
+        f"{count_of(site.cited_by, 'target site')}"
+    )
 
 
 def _labels(drawing: _Drawing, width: int) -> Iterator[str]:
     """Those of the target set first, then of the largest circles; of many sites only names that cover nothing."""
     sites, radius = drawing.network.sites, drawing.radius
-    order = sorted(range(len(sites)), key=lambda place: (sites[place].part != TARGET, -radius[place], -sites[place].cited_by, place))
+    order = sorted(
+        range(len(sites)),
+        key=lambda place: (sites[place].part != TARGET, -radius[place], -sites[place].cited_by, place),
+    )
     names = [fit(visible(site.short), min(cells(visible(site.short)), NAME_SIGNS)) for site in sites]
     circles = Circles(drawing.position, radius, names)
     for label in label_spots(circles, order, (width, TOP), every=len(sites) <= ALL_LABELLED):
@@ -248,20 +287,32 @@ def _labels(drawing: _Drawing, width: int) -> Iterator[str]:
 
 def _legend(drawing: _Drawing, title: str, about: str, arrows: int) -> Iterator[str]:
     network = drawing.network
-    yield f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" y="48">{escaped(visible(about))}</text>\n'
+    yield (
+        f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" '
+        f'y="48">{escaped(visible(about))}</text>\n'
+    )
     x = 22.0
     for part, words in _WORDS.items():
         if any(site.part == part for site in network.sites):
-            yield f'<circle class="site {part}" cx="{x}" cy="70" r="6"/><text class="soft" x="{x + 11}" y="74">{words}</text>\n'
+            yield (
+                f'<circle class="site {part}" cx="{x}" cy="70" r="6"/><text class="soft" '
+                f'x="{x + 11}" y="74">{words}</text>\n'
+            )
             x += 36 + SIGN * len(words)
     if any(not site.fetched for site in network.sites):
-        yield f'<circle class="site cited weak" cx="{x}" cy="70" r="6"/><text class="soft" x="{x + 11}" y="74">dashed: cited, not fetched</text>\n'
+        yield (
+            f'<circle class="site cited weak" cx="{x}" cy="70" r="6"/><text class="soft" x="{x + 11}" '
+            'y="74">dashed: cited, not fetched</text>\n'
+        )
     yield f'<text class="soft" x="14" y="97">area: pages, the largest {number(drawing.most)}</text>\n'
     x = 14 + SIGN * len(f"area: pages, the largest {number(drawing.most)}") + 24
     yield f'<text class="soft" x="{x:.0f}" y="97">width: links</text>\n'
     x += SIGN * 12 + 8
     for links in sorted({1, max(round(math.sqrt(drawing.widest)), 1), drawing.widest}):
-        yield f'<line class="arrow" stroke-width="{_width(drawing, links):.2f}" x1="{x:.0f}" y1="93" x2="{x + 26:.0f}" y2="93"/>'
+        yield (
+            f'<line class="arrow" stroke-width="{_width(drawing, links):.2f}" x1="{x:.0f}" y1="93" '
+            f'x2="{x + 26:.0f}" y2="93"/>'
+        )
         yield f'<text class="soft" x="{x + 31:.0f}" y="97">{number(links)}</text>\n'
         x += 44 + SIGN * len(number(links))
     omitted = [count_of(network.targets_left_out, "site") + " of the target set"] * bool(network.targets_left_out)
@@ -271,13 +322,24 @@ def _legend(drawing: _Drawing, title: str, about: str, arrows: int) -> Iterator[
         yield f'<text class="soft" x="{x:.0f}" y="97">not drawn: {", ".join(omitted)}</text>\n'
 
 
-_COLUMNS = {"name": "string", "set": "string", "fetched": "boolean", "pages": "long", "cited_by": "integer", "prefix": "string", "tld": "string"}
+_COLUMNS = {
+    "name": "string",
+    "set": "string",
+    "fetched": "boolean",
+    "pages": "long",
+    "cited_by": "integer",
+    "prefix": "string",
+    "tld": "string",
+}
 _COLOURS = {TARGET: (47, 127, 134), "communicator": (180, 81, 63), "strong": (208, 168, 83), "global": (91, 127, 174)}
 _OTHER = (141, 147, 143)
 
 
 def write_network_gexf(found: SurveyResults, network: Network, out: TextIO) -> None:
-    """GEXF 1.3 of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links. out: UTF-8."""
+    """GEXF 1.3 of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links.
+
+    out: UTF-8.
+    """
     method = found.method
     out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<gexf xmlns="{GEXF}" xmlns:viz="{GEXF}/viz" version="1.3">\n')
     out.write(f'<meta lastmodifieddate="{iso(method.created)[:10]}"><creator>{PRODUCT_TOKEN} {VERSION}</creator>')
@@ -299,10 +361,18 @@ def write_network_gexf(found: SurveyResults, network: Network, out: TextIO) -> N
             prefix,
             host.rpartition(".")[2] if "." in host else "",
         )
-        values = "".join(f"<attvalue{attributes((('for', place), ('value', value)))}/>" for place, value in enumerate(written))
+        values = "".join(
+            f"<attvalue{attributes((('for', place), ('value', value)))}/>" for place, value in enumerate(written)
+        )
         red, green, blue = _COLOURS.get(site.part, _OTHER)
-        look = f'<viz:color r="{red}" g="{green}" b="{blue}"/><viz:size value="{4 + 36 * (site.pages / most) ** 0.5:.2f}"/>'
-        out.write(f"<node{attributes([('id', node), ('label', visible(site.short))])}><attvalues>{values}</attvalues>{look}</node>\n")
+        look = (
+            f'<viz:color r="{red}" g="{green}" b="{blue}"/><viz:size '
+            f'value="{4 + 36 * (site.pages / most) ** 0.5:.2f}"/>'
+        )
+        out.write(
+            f"<node{attributes([('id', node), ('label', visible(site.short))])}><attvalues>"
+            f"{values}</attvalues>{look}</node>\n"
+        )
     out.write(f'</nodes>\n<edges count="{len(network.arrows)}">\n')
     for source, end, links in network.arrows:
         out.write(f'<edge source="{source}" target="{end}" weight="{links}"/>\n')
@@ -314,7 +384,10 @@ def said_of(found: SurveyResults) -> str:
     fetched = sum(figures.fetched for figures in found.figures)
     known = fetched + sum(figures.waiting for figures in found.figures)
     share = f"{100 * fetched / known:.0f} % of {known:,} known pages fetched" if known else "no page known"
-    return f"{found.method.run}, {iso(found.method.created)[:10]}; links between sites by {found.method.model.value}; {share}"
+    return (
+        f"{found.method.run}, {iso(found.method.created)[:10]}; links between sites by "
+        f"{found.method.model.value}; {share}"
+    )
 
 
 def matrix_of(found: SurveyResults) -> list[list[int]]:
@@ -386,12 +459,13 @@ svg { --s1: #d8e8e5; --s2: #bfdcd9; --s3: #a6cfcd; --s4: #7db8b9; --s5: #529da1;
 .s1 { fill: var(--s1); } .s2 { fill: var(--s2); } .s3 { fill: var(--s3); } .s4 { fill: var(--s4); } .s5 { fill: var(--s5); }
 .s6 { fill: var(--s6); } .s7 { fill: var(--s7); } .n { text-anchor: middle; font-size: 10px; } .n.on { fill: var(--light); }
 .own { fill: none; stroke: var(--soft); stroke-width: .8; stroke-dasharray: 2 2; } rect[class^="s"]:hover { stroke: var(--ink); }
-"""
+"""  # noqa: E501
 )
 
 
 def write_heat_map(names: Sequence[str], table: Sequence[Sequence[int]], title: str, about: str, out: TextIO) -> None:
-    """The matrix as SVG, row = source, logarithmic shades; the diagonal, self-links, is framed and has no shade of its own.
+    """The matrix as SVG, row = source, logarithmic shades; the diagonal, self-links,
+    is framed and has no shade of its own.
 
     names: as short as may be. Light and dark as the reader's system. out: UTF-8.
     """
@@ -399,14 +473,24 @@ def write_heat_map(names: Sequence[str], table: Sequence[Sequence[int]], title: 
     cell = max(4, min(34, 1000 // max(size, 1)))
     named = size <= WITH_NAMES
     font = min(12.0, max(cell - 1.0, 7.0))
-    room = MATRIX_SIGN * font / 12 * min(max((cells(visible(name)) for name in names), default=0), MATRIX_NAME_SIGNS) + 24 if named else 16
+    room = (
+        MATRIX_SIGN * font / 12 * min(max((cells(visible(name)) for name in names), default=0), MATRIX_NAME_SIGNS) + 24
+        if named
+        else 16
+    )
     left, top = room, MATRIX_TOP + 10 + room * 0.82
     width, height = max(int(left + cell * size + 60 + room * 0.5), 560), int(top + cell * size + 20)
     most = max((count for row, counts in enumerate(table) for end, count in enumerate(counts) if row != end), default=0)
-    out.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">\n')
+    out.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img">\n'
+    )
     out.write(f"<title>{escaped(visible(title))}: interlinking matrix</title>\n<style>{_MATRIX_STYLE}</style>\n")
     out.write(f'<rect class="paper" width="{width}" height="{height}"/>\n')
-    out.write(f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" y="48">{escaped(visible(about))}</text>\n')
+    out.write(
+        f'<text class="title" x="14" y="28">{escaped(visible(title))}</text>\n<text class="soft" x="14" '
+        f'y="48">{escaped(visible(about))}</text>\n'
+    )
     out.writelines(_matrix_legend(most))
     out.write(f'<rect class="none" x="{left:.1f}" y="{top:.1f}" width="{cell * size}" height="{cell * size}"/>\n')
     for row, counts in enumerate(table):
@@ -427,15 +511,23 @@ def shade(count: int, most: int) -> int:
 
 def _cell(entry: tuple[int, int, int], place: tuple[float, float, int], names: Sequence[str], most: int) -> str:
     (row, end, count), (x, y, cell) = entry, place
-    said = f"{names[row]} to {names[end]}: {number(count)}" if row != end else f"{names[row]} to itself: {number(count)}"
+    said = (
+        f"{names[row]} to {names[end]}: {number(count)}" if row != end else f"{names[row]} to itself: {number(count)}"
+    )
     step = shade(count, most)
     gap = 1.0 if cell > 8 else 0.3
     kind = f"s{step}" if row != end else "own"
-    box = f'<rect class="{kind}" x="{x + gap / 2:.1f}" y="{y + gap / 2:.1f}" width="{cell - gap:.1f}" height="{cell - gap:.1f}">'
+    box = (
+        f'<rect class="{kind}" x="{x + gap / 2:.1f}" y="{y + gap / 2:.1f}" '
+        f'width="{cell - gap:.1f}" height="{cell - gap:.1f}">'
+    )
     out = f"{box}<title>{escaped(visible(said))}</title></rect>"
     if len(names) <= WITH_NUMBERS:
         on = " on" if row != end and step >= 5 else ""
-        out += f'<text class="n{on}{" soft" if row == end else ""}" x="{x + cell / 2:.1f}" y="{y + cell / 2 + 3.5:.1f}">{_short(count)}</text>'
+        out += (
+            f'<text class="n{on}{" soft" if row == end else ""}" x="{x + cell / 2:.1f}" '
+            f'y="{y + cell / 2 + 3.5:.1f}">{_short(count)}</text>'
+        )
     return out + "\n"
 
 
@@ -465,6 +557,12 @@ def _matrix_legend(most: int) -> Iterator[str]:
         if low == past:
             continue
         said = number(low) if low == past - 1 else f"{number(low)}–{number(past - 1)}"
-        yield f'<rect class="s{step}" x="{x}" y="58" width="12" height="12"/><text class="soft" x="{x + 17}" y="68">{said}</text>\n'
+        yield (
+            f'<rect class="s{step}" x="{x}" y="58" width="12" height="12"/><text class="soft" '
+            f'x="{x + 17}" y="68">{said}</text>\n'
+        )
         x += 32 + int(MATRIX_SIGN * len(said))
-    yield f'<rect class="own" x="{x}" y="58" width="12" height="12"/><text class="soft" x="{x + 17}" y="68">self-links</text>\n'
+    yield (
+        f'<rect class="own" x="{x}" y="58" width="12" height="12"/><text class="soft" '
+        f'x="{x + 17}" y="68">self-links</text>\n'
+    )

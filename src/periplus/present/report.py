@@ -9,10 +9,32 @@ from urllib.parse import urlsplit
 from periplus.model.audit import CausedBy, Fault, Grade
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
-from periplus.model.results import OTHERS, DeadLink, Holder, IssueGroup, MapNode, PageColumns, PageOverview, ReportData, Tally
+from periplus.model.results import (
+    OTHERS,
+    DeadLink,
+    Holder,
+    IssueGroup,
+    MapNode,
+    PageColumns,
+    PageOverview,
+    ReportData,
+    Tally,
+)
 from periplus.model.visit import Reason, State
 from periplus.present import markup
-from periplus.present.markup import Html, HtmlColumn, PagedTable, at_home, bar, left_out, link, named, paged, table, text
+from periplus.present.markup import (
+    Html,
+    HtmlColumn,
+    PagedTable,
+    at_home,
+    bar,
+    left_out,
+    link,
+    named,
+    paged,
+    table,
+    text,
+)
 from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, labels, number, size, utc
 
@@ -40,7 +62,8 @@ def _action(group: IssueGroup, origin: str) -> Html:
     more = group.total - EXAMPLES
     rest = f'<li><a href="#issue-{kind.code}">and {number(more)} more</a></li>' if more > 0 else ""
     return (
-        f'<li class="{group.grade}"><h3><a href="#issue-{kind.code}">{text(kind.title)}</a> <span class="chip {group.grade}">{_counted(group)}</span></h3>'
+        f'<li class="{group.grade}"><h3><a href="#issue-{kind.code}">{text(kind.title)}</a> <span class="chip '
+        f'{group.grade}">{_counted(group)}</span></h3>'
         f"<p>{text(kind.why)} <b>{text(kind.remedy)}</b></p><ul>{faults}{rest}</ul></li>\n"
     )
 
@@ -53,7 +76,10 @@ def _said(fault: Fault, group: IssueGroup, origin: str) -> Html:
         return named
     pages = list(dict.fromkeys(issue.url for issue in fault.issues))[:EXAMPLES]
     holders = ", ".join(link(url, at_home(url, origin)) for url in pages)
-    return f"{named} <small>on {count_of(fault.pages, 'page')}: {holders}{', …' if fault.pages > len(pages) else ''}</small>"
+    return (
+        f"{named} <small>on {count_of(fault.pages, 'page')}: "
+        f"{holders}{', …' if fault.pages > len(pages) else ''}</small>"
+    )
 
 
 def _cause(fault: Fault, origin: str) -> Html:
@@ -77,13 +103,21 @@ def all_issues(groups: Sequence[IssueGroup], origin: str) -> Html:
 
 def _group(group: IssueGroup, origin: str) -> Html:
     kind, several = group.kind, group.kind.caused_by is not CausedBy.PAGE
-    detailed, worded = any(fault.detail for fault in group.faults), several and any(fault.issues[0].anchor for fault in group.faults)
-    columns = [HtmlColumn("cause" if several else "page", "text" if kind.caused_by is CausedBy.WORDS else "link")] + [HtmlColumn("what")] * detailed
-    columns += [HtmlColumn("pages", "n"), HtmlColumn("the first of them", "link")] * several + [HtmlColumn("words of the link", wide=True)] * worded
+    detailed, worded = (
+        any(fault.detail for fault in group.faults),
+        several and any(fault.issues[0].anchor for fault in group.faults),
+    )
+    columns = [HtmlColumn("cause" if several else "page", "text" if kind.caused_by is CausedBy.WORDS else "link")] + [
+        HtmlColumn("what")
+    ] * detailed
+    columns += [HtmlColumn("pages", "n"), HtmlColumn("the first of them", "link")] * several + [
+        HtmlColumn("words of the link", wide=True)
+    ] * worded
     rows = [_cells(fault, kind.caused_by, detailed, worded, origin) for fault in group.faults]
     table = paged(PagedTable(f"rows-{kind.code}", columns, rows, group.total, origin, "`periplus check` lists all."))
     return (
-        f'<details class="issue" id="issue-{kind.code}"{" open" if group.grade is Grade.ERROR else ""}><summary><span class="name">{text(kind.title)} '
+        f'<details class="issue" id="issue-{kind.code}"{" open" if group.grade is Grade.ERROR else ""}><summary><span '
+        f'class="name">{text(kind.title)} '
         f'<small>{text(kind.code)}</small></span><span class="chip {group.grade}">{_counted(group)}</span></summary>'
         f'<p class="note">{text(kind.why)} {text(kind.remedy)}</p>{table}</details>'
     )
@@ -94,7 +128,9 @@ def _counted(group: IssueGroup) -> Html:
     return number(group.total) + (f" on {count_of(group.pages, 'page')}" if group.pages != group.total else "")
 
 
-def _cells(fault: Fault, caused_by: CausedBy, detailed: bool, worded: bool, origin: str) -> list[str | int | tuple[str, str]]:
+def _cells(
+    fault: Fault, caused_by: CausedBy, detailed: bool, worded: bool, origin: str
+) -> list[str | int | tuple[str, str]]:
     cells: list[str | int | tuple[str, str]] = [fault.cause if caused_by is CausedBy.WORDS else (fault.cause, "")]
     cells += [_short(fault.detail, origin)] if detailed else []
     if caused_by is not CausedBy.PAGE:  # of pages that are alike the cause is one: another is named beside it
@@ -111,14 +147,17 @@ STATES = (State.INDEXED, State.REGISTERED, State.IGNORED, State.INVALID)
 
 
 def site_report(data: ReportData) -> str:
-    """The report as one HTML page: nothing loaded from anywhere, no script but our own for long tables, light and dark, fit for paper.
+    """The report as one HTML page: nothing loaded from anywhere, no script but our own for long tables, light and dark,
+    fit for paper.
 
     Lists are shown in data's order; what is cut says so. All text that came from the web is escaped.
     """
     sections = [section for section in _sections(data) if section[2]]
     host = text(urlsplit(data.about.start).netloc or data.about.start)
     nav = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
-    body = "\n".join(f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections)
+    body = "\n".join(
+        f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections
+    )
     style = files("periplus.present").joinpath("report.css").read_text("utf-8")
     script = f"<script>{markup.script()}</script>" if "data-table=" in body else ""
     may_run = f"; script-src {markup.script_source()}" if script else ""
@@ -173,14 +212,28 @@ def _found(data: ReportData, grade: Grade) -> int:
 
 def _head(data: ReportData) -> Html:
     fetched = _urls(data, State.INDEXED)
-    ended = f"Finished {utc(data.finished)}." if data.finished else "The run is not finished: these are the figures so far."
+    ended = (
+        f"Finished {utc(data.finished)}."
+        if data.finished
+        else ("The run is not finished: these are the figures so far.")
+    )
     lines = [f'<p class="soft">Crawled from {link(data.about.start)}. {text(ended)} Run {text(data.about.run)}.</p>']
     if not fetched:
-        lines.append('<p class="notice">No page was fetched. The reasons stand below; nothing here says that the site is in order.</p>')
+        lines.append(
+            '<p class="notice">No page was fetched. The reasons stand below; nothing here '
+            "says that the site is in order.</p>"
+        )
     figures = [
         ("pages fetched", number(fetched), ""),
         ("not fetched", number(_urls(data, State.REGISTERED)), ""),
-        *((GRADE_WORDS[grade], number(_found(data, grade)), "bad" if grade is Grade.ERROR and _found(data, grade) else "") for grade in Grade),
+        *(
+            (
+                GRADE_WORDS[grade],
+                number(_found(data, grade)),
+                "bad" if grade is Grade.ERROR and _found(data, grade) else "",
+            )
+            for grade in Grade
+        ),
         ("layers", number(len(data.layers)), ""),
     ]
     cells = "".join(f'<div class="{kind}"><dt>{name}</dt><dd>{value}</dd></div>' for name, value, kind in figures)
@@ -190,13 +243,20 @@ def _head(data: ReportData) -> Html:
 def _counts(data: ReportData) -> Html:
     total = sum(count.urls for count in data.counts)
     rows = [
-        (f'<span class="key {count.state}"></span>{STATE_WORDS[count.state]}', REASON_WORDS[count.reason], number(count.urls))
+        (
+            f'<span class="key {count.state}"></span>{STATE_WORDS[count.state]}',
+            REASON_WORDS[count.reason],
+            number(count.urls),
+        )
         for state in STATES
         for count in data.counts
         if count.state is state
     ]
     whole = bar([(state, _urls(data, state)) for state in STATES], total, "whole")
-    note = f'<p class="note">{count_of(total, "URL")} in all. A page that is refused to us or disallowed by robots.txt is not counted as dead.</p>'
+    note = (
+        f'<p class="note">{count_of(total, "URL")} in all. A page that is refused to us or disallowed by '
+        "robots.txt is not counted as dead.</p>"
+    )
     return note + whole + table(["state", "why", "URLs"], rows, ["w", "", "n"]) if rows else ""
 
 
@@ -215,10 +275,18 @@ def _dead(data: ReportData) -> Html:
         HtmlColumn("words", wide=True),
     ]
     rows = (
-        ((dead.target, ""), _what(dead), dead.pages, (dead.holders[0].url, "") if dead.holders else "", dead.holders[0].anchor if dead.holders else "")
+        (
+            (dead.target, ""),
+            _what(dead),
+            dead.pages,
+            (dead.holders[0].url, "") if dead.holders else "",
+            dead.holders[0].anchor if dead.holders else "",
+        )
         for dead in data.dead
     )
-    rest = paged(PagedTable("dead-rows", columns, rows, data.dead_urls, _origin(data), "`periplus links --broken` lists all."))
+    rest = paged(
+        PagedTable("dead-rows", columns, rows, data.dead_urls, _origin(data), "`periplus links --broken` lists all.")
+    )
     return f"{note}{blocks}<h3>All dead URLs, those of most pages first</h3>{rest}"
 
 
@@ -232,8 +300,12 @@ def _dead_link(dead: DeadLink) -> Html:
     if rows[HOLDERS_OPEN:]:
         summary = f"<summary>{count_of(dead.pages - HOLDERS_OPEN, 'more page')} with this link</summary>"
         rest = left_out(dead.pages, len(dead.holders), "page")
-        holders += f'<details class="holders">{summary}<ul class="holders">{"".join(rows[HOLDERS_OPEN:])}</ul>{rest}</details>'
-    return f'<div class="deadlink"><p>{link(dead.target)} <span class="chip dead">{_what(dead)}</span></p>{holders}</div>'
+        holders += (
+            f'<details class="holders">{summary}<ul class="holders">{"".join(rows[HOLDERS_OPEN:])}</ul>{rest}</details>'
+        )
+    return (
+        f'<div class="deadlink"><p>{link(dead.target)} <span class="chip dead">{_what(dead)}</span></p>{holders}</div>'
+    )
 
 
 def _holder(holder: Holder) -> Html:
@@ -262,7 +334,9 @@ def _map(tree: MapNode | None, pages: PageColumns) -> Html:
         out.append(f"<li><details{' open' if node is tree else ''}><summary>{row}</summary><ul>\n")
         stack.append("</ul></details></li>\n")
         named = [child.page for child in node.children if child.page != OTHERS]
-        names = labels([pages.url[page] for page in named], [pages.title[page] for page in named], pages.title[node.page])
+        names = labels(
+            [pages.url[page] for page in named], [pages.title[page] for page in named], pages.title[node.page]
+        )
         stack.extend(reversed(list(zip(node.children, [*names, ""], strict=False))))
     note = "Each page hangs from a page one click nearer to the home page; of several, from the one that counts most. "
     note += "Figures: pages in the branch, and the page's link score from 0 to 100."
@@ -272,7 +346,10 @@ def _map(tree: MapNode | None, pages: PageColumns) -> Html:
 def _map_row(node: MapNode, name: str, pages: PageColumns) -> Html:
     if node.page == OTHERS:
         missing = node.pages - node.indexed
-        return f'<span class="name soft">{count_of(node.pages, "more page")}{f", {number(missing)} not fetched" if missing else ""}</span>'
+        return (
+            '<span class="name '
+            f'soft">{count_of(node.pages, "more page")}{f", {number(missing)} not fetched" if missing else ""}</span>'
+        )
     page = pages.page(node.page)
     count = f'<span class="count">{count_of(node.pages, "page")}</span>' if node.pages > 1 else ""
     score = f'<span class="score">{bar([("rank", page.score)], 100)}<b>{page.score}</b></span>'
@@ -316,9 +393,16 @@ def _pages(data: ReportData) -> Html:
         for page in data.ranked
     )
     note = '<p class="note">By PageRank within the site. The score is its logarithm, from 0 (least) to 100 (most).</p>'
-    columns = [HtmlColumn("page", "link"), HtmlColumn("clicks", "n", wide=True), HtmlColumn("links in", "n"), HtmlColumn("links out", "n", wide=True)]
+    columns = [
+        HtmlColumn("page", "link"),
+        HtmlColumn("clicks", "n", wide=True),
+        HtmlColumn("links in", "n"),
+        HtmlColumn("links out", "n", wide=True),
+    ]
     columns += [HtmlColumn("size", "bytes", wide=True), HtmlColumn("score", "n")]
-    found = paged(PagedTable("page-rows", columns, rows, len(data.ranked), _origin(data), "`periplus pages` lists all."))
+    found = paged(
+        PagedTable("page-rows", columns, rows, len(data.ranked), _origin(data), "`periplus pages` lists all.")
+    )
     return note + found if found else ""
 
 
@@ -333,12 +417,30 @@ def _redirects(data: ReportData) -> Html:
         )
         for chain in data.chains
     )
-    columns = [HtmlColumn("from", "link"), HtmlColumn("way"), HtmlColumn("to", "link"), HtmlColumn("status", "n", wide=True), HtmlColumn("pages linking", "n")]
-    return paged(PagedTable("redirect-rows", columns, rows, len(data.chains), _origin(data), "`periplus pages --reason redirect` lists all."))
+    columns = [
+        HtmlColumn("from", "link"),
+        HtmlColumn("way"),
+        HtmlColumn("to", "link"),
+        HtmlColumn("status", "n", wide=True),
+        HtmlColumn("pages linking", "n"),
+    ]
+    return paged(
+        PagedTable(
+            "redirect-rows",
+            columns,
+            rows,
+            len(data.chains),
+            _origin(data),
+            "`periplus pages --reason redirect` lists all.",
+        )
+    )
 
 
 def _duplicates(data: ReportData) -> Html:
-    groups = [(link(group.url), text(grounds_of(group)), _pages_like(group), number(len(group.pages))) for group in data.duplicates[:SHOWN]]
+    groups = [
+        (link(group.url), text(grounds_of(group)), _pages_like(group), number(len(group.pages)))
+        for group in data.duplicates[:SHOWN]
+    ]
     out = ""
     if groups:
         heads = ["stands for the others", "because", "pages that say the same", "others"]
@@ -348,7 +450,10 @@ def _duplicates(data: ReportData) -> Html:
 
 def _pages_like(group: DuplicateGroup) -> Html:
     most = 10  # of one group: a text that a hundred URLs share is told by some of them
-    lines = [f"{link(page.url)} <small>{text(', '.join(filter(None, (like_of(page), page.charset))))}</small>" for page in group.pages[:most]]
+    lines = [
+        f"{link(page.url)} <small>{text(', '.join(filter(None, (like_of(page), page.charset))))}</small>"
+        for page in group.pages[:most]
+    ]
     return "<br>".join(lines) + left_out(len(group.pages), most, "page")
 
 
@@ -367,22 +472,51 @@ def _sizes(data: ReportData) -> Html:
         )
         for part in data.sizes
     ]
-    note = f'<p class="note">{size(whole)} in all: the pages and what they show or link to, each URL once. Images, styles and scripts that were '
-    note += "not fetched have the size that their server told a check (<code>--part-sizes head</code>), or none that is known.</p>"
-    columns = [HtmlColumn("page", "link"), HtmlColumn("with its parts", "bytes"), HtmlColumn("of it images", "bytes", wide=True)]
+    note = (
+        f'<p class="note">{size(whole)} in all: the pages and what they show or link to, each URL once. Images, '
+        "styles and scripts that were "
+    )
+    note += (
+        "not fetched have the size that their server told a check (<code>--part-sizes "
+        "head</code>), or none that is known.</p>"
+    )
+    columns = [
+        HtmlColumn("page", "link"),
+        HtmlColumn("with its parts", "bytes"),
+        HtmlColumn("of it images", "bytes", wide=True),
+    ]
     columns += [HtmlColumn("parts of unknown size", "n", wide=True), HtmlColumn("behind its links", "bytes", wide=True)]
     images = list(MediaClass).index(MediaClass.IMAGES)
     heavy = (
-        (named(page.url, page.title), sum(page.pulled), page.pulled[images], page.unsized, page.linked_bytes) for page in data.heaviest if sum(page.pulled)
+        (named(page.url, page.title), sum(page.pulled), page.pulled[images], page.unsized, page.linked_bytes)
+        for page in data.heaviest
+        if sum(page.pulled)
     )
-    heading = f"<h3>Heaviest pages</h3>{paged(PagedTable('weight-rows', columns, heavy, len(data.heaviest), _origin(data)))}"
-    return note + table(["kind", "", "URLs", "of unknown size", "size"], rows, ["w", "chart", "n", "n wide", "n"]) + heading
+    heading = (
+        f"<h3>Heaviest pages</h3>{paged(PagedTable('weight-rows', columns, heavy, len(data.heaviest), _origin(data)))}"
+    )
+    return (
+        note
+        + table(["kind", "", "URLs", "of unknown size", "size"], rows, ["w", "chart", "n", "n wide", "n"])
+        + heading
+    )
 
 
 def _external(data: ReportData) -> Html:
-    rows: Iterator[tuple[str | int, ...]] = ((site.name, site.pages, site.links, site.targets) for site in data.external)
-    columns = [HtmlColumn("site"), HtmlColumn("pages with a link", "n"), HtmlColumn("links", "n", wide=True), HtmlColumn("URLs there", "n")]
-    return paged(PagedTable("site-rows", columns, rows, len(data.external), elsewhere="`periplus links --external` lists every link."))
+    rows: Iterator[tuple[str | int, ...]] = (
+        (site.name, site.pages, site.links, site.targets) for site in data.external
+    )
+    columns = [
+        HtmlColumn("site"),
+        HtmlColumn("pages with a link", "n"),
+        HtmlColumn("links", "n", wide=True),
+        HtmlColumn("URLs there", "n"),
+    ]
+    return paged(
+        PagedTable(
+            "site-rows", columns, rows, len(data.external), elsewhere="`periplus links --external` lists every link."
+        )
+    )
 
 
 def _kinds(data: ReportData) -> Html:
@@ -397,11 +531,18 @@ def _tallies(groups: Sequence[tuple[str, str, Sequence[Tally]]], counted: str) -
     for title, by, tallies in groups:
         if tallies:
             sized = any(tally.size_bytes for tally in tallies)
-            rows = [(text(tally.name) or "<small>not said</small>", number(tally.pages), size(tally.size_bytes)) for tally in tallies[:SHOWN]]
+            rows = [
+                (text(tally.name) or "<small>not said</small>", number(tally.pages), size(tally.size_bytes))
+                for tally in tallies[:SHOWN]
+            ]
             cut = slice(None if sized else 2)
             heads, classes = [by, counted, "size"][cut], ["", "n", "n"][cut]
             heading = f"<h3>{title}</h3>" if title else ""
-            parts.append(f"<div>{heading}{table(heads, [row[cut] for row in rows], classes)}{left_out(len(tallies), SHOWN, by)}</div>")
+            parts.append(
+                "<div>"
+                f"{heading}{table(heads, [row[cut] for row in rows], classes)}"
+                f"{left_out(len(tallies), SHOWN, by)}</div>"
+            )
     return f'<div class="columns">{"".join(parts)}</div>' if parts else ""
 
 
@@ -413,4 +554,6 @@ def _footer(data: ReportData) -> Html:
         ("Parent in the map", about.ties),
         *about.parameters,
     ]
-    return f"<footer><dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in facts)}</dl></footer>"
+    return (
+        f"<footer><dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in facts)}</dl></footer>"
+    )

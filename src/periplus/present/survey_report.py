@@ -64,14 +64,20 @@ def method_sheet(found: SurveyResults) -> Html:
         )
         for record in method.units
     )
-    return facts + f"<h3>What became of each site's URLs</h3>{paged(PagedTable('record-rows', columns, rows, len(method.units)))}"
+    return facts + (
+        f"<h3>What became of each site's URLs</h3>{paged(PagedTable('record-rows', columns, rows, len(method.units)))}"
+    )
 
 
 Row = tuple[object, ...]
 _TEXT, _WHOLE, _REAL, _BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.REAL, ColumnKind.BOOLEAN
 _RUN = (
     Column("run", _TEXT, "the run that the figures come from"),
-    Column("model", _TEXT, "what counts as one document: page, directory, host or site; a link is a distinct pair of them"),
+    Column(
+        "model",
+        _TEXT,
+        ("what counts as one document: page, directory, host or site; a link is a distinct pair of them"),
+    ),
 )
 UNITS = (
     Column("site", _TEXT, "the unit's name"),
@@ -188,15 +194,36 @@ def _units(found: SurveyResults) -> Iterator[Row]:
     states = {record.unit: record.state for record in found.method.units}
     for row in found.figures:
         unit = found.units[row.unit]
-        counts = (row.fetched, row.waiting, row.share, row.in_links, row.in_units, row.in_companion, row.out_links, row.out_units)
-        further = (row.out_companion, row.out_sites, row.self_links, row.wif.linking, row.external_wif.linking, row.wif.value, row.external_wif.value)
+        counts = (
+            row.fetched,
+            row.waiting,
+            row.share,
+            row.in_links,
+            row.in_units,
+            row.in_companion,
+            row.out_links,
+            row.out_units,
+        )
+        further = (
+            row.out_companion,
+            row.out_sites,
+            row.self_links,
+            row.wif.linking,
+            row.external_wif.linking,
+            row.wif.value,
+            row.external_wif.value,
+        )
         named = (unit.name, " ".join(unit.prefixes), unit.bundle, unit.official)
         yield (*named, *counts, *further, states.get(row.unit, ""), found.method.run, found.method.model.value)
 
 
 def _companions(found: SurveyResults) -> Iterator[Row]:
     for site in found.companions:
-        gain = (site.gain.largest_strong - site.gain.strong_before, site.gain.pairs - site.gain.pairs_before) if site.gain else (None, None)
+        gain = (
+            (site.gain.largest_strong - site.gain.strong_before, site.gain.pairs - site.gain.pairs_before)
+            if site.gain
+            else (None, None)
+        )
         counts = (site.units, site.pages, site.links, site.back, site.documents, site.fetched)
         yield (site.name, site.kind.value, *counts, *gain, site.status.value, " ".join(site.tags), found.method.run)
 
@@ -223,7 +250,9 @@ def _interlinking(found: SurveyResults) -> Iterator[Row]:
     """Most links first; self-links among them."""
     matrix = found.matrix
     inside = (matrix.sources < found.chosen) & (matrix.ends < found.chosen)
-    rows = zip(matrix.counts[inside].tolist(), matrix.sources[inside].tolist(), matrix.ends[inside].tolist(), strict=True)
+    rows = zip(
+        matrix.counts[inside].tolist(), matrix.sources[inside].tolist(), matrix.ends[inside].tolist(), strict=True
+    )
     for links, source, end in sorted(rows, key=lambda row: (-row[0], row[1], row[2])):
         yield found.units[source].name, found.units[end].name, links, found.method.run, found.method.model.value
 
@@ -247,17 +276,20 @@ TABLES = tuple(_TABLES)
 
 
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
-_AS_HTML, _AS_XML = ("//<![CDATA[\n", "\n//]]>"), ("//\n", "\n//")  # around a script: comments to HTML, a section to XML
+# around a script: comments to HTML, a section to XML
+_AS_HTML, _AS_XML = ("//<![CDATA[\n", "\n//]]>"), ("//\n", "\n//")
 _STYLE = """
 .drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
-"""
+"""  # noqa: E501
 
 
 def survey_report(found: SurveyResults) -> str:
-    """The report as one page of XHTML that every browser takes as HTML too: nothing loaded from anywhere, light and dark, fit for paper.
+    """The report as one page of XHTML that every browser takes as HTML too: nothing loaded from anywhere,
+    light and dark, fit for paper.
 
-    Every figure stands under the run, the document model and the share of pages that was read; texts from the web are escaped.
+    Every figure stands under the run, the document model and the share of pages that was read; texts
+    from the web are escaped.
     """
     sections = [section for section in _sections(found) if section[2]]
     title = text(found.method.title)
@@ -281,7 +313,7 @@ def survey_report(found: SurveyResults) -> str:
 </main>
 <footer><p>{text(said_of(found))}. Made {text(utc(found.method.created))}.</p></footer>
 {script}</body></html>
-"""
+"""  # noqa: E501
 
 
 def _digest(around: tuple[str, str]) -> str:
@@ -319,7 +351,10 @@ def _head(found: SurveyResults) -> Html:
     empty = [found.units[record.unit].name for record in found.method.units if record.state]
     lines = f'<p class="soft">{text(said_of(found))}.</p>'
     if empty:
-        lines += f'<p class="notice">{count_of(len(empty), "site")} without a page: {text(", ".join(empty[:10]))}. The method sheet says why.</p>'
+        lines += (
+            f'<p class="notice">{count_of(len(empty), "site")} without a page: {text(", ".join(empty[:10]))}. '
+            "The method sheet says why.</p>"
+        )
     return f'{lines}\n<dl class="figures">{cells}</dl>'
 
 
@@ -328,7 +363,10 @@ def _drawing(write: Callable[[TextIO], None], caption: str) -> Html:
     out = io.StringIO()
     write(out)
     data = base64.b64encode(out.getvalue().encode("utf-8", "replace")).decode("ascii")
-    return f'<figure class="drawing"><img alt="{text(caption)}" src="data:image/svg+xml;base64,{data}"/><figcaption>{text(caption)}</figcaption></figure>'
+    return (
+        f'<figure class="drawing"><img alt="{text(caption)}" '
+        f'src="data:image/svg+xml;base64,{data}"/><figcaption>{text(caption)}</figcaption></figure>'
+    )
 
 
 def _network(found: SurveyResults) -> Html:
@@ -338,7 +376,13 @@ def _network(found: SurveyResults) -> Html:
 
 
 def _indicators(found: SurveyResults) -> Html:
-    columns = [HtmlColumn("site"), HtmlColumn("pages", "n"), HtmlColumn("read, %", "n"), HtmlColumn("links in", "n"), HtmlColumn("from sites", "n")]
+    columns = [
+        HtmlColumn("site"),
+        HtmlColumn("pages", "n"),
+        HtmlColumn("read, %", "n"),
+        HtmlColumn("links in", "n"),
+        HtmlColumn("from sites", "n"),
+    ]
     columns += [
         HtmlColumn("links out", "n"),
         HtmlColumn("to sites", "n"),
@@ -362,9 +406,18 @@ def _indicators(found: SurveyResults) -> Html:
         )
         for row in found.figures
     )
-    note = f"Links are distinct pairs of documents (model: {found.method.model.value}), in and out within the target set. "
-    note += "WIF: linking pages / pages of the site. It compares sites of one kind and country that were read to the same share; many pages push it down, "
-    note += "and pages outside this survey that link there are not in it. Of a site of which one page was fetched it would be a count: that is what is shown."
+    note = (
+        f"Links are distinct pairs of documents (model: {found.method.model.value}), in and out within the target set. "
+    )
+    note += (
+        "WIF: linking pages / pages of the site. It compares sites of one kind and "
+        "country that were read to the same "
+        "share; many pages push it down, "
+    )
+    note += (
+        "and pages outside this survey that link there are not in it. Of a site of which one page was fetched it "
+        "would be a count: that is what is shown."
+    )
     totals = ", ".join(f"{number(count)} by {model.value}" for model, count in found.totals)
     shown = paged(PagedTable("unit-rows", columns, rows, len(found.figures)))
     return f'<p class="note">{text(note)}</p>{shown}<p class="note">All links between sites: {totals}.</p>'
@@ -378,7 +431,10 @@ def _factor(factor: ImpactFactor) -> str:
 
 def _matrix(found: SurveyResults) -> Html:
     if found.chosen > HEAT_SITES:
-        return f'<p class="note">{number(found.chosen)} sites are too many for a picture: the matrix is written as CSV or for Pajek.</p>'
+        return (
+            f'<p class="note">{number(found.chosen)} sites are too many for a picture: the matrix is '
+            "written as CSV or for Pajek.</p>"
+        )
     names = [unit.short for unit in found.units[: found.chosen]]
     return _drawing(
         lambda out: write_heat_map(names, matrix_of(found), found.method.title, said_of(found), out),
@@ -388,16 +444,39 @@ def _matrix(found: SurveyResults) -> Html:
 
 def _report_connectivity(found: SurveyResults) -> Html:
     rows = [_connected(row) for row in found.connectivity]
-    heads = ["vertices", "sites", "arcs", "density", "returned", "largest strong", "strong parts", "largest weak", "weak parts"]
+    heads = [
+        "vertices",
+        "sites",
+        "arcs",
+        "density",
+        "returned",
+        "largest strong",
+        "strong parts",
+        "largest weak",
+        "weak parts",
+    ]
     note = (
-        "Direct links between sites. Bundles: all sites of one organisation as one vertex. Strong: each reaches each along the arrows; weak: in any direction."
+        "Direct links between sites. Bundles: all sites of one organisation as one vertex. Strong: each reaches each "
+        "along the arrows; weak: in any direction."
     )
     return f'<p class="note">{text(note)}</p>' + table(heads, rows, ["w", *["n"] * 8])
 
 
 def _connected(row: Connectivity) -> list[Html]:
-    sizes = [number(row.strong[0]) if row.strong else "–", number(len(row.strong)), number(row.weak[0]) if row.weak else "–", number(len(row.weak))]
-    return [text(row.vertices), number(row.sites), number(row.arcs), f"{row.density:.3f}", f"{100 * row.reciprocity:.0f} %", *sizes]
+    sizes = [
+        number(row.strong[0]) if row.strong else "–",
+        number(len(row.strong)),
+        number(row.weak[0]) if row.weak else "–",
+        number(len(row.weak)),
+    ]
+    return [
+        text(row.vertices),
+        number(row.sites),
+        number(row.arcs),
+        f"{row.density:.3f}",
+        f"{100 * row.reciprocity:.0f} %",
+        *sizes,
+    ]
 
 
 def _fragment(found: SurveyResults) -> Html:
@@ -429,10 +508,14 @@ def _report_companions(found: SurveyResults) -> Html:
         )
         for site in found.companions
     )
-    kinds = ", ".join(f"{number(sum(site.kind is kind for site in found.companions))} {kind.value}" for kind in CompanionClass)
+    kinds = ", ".join(
+        f"{number(sum(site.kind is kind for site in found.companions))} {kind.value}" for kind in CompanionClass
+    )
     note = f"Sites outside the target set, ranked by how many different sites of it link to them: {kinds}. "
     note += "Sites that were not read to the end hide some of their links, so the counts are least values."
-    return f'<p class="note">{text(note)}</p>' + paged(PagedTable("companion-rows", columns, rows, len(found.companions)))
+    return f'<p class="note">{text(note)}</p>' + paged(
+        PagedTable("companion-rows", columns, rows, len(found.companions))
+    )
 
 
 def _communicators(found: SurveyResults) -> Html:
@@ -473,11 +556,18 @@ def _report_suffixes(found: SurveyResults) -> Html:
     parts = []
     for head, tallies in (("Linked to", found.suffixes_out), ("Linking here", found.suffixes_in)):
         rows = [
-            [text(f".{tally.suffix}" if tally.suffix else "no name"), "country" if tally.country else "generic", number(tally.sites), number(tally.links)]
+            [
+                text(f".{tally.suffix}" if tally.suffix else "no name"),
+                "country" if tally.country else "generic",
+                number(tally.sites),
+                number(tally.links),
+            ]
             for tally in tallies[:50]
         ]
         if rows:
-            parts.append(f"<div><h3>{head}</h3>{table(['suffix', 'kind', 'sites', 'links'], rows, ['', 'w', 'n', 'n'])}</div>")
+            parts.append(
+                f"<div><h3>{head}</h3>{table(['suffix', 'kind', 'sites', 'links'], rows, ['', 'w', 'n', 'n'])}</div>"
+            )
     return f'<div class="columns">{"".join(parts)}</div>' if parts else ""
 
 
@@ -486,6 +576,12 @@ def _harvest(found: SurveyResults) -> Html:
     said = f"{number(rich.observed)} different external {harvest.item}s on {count_of(rich.pages, 'page')}: "
     said += f"{number(rich.once)} on one page only, {number(rich.twice)} on two. "
     said += f"Complete: {completeness_told(harvest)}; reckoned by site, and pages that nobody met are not in it. "
-    said += f"The last pages brought {harvest.recent:.2g} new ones each. A round robin: {round_robin_told(harvest.baseline)}."
-    drawing = _drawing(lambda out: write_yield_curves(harvest, found.method.title, said_of(found), out), "What was found over the pages fetched.")
+    said += (
+        f"The last pages brought {harvest.recent:.2g} new ones each. A round robin: "
+        f"{round_robin_told(harvest.baseline)}."
+    )
+    drawing = _drawing(
+        lambda out: write_yield_curves(harvest, found.method.title, said_of(found), out),
+        "What was found over the pages fetched.",
+    )
     return f'<p class="note">{text(said)}</p>{drawing}'

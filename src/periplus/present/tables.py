@@ -29,17 +29,28 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def write_parquet(columns: Sequence[Column], rows: Rows, path: Path) -> int:
-    """Writes one Parquet file, zstd; each field carries its sentence. Returns the rows. Raises UsageError where pyarrow is missing."""
+    """Writes one Parquet file, zstd; each field carries its sentence.
+
+    Returns the rows. Raises UsageError where pyarrow is missing.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
-    schema = pa.schema([pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence}) for column in columns])
+    schema = pa.schema(
+        [
+            pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence})
+            for column in columns
+        ]
+    )
     written = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as file:
         for block in _blocks(rows):
-            arrays = [_arrow_array(column.kind, values) for column, values in zip(columns, zip(*block, strict=True), strict=True)]
+            arrays = [
+                _arrow_array(column.kind, values)
+                for column, values in zip(columns, zip(*block, strict=True), strict=True)
+            ]
             file.write_batch(pa.record_batch(arrays, schema=schema))
             written += len(block)
     return written
@@ -85,12 +96,17 @@ def sound(text: str) -> str:
 def write_xlsx(name: str, columns: Sequence[Column], rows: Rows, path: Path, sheet_rows: int = SHEET_ROWS) -> int:
     """Writes an Excel workbook; returns its sheets: what is more than sheet_rows goes on in `name 2`, `name 3`, ...
 
-    Texts are written as texts, so that none is computed or becomes a link, whatever it begins with; longer ones than a cell holds
-    are cut, and whole numbers that a double does not hold are texts.
+    Texts are written as texts, so that none is computed or becomes a link, whatever it begins with; longer ones than a
+    cell holds are cut, and whole numbers that a double does not hold are texts.
     """
     import xlsxwriter
 
-    options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_numbers": False, "strings_to_urls": False}
+    options = {
+        "constant_memory": True,
+        "strings_to_formulas": False,
+        "strings_to_numbers": False,
+        "strings_to_urls": False,
+    }
     sheets = 0
     with path.open("wb") as file, xlsxwriter.Workbook(file, options) as book:
         book.use_zip64()
@@ -99,12 +115,19 @@ def write_xlsx(name: str, columns: Sequence[Column], rows: Rows, path: Path, she
         block = list(islice(rest, 1))
         while block or not sheets:
             sheets += 1
-            _fill(book.add_worksheet(name if sheets == 1 else f"{name} {sheets}"), columns, chain(block, islice(rest, sheet_rows - 1 - len(block))), bold)
+            _fill(
+                book.add_worksheet(name if sheets == 1 else f"{name} {sheets}"),
+                columns,
+                chain(block, islice(rest, sheet_rows - 1 - len(block))),
+                bold,
+            )
             block = list(islice(rest, 1))
     return sheets
 
 
-def _fill(sheet: xlsxwriter.worksheet.Worksheet, columns: Sequence[Column], rows: Rows, bold: xlsxwriter.format.Format) -> None:
+def _fill(
+    sheet: xlsxwriter.worksheet.Worksheet, columns: Sequence[Column], rows: Rows, bold: xlsxwriter.format.Format
+) -> None:
     sheet.freeze_panes(1, 0)
     for place, column in enumerate(columns):
         sheet.set_column(place, place, 60 if column.name.endswith("url") else 16)
@@ -113,7 +136,9 @@ def _fill(sheet: xlsxwriter.worksheet.Worksheet, columns: Sequence[Column], rows
     for number, row in enumerate(rows, 1):
         for place, value in enumerate(row):
             if isinstance(value, str):
-                sheet.write_string(number, place, sound(value) if len(value) <= CELL_CHARS else sound(value[: CELL_CHARS - 1]) + "…")
+                sheet.write_string(
+                    number, place, sound(value) if len(value) <= CELL_CHARS else sound(value[: CELL_CHARS - 1]) + "…"
+                )
             elif place in booleans and value is not None:
                 sheet.write_boolean(number, place, bool(value))
             elif isinstance(value, int | float):
@@ -127,7 +152,8 @@ FORMATS = ("table", "csv", "json", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
 _NUMBERS = frozenset({int, float, bool})
-_COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")  # the full-width ones too: spreadsheets in Japanese take them for the others
+# the full-width ones too: spreadsheets in Japanese take them for the others
+_COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format: str, out: TextIO) -> None:
@@ -135,7 +161,8 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
 
     table: aligned for reading, numbers to the right; a later value that is longer than its column is written whole.
     csv: RFC 4180 with a header, lines ended by CR LF; texts that a spreadsheet would compute get a leading '.
-    json: an array of an object a row; jsonl: an object a line. Raises UsageError for another format. out takes any text (UTF-8), newline="".
+    json: an array of an object a row; jsonl: an object a line. Raises UsageError for another format. out takes any
+    text (UTF-8), newline="".
     """
     if format == "table":
         _write_aligned(columns, rows, out)
@@ -154,7 +181,8 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
 
 
 def _object(columns: Sequence[str], row: Sequence[object]) -> str:
-    values = (None if isinstance(value, float) and not math.isfinite(value) else _plain(value) for value in row)  # JSON has no infinity
+    # JSON has no infinity
+    values = (None if isinstance(value, float) and not math.isfinite(value) else _plain(value) for value in row)
     return json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)
 
 
@@ -174,11 +202,15 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: Te
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([value if value is None or type(value) in _NUMBERS else harmless(_plain(value)) for value in row])
+        writer.writerow(
+            [value if value is None or type(value) in _NUMBERS else harmless(_plain(value)) for value in row]
+        )
 
 
 def harmless(value: object) -> object:
-    """A value for a spreadsheet: a text that begins like a formula would run in Excel and Calc (OWASP, CSV injection); numbers stay numbers."""
+    """A value for a spreadsheet: a text that begins like a formula would run in Excel and Calc (OWASP, CSV injection);
+    numbers stay numbers.
+    """
     if isinstance(value, list):
         value = " ".join(map(str, value))
     if isinstance(value, str) and value[:1] in _COMPUTED and value:
@@ -191,7 +223,9 @@ def _write_aligned(columns: Sequence[str], rows: Iterable[Sequence[object]], out
     sample = list(islice(rest, SAMPLE_ROWS))
     numeric = [bool(sample) and all(_is_number(row[place]) for row in sample) for place in range(len(columns))]
     texts = [[_shown(value) for value in row] for row in sample]
-    widths = [min(WIDEST, max([cells(name), *(cells(row[place]) for row in texts)])) for place, name in enumerate(columns)]
+    widths = [
+        min(WIDEST, max([cells(name), *(cells(row[place]) for row in texts)])) for place, name in enumerate(columns)
+    ]
     out.write(_line(columns, widths, numeric))
     out.write(_line(["-" * width for width in widths], widths, numeric))
     for row in chain(texts, ([_shown(value) for value in row] for row in rest)):

@@ -22,11 +22,17 @@ def summary(found: SiteTemplates) -> str:
     """How many of how many pages have a template."""
     taken = sum(len(template.pages) for template in found.templates)
     total = taken + len(found.others)
-    return f"{count_of(len(found.templates), 'template')} for {number(taken)} of {count_of(total, 'page')}, by {METHOD_WORDS[found.method]}"
+    return (
+        f"{count_of(len(found.templates), 'template')} for {number(taken)} of {count_of(total, 'page')}, by "
+        f"{METHOD_WORDS[found.method]}"
+    )
 
 
 def template_lines(found: SiteTemplates, *, width: int = 100, most: int = 20) -> Iterator[str]:
-    """A line a template: its pages, how much of them is navigation, a page of it; then the pages that none took. most: of these; -1: all."""
+    """A line a template: its pages, how much of them is navigation, a page of it; then the pages that none took.
+
+    most: of these; -1: all.
+    """
     yield f"{visible(found.site)}: {summary(found)}"
     if found.templates:
         yield ""
@@ -66,7 +72,12 @@ def write_template_json(found: SiteTemplates, out: TextIO) -> None:
 
 
 def _page(page: TemplatePage) -> dict[str, object]:
-    return {"url": page.url, "title": page.title, "size_bytes": page.size_bytes, "navigation_bytes": page.navigation_bytes}
+    return {
+        "url": page.url,
+        "title": page.title,
+        "size_bytes": page.size_bytes,
+        "navigation_bytes": page.navigation_bytes,
+    }
 
 
 HUE_STEP = 137.5  # degrees, the golden angle: neighbours in the list are far apart on the circle of colours
@@ -93,7 +104,10 @@ def file_name(number: int, url: str, suffix: str) -> str:
 
 
 def marked_page(marked: MarkedPage, before: str, after: str) -> str:
-    """One page: content plain, navigation coloured. before, after: files of its neighbours, empty where there is none."""
+    """One page: content plain, navigation coloured.
+
+    before, after: files of its neighbours, empty where there is none.
+    """
     page = marked.page
     crumbs = [
         f'<a href="{INDEX}">All templates</a>',
@@ -106,7 +120,7 @@ def marked_page(marked: MarkedPage, before: str, after: str) -> str:
         f"""<p class="crumbs">{"".join(crumbs)}</p>
 <h1>{text(page.title or short(page.url))}</h1>
 <p class="soft">{link(page.url)}</p>
-<p>{_swatch(marked.template)} {name}: {_share(page)} of {size(page.size_bytes)} is navigation, shown in this colour.</p>""",
+<p>{_swatch(marked.template)} {name}: {_share(page)} of {size(page.size_bytes)} is navigation, shown in this colour.</p>""",  # noqa: E501
         f'<article class="page {_dress(marked.template)}>\n{body or "<p>No text.</p>"}\n</article>',
     )
 
@@ -119,34 +133,53 @@ def template_index(found: SiteTemplates, shown: Sequence[Shown]) -> str:
             number(len(template.pages)),
             f'<span class="meter {_dress(at)}><i style="width:{100 * template.share:.1f}%"></i></span>',
             f"{template.share:.0%}",
-            f"{link(template.pages[0].url, template.pages[0].title or short(template.pages[0].url))}<br><small>{text(template.pages[0].url)}</small>",
+            (
+                f"{link(template.pages[0].url, template.pages[0].title or short(template.pages[0].url))}<br><small>"
+                f"{text(template.pages[0].url)}</small>"
+            ),
         )
         for at, template in enumerate(found.templates)
     ]
-    overview = table(["", "pages", "navigation", "share", "a page of it"], rows, ["w", "n", "meters", "n", ""]) if rows else ""
-    sections = "\n".join(_listed(template, list(pages)) for template, pages in groupby(shown, key=lambda one: one.template))
+    overview = (
+        table(["", "pages", "navigation", "share", "a page of it"], rows, ["w", "n", "meters", "n", ""]) if rows else ""
+    )
+    sections = "\n".join(
+        _listed(template, list(pages)) for template, pages in groupby(shown, key=lambda one: one.template)
+    )
     title = f"{found.site}: templates"
     return _document(
         title,
         f'<h1>{text(title)}</h1>\n<p class="soft">{text(summary(found))}.</p>',
-        f'{overview}\n<p class="note">Share: of the bytes of a page’s source, the mean over the template’s pages.</p>\n{sections}',
+        (
+            f'{overview}\n<p class="note">Share: of the bytes of a page’s source, the mean over the '
+            f"template’s pages.</p>\n{sections}"
+        ),
     )
 
 
 def _listed(template: int, shown: Sequence[Shown]) -> Html:
     rows = [
-        (f'<a href="{text(one.file)}">{text(one.page.title or short(one.page.url))}</a><br><small>{text(one.page.url)}</small>', _share(one.page))
+        (
+            (
+                f'<a href="{text(one.file)}">{text(one.page.title or short(one.page.url))}</a><br><small>'
+                f"{text(one.page.url)}</small>"
+            ),
+            _share(one.page),
+        )
         for one in shown
     ]
     head = f"Template {template + 1}" if template >= 0 else "No template took them"
     return (
         f"<section><h2>{_swatch(template)} {head}</h2>"
-        f'<p class="note">{count_of(len(shown), "page")} to look at.</p>{table(["page", "navigation"], rows, ["", "n"])}</section>'
+        f'<p class="note">{count_of(len(shown), "page")} to look '
+        f"at.</p>{table(['page', 'navigation'], rows, ['', 'n'])}</section>"
     )
 
 
 def _document(title: str, head: Html, body: Html) -> Html:
-    style = "".join(files("periplus.present").joinpath(name).read_text("utf-8") for name in ("report.css", "template.css"))
+    style = "".join(
+        files("periplus.present").joinpath(name).read_text("utf-8") for name in ("report.css", "template.css")
+    )
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

@@ -40,15 +40,24 @@ def told(plan: DeletionPlan, wish: Deletion) -> PlanLines:
         (plan.visits, count_of(plan.visits, "visit")),
         (plan.links_from, count_of(plan.links_from, "link") + " on these pages"),
         (plan.links_to, count_of(plan.links_to, "link") + " of other pages to them"),
-        (plan.bodies, count_of(plan.bodies, "body", "bodies") + f" that no other page has, {plan.texts:,} with text and blocks"),
+        (plan.bodies,
+            count_of(plan.bodies, "body", "bodies") + f" that no other page has, {plan.texts:,} with text and blocks"),
         (plan.marks, count_of(plan.marks, "page’s marks", "pages’ marks") + " of content and navigation"),
         (plan.indexed, "up to " + count_of(plan.indexed, "entry", "entries") + " of the search index"),
         (plan.past, count_of(plan.past, "row") + " of history"),
         (wish.run, f"the record of run {wish.run}" + ("" if wish.run_pages else "; its pages stay")),
-        (plan.size_bytes, f"{size(plan.size_bytes)} in all; the file keeps its size for what comes next, unless it is shrunk"),
+        (plan.size_bytes,
+            f"{size(plan.size_bytes)} in all; the file keeps its size for what comes next, unless it is shrunk"),
     )  # fmt: skip
     after = "they wait to be fetched again" if wish.again else "they are not asked for until a crawl names them"
-    stays = (f"{count_of(plan.staying, 'address', 'addresses')} that other pages link to, or that a start or a sitemap names: {after}",) if plan.staying else ()
+    stays = (
+        (
+            f"{count_of(plan.staying, 'address', 'addresses')} that other pages link to, or that a start "
+            f"or a sitemap names: {after}",
+        )
+        if plan.staying
+        else ()
+    )
     return PlanLines(tuple(line for some, line in kinds if some), stays)
 
 
@@ -63,23 +72,35 @@ def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
         took = f"there already, by {row['engine']}" if row["was_there"] else f"{row['took_s']:.1f} s"
         tables = row["rows"]
         assert isinstance(tables, Mapping)
-        yield f"  {row['stage']!s:<{width}}  {took:>10}  {', '.join(f'{name} {number(rows)}' for name, rows in tables.items())}  {row['folder']}"
+        yield (
+            f"  {row['stage']!s:<{width}}  {took:>10}  "
+            f"{', '.join(f'{name} {number(rows)}' for name, rows in tables.items())}  {row['folder']}"
+        )
     made = sum(not row["was_there"] for row in rows)
     yield f"{count_of(made, 'stage')} computed, {number(len(rows) - made)} there already."
 
 
 def computed_json(engine: str, why: str, rows: Rows) -> str:
-    return json.dumps({"engine": engine, "why": why, "stages": [dict(row) for row in rows]}, ensure_ascii=False, indent=1) + "\n"
+    return (
+        json.dumps({"engine": engine, "why": why, "stages": [dict(row) for row in rows]}, ensure_ascii=False, indent=1)
+        + "\n"
+    )
 
 
 BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
 INLINK_COLUMNS = ("anchor", "source", "kind", "position", "nofollow", "times")
 TEXT_CHARS = 160  # of a block in the table for reading
 _CHARSET_WORDS = {
-    "bom": "its first bytes say so", "header": "the HTTP header says so", "meta": "its meta element says so", "xml": "its XML declaration says so",
-    "statistics": "the statistics of its letters speak for it", "default": "nothing says otherwise", "text": "its text speaks against what is declared",
+    "bom": "its first bytes say so", "header": "the HTTP header says so", "meta": "its meta element says so",
+    "xml": "its XML declaration says so",
+    "statistics": "the statistics of its letters speak for it", "default": "nothing says otherwise",
+    "text": "its text speaks against what is declared",
 }  # fmt: skip
-_SAME_WORDS = {"bytes": "the same bytes", "words": "the same words", "folded": "the same words but for diacritics and case"}
+_SAME_WORDS = {
+    "bytes": "the same bytes",
+    "words": "the same words",
+    "folded": "the same words but for diacritics and case",
+}
 
 
 def summary_lines(said: PageSummary) -> Iterator[str]:
@@ -131,10 +152,20 @@ def _charset(name: str, source: str, other: str) -> str:
     return f"{name}: {_CHARSET_WORDS.get(source, source)}{f'; the document says {other}' if other else ''}"
 
 
-def write_blocks(blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Iterable[Sequence[object]], out: TextIO) -> None:
+def write_blocks(
+    blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Iterable[Sequence[object]], out: TextIO
+) -> None:
     """Two tables: the blocks with their marks, and the anchors of links to the page."""
-    rows = [(*row[:-1], row[-1] if len(str(row[-1])) <= TEXT_CHARS else str(row[-1])[: TEXT_CHARS - 1] + "…") for row in block_rows(blocks, parts)]
-    write_table(BLOCK_COLUMNS, [[visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows], "table", out)
+    rows = [
+        (*row[:-1], row[-1] if len(str(row[-1])) <= TEXT_CHARS else str(row[-1])[: TEXT_CHARS - 1] + "…")
+        for row in block_rows(blocks, parts)
+    ]
+    write_table(
+        BLOCK_COLUMNS,
+        [[visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows],
+        "table",
+        out,
+    )
     found = list(inlinks)
     if found:
         out.write("\nLinks to it:\n")
@@ -146,10 +177,20 @@ def block_rows(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Iterato
     marks: Sequence[Part | None] = parts if parts is not None else [None] * len(blocks)
     for place, (block, part) in enumerate(zip(blocks, marks, strict=True), 1):
         level = block.level if block.kind is BlockKind.HEADING else None
-        yield place, block.kind.value, level, part.value if part else None, block.position.value, block.language or None, block.text
+        yield (
+            place,
+            block.kind.value,
+            level,
+            part.value if part else None,
+            block.position.value,
+            block.language or None,
+            block.text,
+        )
 
 
-def blocks_json(url: str, blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Iterable[Sequence[object]]) -> str:
+def blocks_json(
+    url: str, blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Iterable[Sequence[object]]
+) -> str:
     """The same for programs, with each block's path and its characters in links."""
     rows = [
         dict(zip(BLOCK_COLUMNS, row, strict=True)) | {"path": block.path, "link_chars": block.link_chars}
@@ -174,7 +215,12 @@ GROUND_WORDS = {
     Ground.LENGTH: "its URL is shortest",
     Ground.ORDER: "its URL comes first",
 }
-LIKE_WORDS = {Likeness.BYTES: "same bytes", Likeness.WORDS: "same text", Likeness.FOLDED: "same letters", Likeness.NEAR: "alike"}
+LIKE_WORDS = {
+    Likeness.BYTES: "same bytes",
+    Likeness.WORDS: "same text",
+    Likeness.FOLDED: "same letters",
+    Likeness.NEAR: "alike",
+}
 _IN_FULL = {
     Likeness.BYTES: "the same bytes",
     Likeness.WORDS: "the same text in another encoding or markup",
@@ -193,7 +239,11 @@ def grounds_of(group: DuplicateGroup) -> str:
 
 def like_of(page: Duplicate) -> str:
     """How like it is to the page that stands for it, in words; a percentage is rounded down, so that 100 % is all."""
-    return f"{int(page.similarity * 100)} % {LIKE_WORDS[page.like]}" if page.like is Likeness.NEAR else LIKE_WORDS[page.like]
+    return (
+        f"{int(page.similarity * 100)} % {LIKE_WORDS[page.like]}"
+        if page.like is Likeness.NEAR
+        else LIKE_WORDS[page.like]
+    )
 
 
 def duplicate_lines(found: Duplicates, *, width: int = 100, most: int = 10) -> Iterator[str]:
@@ -223,7 +273,10 @@ def _summary(found: Duplicates) -> str:
     pages = [page for group in found.groups for page in group.pages]
     kinds, total = _counted(pages, _IN_FULL), len(pages)
     others = count_of(len(found.groups), "other says", "others say")
-    return f"{number(total)} of {count_of(found.pages, 'page')}{where} {'repeats' if total == 1 else 'repeat'} what {others}: {kinds}."
+    return (
+        f"{number(total)} of {count_of(found.pages, 'page')}{where} "
+        f"{'repeats' if total == 1 else 'repeat'} what {others}: {kinds}."
+    )
 
 
 def _counted(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
@@ -241,7 +294,16 @@ def duplicate_rows(found: Duplicates) -> Iterator[tuple[object, ...]]:
     for place, group in enumerate(found.groups, 1):
         yield place, group.url, True, "", 1.0, 1.0, group.charset, [ground.value for ground in group.grounds]
         for page in group.pages:
-            yield place, page.url, False, page.like.value, round(page.similarity, 4), round(page.contained, 4), page.charset, []
+            yield (
+                place,
+                page.url,
+                False,
+                page.like.value,
+                round(page.similarity, 4),
+                round(page.contained, 4),
+                page.charset,
+                [],
+            )
 
 
 def write_duplicate_json(found: Duplicates, out: TextIO) -> None:
@@ -256,7 +318,8 @@ def write_duplicate_json(found: Duplicates, out: TextIO) -> None:
 
 NAMED_IN_TITLE = 80  # signs of the one subject that a title names
 _SCREENS = {
-    NoticeKind.DEAD: "t/dead", NoticeKind.VANISHED: "compare", NoticeKind.SITES: "t/sites", NoticeKind.PORTAL: "live", NoticeKind.SUSPICIOUS: "t/runs",
+    NoticeKind.DEAD: "t/dead", NoticeKind.VANISHED: "compare", NoticeKind.SITES: "t/sites", NoticeKind.PORTAL: "live",
+    NoticeKind.SUSPICIOUS: "t/runs",
 }  # fmt: skip
 
 
@@ -272,7 +335,11 @@ def title(notice: Notice) -> str:
         NoticeKind.SUSPICIOUS: "a crawl ended suspicious",
     }[notice.kind]
     named = f": {first[:NAMED_IN_TITLE]}" if count == 1 and first else ""
-    return f"{visible(notice.collection).removesuffix('.periplus')}: {said}{named}" if notice.collection else f"{said}{named}"
+    return (
+        f"{visible(notice.collection).removesuffix('.periplus')}: {said}{named}"
+        if notice.collection
+        else f"{said}{named}"
+    )
 
 
 def lines(notice: Notice) -> list[str]:
@@ -286,7 +353,9 @@ def screen(notice: Notice, address: str) -> str:
     path = _SCREENS.get(notice.kind, "jobs") if notice.collection else "jobs"
     if not address:
         return ""
-    return f"{address.rstrip('/')}/" + (f"c/{quote(notice.collection.removesuffix('.periplus'), safe='')}/{path}" if path != "jobs" else path)
+    return f"{address.rstrip('/')}/" + (
+        f"c/{quote(notice.collection.removesuffix('.periplus'), safe='')}/{path}" if path != "jobs" else path
+    )
 
 
 def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:
@@ -295,14 +364,23 @@ def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:
     parts = []
     for notice in notices:
         more = screen(notice, address)
-        parts.append("\n".join([f"{title(notice)} ({utc(notice.made)})", *(f"  {line}" for line in lines(notice)), *([f"  {more}"] if more else [])]))
+        parts.append(
+            "\n".join(
+                [
+                    f"{title(notice)} ({utc(notice.made)})",
+                    *(f"  {line}" for line in lines(notice)),
+                    *([f"  {more}"] if more else []),
+                ]
+            )
+        )
     return f"Periplus: {subject}", "\n\n".join(parts) + "\n"
 
 
 def as_values(notice: Notice, address: str = "") -> dict[str, object]:
     """For programs. `id` is the same in each delivery: who has seen it needs not look again."""
     return {
-        "id": notice.key, "kind": notice.kind.value, "collection": notice.collection, "made": iso(notice.made), "title": title(notice),
+        "id": notice.key, "kind": notice.kind.value, "collection": notice.collection, "made": iso(notice.made),
+        "title": title(notice),
         "count": notice.count, "subjects": list(notice.subjects), "screen": screen(notice, address),
     }  # fmt: skip
 
@@ -313,7 +391,10 @@ def posted(notice: Notice, address: str) -> bytes:
 
 
 def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str:
-    """An Atom feed (RFC 4287), the newest first. name: of the collection, empty: of all; made: when it is empty, its date."""
+    """An Atom feed (RFC 4287), the newest first.
+
+    name: of the collection, empty: of all; made: when it is empty, its date.
+    """
     entries = "".join(_entry(notice, address) for notice in notices)
     here = escaped(address.rstrip("/") or "urn:periplus")
     of = f": {visible(name).removesuffix('.periplus')}" if name else ""

@@ -12,9 +12,11 @@ from urllib.parse import unquote, urlsplit
 from periplus.model.frontier import HostRow
 from periplus.model.visit import Reason, State
 
-# C0, C1, soft hyphen, zero width, bidi marks and overrides, line separators, surrogates, byte order mark: a crawled title
-# may not move the cursor, turn the line round or break the encoding
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+")
+# C0, C1, soft hyphen, zero width, bidi marks and overrides, line separators, surrogates, byte order mark: a crawled
+# title may not move the cursor, turn the line round or break the encoding
+_UNSEEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+"
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _SPACE = re.compile(r"\s+")
 
@@ -27,7 +29,9 @@ def visible(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text without control characters, but for its lines and tabs: what joins letters or sets their direction stays."""
+    """The text without control characters, but for its lines and tabs:
+    what joins letters or sets their direction stays.
+    """
     return _CONTROL.sub("", text)
 
 
@@ -149,7 +153,10 @@ def why_waits(host: HostRow, state: str) -> str:
 
 
 def short(url: str) -> str:
-    """The last part of a URL's path, with its query; the host for a site's root. Decoded: for eyes, never for fetching."""
+    """The last part of a URL's path, with its query; the host for a site's root.
+
+    Decoded: for eyes, never for fetching.
+    """
     parts = urlsplit(url)
     path = parts.path.rstrip("/")
     name = f"/{path.rpartition('/')[2]}" if path else parts.netloc

@@ -1,4 +1,6 @@
-"""Chooses which of many sites is read next, by rules that learn what each page brought: printed, published and our own."""
+"""Chooses which of many sites is read next, by rules that learn what each page brought: printed,
+published and our own.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,15 @@ from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_name, registered_domain
 
-# All arrays have the shape worlds x sites: a campaign is one world; a measurement plays hundreds at once with the same code.
+# All arrays have the shape worlds x sites: a campaign is one world; a measurement plays hundreds at
+# once with the same code.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-WINDOWS = 2 ** np.arange(9)  # pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
+# pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
+WINDOWS = 2 ** np.arange(9)
 MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: a fading sum keeps 1 - 1 / memory of itself with each page
 SINGLES_MEMORY = 100.0  # pages; the window with which Good-UCB did best on real manuals
 
@@ -71,11 +75,13 @@ class Yields:
     def book(self, worlds: Integers, sites: Integers, rewards: Floats, met_again: Floats | None = None) -> None:
         """One page of sites[i] in worlds[i], each world at most once.
 
-        met_again: of the links that were on one page only and are on this one too, each faded with the age of its first meeting.
+        met_again: of the links that were on one page only and are on this one too, each faded with the
+        age of its first meeting.
         """
         at = (worlds, sites)
         number = self.pages[at]
-        leaving = self.ring[worlds[:, None], sites[:, None], (number[:, None] - WINDOWS) % WINDOWS[-1]]  # zero before it was filled
+        # zero before it was filled
+        leaving = self.ring[worlds[:, None], sites[:, None], (number[:, None] - WINDOWS) % WINDOWS[-1]]
         self.windows[at] += rewards[:, None] - leaving
         self.ring[worlds, sites, number % WINDOWS[-1]] = rewards
         keep = 1 - 1 / MEMORIES
@@ -98,7 +104,10 @@ class Yields:
         return dataclasses.replace(self, **joined)
 
     def part(self, sites: Integers) -> Yields:
-        """Some of the sites, to score them alone. What is known of all pages stays; the ring, which no score reads, too."""
+        """Some of the sites, to score them alone.
+
+        What is known of all pages stays; the ring, which no score reads, too.
+        """
         return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE if name != "ring"})
 
     @property
@@ -125,11 +134,15 @@ class Reward(NamedTuple):
 
 @dataclass(slots=True)
 class Novelty:
-    """Which external targets each site has shown so far. New means new on that site: what two sites cite counts for both."""
+    """Which external targets each site has shown so far.
+
+    New means new on that site: what two sites cite counts for both.
+    """
 
     unit: Unit
     site_of: Callable[[Url], SiteKey]
-    _met: dict[SiteKey, dict[int | str, int]] = field(default_factory=dict, repr=False)  # target: the page that showed it first; -1: several did
+    # target: the page that showed it first; -1: several did
+    _met: dict[SiteKey, dict[int | str, int]] = field(default_factory=dict, repr=False)
     _pages: dict[SiteKey, int] = field(default_factory=dict, repr=False)
 
     def of(self, site: SiteKey, document: Document | None) -> Reward:
@@ -173,8 +186,8 @@ Score = Callable[[Yields, np.random.Generator], Floats]
 class ChoiceRule:
     """First some pages of each site; then a block of pages of the site with the greatest score, and so on.
 
-    A site that cannot be asked (exhausted, not available, not ready) is passed over in all of this; whoever calls sees to it that no more is
-    asked for than the budget holds. Ties go to the first site.
+    A site that cannot be asked (exhausted, not available, not ready) is passed over in all of this; whoever calls sees
+    to it that no more is asked for than the budget holds. Ties go to the first site.
     """
 
     name: str
@@ -216,9 +229,9 @@ def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np
 
 # The Gittins index: what a site is worth for ever, the chance to leave it at any time included.
 #
-# Rewards are taken as exponential with an unknown mean, whose conjugate prior makes the index of a site with n pages (the prior's included) and
-# sum s equal s times a number that depends on n alone (Gittins, Glazebrook, Weber 2011, 8.6). Those numbers are computed here, by backward
-# induction over n for all rewards of a standard arm at once.
+# Rewards are taken as exponential with an unknown mean, whose conjugate prior makes the index of a site with n pages
+# (the prior's included) and sum s equal s times a number that depends on n alone (Gittins, Glazebrook, Weber 2011,
+# 8.6). Those numbers are computed here, by backward induction over n for all rewards of a standard arm at once.
 
 DISCOUNT = 0.99  # a page in a hundred pages counts a third
 PRIOR_PAGES = 2  # fewer have no mean
@@ -234,7 +247,8 @@ def gittins() -> ChoiceRule:
 def _gittins(yields: Yields, _: np.random.Generator) -> Floats:
     """The prior is worth two pages: a sum of one page at the mean of all."""
     pages = np.minimum(yields.pages + PRIOR_PAGES, LONGEST)
-    sums = (yields.links + yields.mean) * (pages - 1) / (yields.pages + PRIOR_PAGES - 1)  # beyond LONGEST: of the same mean
+    # beyond LONGEST: of the same mean
+    sums = (yields.links + yields.mean) * (pages - 1) / (yields.pages + PRIOR_PAGES - 1)
     found: Floats = sums * index_table()[pages]
     return found
 
@@ -243,10 +257,11 @@ def _gittins(yields: Yields, _: np.random.Generator) -> Floats:
 def index_table(discount: float = DISCOUNT, longest: int = LONGEST) -> Floats:
     """index / sum by the number of pages; entries below PRIOR_PAGES are not used.
 
-    State: n pages with sum 1, against a standard arm of reward r per page; sums scale out: V(n, s, r) = s V(n, 1, r / s). The next
-    reward x has P(x > y) = (1 + y) ** -n. V is kept on a grid of ln r relative to the mean 1 / (n - 1).
+    State: n pages with sum 1, against a standard arm of reward r per page; sums scale out: V(n, s, r) = s V(n, 1, r /
+    s). The next reward x has P(x > y) = (1 + y) ** -n. V is kept on a grid of ln r relative to the mean 1 / (n - 1).
     """
-    grid = 4 * np.sinh(np.linspace(-5, 5, STEPS)) / np.sinh(5)  # dense around the mean, where the indices of long histories are
+    # dense around the mean, where the indices of long histories are
+    grid = 4 * np.sinh(np.linspace(-5, 5, STEPS)) / np.sinh(5)
     above = 1 - np.arange(QUANTILES + 1) / QUANTILES
     table = np.zeros(longest + 1)
     table[longest] = 1 / (longest - 1)
@@ -254,9 +269,11 @@ def index_table(discount: float = DISCOUNT, longest: int = LONGEST) -> Floats:
     for pages in range(longest - 1, PRIOR_PAGES - 1, -1):
         mean = 1 / (pages - 1)
         rest = above ** (1 - 1 / pages)
-        rewards = (rest[:-1] - rest[1:]) * QUANTILES / (1 - 1 / pages) - 1  # the mean within each of the equally likely parts
+        # the mean within each of the equally likely parts
+        rewards = (rest[:-1] - rest[1:]) * QUANTILES / (1 - 1 / pages) - 1
         standard = mean * np.exp(grid)
-        relative = grid[:, None] + np.log(mean * pages) - np.log1p(rewards)  # ln of r / sum, over the next state's mean 1 / pages
+        # ln of r / sum, over the next state's mean 1 / pages
+        relative = grid[:, None] + np.log(mean * pages) - np.log1p(rewards)
         later = _read(grid, value, relative, discount, pages) * (1 + rewards)
         going_on = mean + discount * later.mean(axis=1)
         leaving = standard / (1 - discount)
@@ -276,8 +293,9 @@ def _read(grid: Floats, value: Floats, at: Floats, discount: float, pages: int) 
 
 # The rules of Pechnikov and Chernobrovkin (2012) as printed, with their budget kept.
 #
-# R1 spends its remainder, N - K [N/K], on the site with the greatest sum; as printed ("N - [N/K]") it would ask for 3,800 pages of 2,000. What
-# they call a Gittins index is the mean so far. None of them says what becomes of an exhausted site: it leaves.
+# R1 spends its remainder, N - K [N/K], on the site with the greatest sum; as printed ("N - [N/K]") it would ask for
+# 3,800 pages of 2,000. What they call a Gittins index is the mean so far. None of them says what becomes of an
+# exhausted site: it leaves.
 
 
 def r1(budget: int, sites: int) -> ChoiceRule:
@@ -302,16 +320,19 @@ def quantum(n: int = 50) -> ChoiceRule:
 
 
 def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
-    greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]  # while nothing was found, the means are 0 as well
+    # while nothing was found, the means are 0 as well
+    greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]
     times = np.maximum(yields.pages, 1)
     return yields.means / greatest + np.sqrt(2 * np.log(np.maximum(yields.asked, 1))[:, None] / times)
 
 
 # Better rules than the printed ones, as their authors give them, for rewards that are counts without a known bound.
 #
-# Where a rule wants rewards in [0, 1] they are divided by the greatest seen, as R3 does; where it wants a noise level, that of all pages is taken.
+# Where a rule wants rewards in [0, 1] they are divided by the greatest seen, as R3 does; where it wants a noise level,
+# that of all pages is taken.
 
-RAW_WIDTH = 0.3  # of the confidence bounds, in standard deviations: .3 and .5 were best on sites that dry up, 1 explores too much
+# of the confidence bounds, in standard deviations: .3 and .5 were best on sites that dry up, 1 explores too much
+RAW_WIDTH = 0.3
 GOOD_WIDTH = 0.3  # the same of Good-UCB
 NEWTON_ROUNDS = 6  # the bound of KL-UCB is then exact to eight digits from its normal approximation on
 PUBLISHED_PRIOR_PAGES = 1.0  # weight of the pooled mean where a rule needs a prior
@@ -333,12 +354,17 @@ def thompson() -> ChoiceRule:
 
 
 def raw_ucb() -> ChoiceRule:
-    """Seznec and others 2020: the least optimistic of all windows. Windows grow by doubling, as in their efficient form."""
+    """Seznec and others 2020: the least optimistic of all windows.
+
+    Windows grow by doubling, as in their efficient form.
+    """
     return ChoiceRule("raw-ucb", _raw_ucb, drifts=True)
 
 
 def good_ucb() -> ChoiceRule:
-    """Bubeck, Ernst, Garivier 2013: the chance of something new is the share of what was met once; with a fading window."""
+    """Bubeck, Ernst, Garivier 2013: the chance of something new is the share of what was met once;
+    with a fading window.
+    """
     return ChoiceRule("good-ucb", _good_ucb, drifts=True)
 
 
@@ -395,31 +421,37 @@ def _raw_ucb(yields: Yields, _: np.random.Generator) -> Floats:
 def _good_ucb(yields: Yields, _: np.random.Generator) -> Floats:
     seen = np.maximum(SINGLES_MEMORY * (1 - (1 - 1 / SINGLES_MEMORY) ** yields.pages), 1)
     width = GOOD_WIDTH * np.sqrt(np.maximum(yields.mean, 1e-9)) * (1 + np.sqrt(2))
-    found: Floats = yields.singles / seen + width * np.sqrt(np.log(4 * np.maximum(yields.asked, 1))[:, None] / np.maximum(yields.pages, 1))
+    found: Floats = yields.singles / seen + width * np.sqrt(
+        np.log(4 * np.maximum(yields.asked, 1))[:, None] / np.maximum(yields.pages, 1)
+    )
     return found
 
 
 # Our own rule: one setting for all kinds of sites, which tells from the pages read so far of what kind they are.
 #
-# A site's promise is a power mean of its fading means over 4 to 256 pages and all, each drawn towards the mean of all sites' pages (empirical
-# Bayes), plus a premium for sites that are little known, which fades as the budget is spent. How long the memory is, how strong the prior, how
-# great the premium depends on the *unevenness* of all pages together, variance over mean: near 3 where many pages bring a few links and sections
-# dry up, so that it pays to move on and look everywhere; tens to hundreds where a few pages bring nearly everything, so that it pays to stay
-# with sites that have shown any. All in it is relative to the mean, so links, hosts and links per second are treated alike.
+# A site's promise is a power mean of its fading means over 4 to 256 pages and all, each drawn towards the mean of all
+# sites' pages (empirical Bayes), plus a premium for sites that are little known, which fades as the budget is spent.
+# How long the memory is, how strong the prior, how great the premium depends on the *unevenness* of all pages together,
+# variance over mean: near 3 where many pages bring a few links and sections dry up, so that it pays to move on and look
+# everywhere; tens to hundreds where a few pages bring nearly everything, so that it pays to stay with sites that have
+# shown any. All in it is relative to the mean, so links, hosts and links per second are treated alike.
 
 PAGES_PER_SITE = 200  # budget where none is given: that of the published runs
 EPSILON_LINKS = 0.1  # found before the first page, so that the first means are not 0
 
 # Fitted by an evolution strategy on 96 worlds and other manuals than those that are reported (docs/rules-of-choice.md).
 TURN, STEEPNESS = 2.04, 1.61  # ln unevenness where the two settings weigh alike, and ln of how sharply they part
-# Each: ln of the prior's pages, ln premium, power, ln of the premium's pages, ln of how it fades, ln weights of the memories and of all pages.
+# Each: ln of the prior's pages, ln premium, power, ln of the premium's pages, ln of how it fades, ln weights of the
+# memories and of all pages.
 EVEN = np.array([5.32, 0.83, 0.55, 2.16, -0.59, 5.48, 0.27, 0.7, -0.59, 0.51])
 UNEVEN = np.array([0.97, -2.87, -1.23, 1.67, -3.49, 1.76, 0.25, 2.35, 0.86, -0.11])
 
 
 def scout(budget: int = 0) -> ChoiceRule:
     """budget: pages in all; 0: not known."""
-    return ChoiceRule("scout", lambda yields, _: _promise(yields, budget or PAGES_PER_SITE * yields.pages.shape[1]), drifts=True)
+    return ChoiceRule(
+        "scout", lambda yields, _: _promise(yields, budget or PAGES_PER_SITE * yields.pages.shape[1]), drifts=True
+    )
 
 
 def _promise(yields: Yields, budget: int) -> Floats:
@@ -450,7 +482,8 @@ def _setting(unevenness: Floats) -> Floats:
 
 
 ALL_AT_ONCE = 256  # sites whose scores are reckoned anew for each choice; of more, those that changed
-STALE = 1 / 64  # growth of the pages in all after which every score is: logarithms and means have then moved by less than that
+# growth of the pages in all after which every score is: logarithms and means have then moved by less than that
+STALE = 1 / 64
 SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its site is worth more
 
 
@@ -458,8 +491,9 @@ SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its sit
 class SitePolicy:
     """`model.ports.Policy`: sites by a rule of choice.
 
-    A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for while others are ready. Cost in
-    seconds: a score is divided by what a page of the site took on average. Same calls and seed, same choices.
+    A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for
+    while others are ready. Cost in seconds: a score is divided by what a page of the site took on average. Same
+    calls and seed, same choices.
     """
 
     rule: ChoiceRule
@@ -481,12 +515,15 @@ class SitePolicy:
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         known = self.places
-        sites = np.array([known[host.site] if host.site in known else self._place(host.site) for host in ready], np.int64)
+        sites = np.array(
+            [known[host.site] if host.site in known else self._place(host.site) for host in ready], np.int64
+        )
         late = np.array([host.wait_s > self.patience_s for host in ready])
         fresh = self.yields.pages[0, sites] < self.rule.first
         enough = np.count_nonzero(fresh & ~late) >= most  # of those who were asked too little: scores decide nothing
         scores = np.zeros(len(sites)) if enough else np.where(fresh, 0.0, self._current()[sites])
-        rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))  # who is ready, then who was asked too little, then whose block it is
+        # who is ready, then who was asked too little, then whose block it is
+        rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))
         order = np.lexsort((sites, -scores, rank))
         if len(order):
             self._begin(int(sites[order[0]]), bool(fresh[order[0]]))
@@ -506,7 +543,10 @@ class SitePolicy:
             self._block = (-1, 0)
 
     def resume(self, site: SiteKey) -> None:
-        """A page of the site was chosen in an earlier process; `book` follows. So the block under way is the one that was."""
+        """A page of the site was chosen in an earlier process; `book` follows.
+
+        So the block under way is the one that was.
+        """
         place = self._place(site)
         self._begin(place, bool(self.yields.pages[0, place] < self.rule.first))
 
@@ -520,7 +560,9 @@ class SitePolicy:
         if place >= len(self._scores):
             size = 2 * len(self._scores)
             self.yields = self.yields.grown(size)
-            self._seconds, self._scores = (np.concatenate([old, np.zeros(size - len(old))]) for old in (self._seconds, self._scores))
+            self._seconds, self._scores = (
+                np.concatenate([old, np.zeros(size - len(old))]) for old in (self._seconds, self._scores)
+            )
             self._whole_at = -1
         return place
 

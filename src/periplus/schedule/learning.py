@@ -1,10 +1,15 @@
 """Is this URL only another address of a page that was fetched? Learned while crawling, one site at a time.
 
-States of a finding (twists in a place, see `urls.twins`):  suspected (two pages of equal text differ so) -> confirmed (enough pairs
-of equal text, of different pages, none against) -> refuted (one pair of different texts); suspected -> refuted. No way back.
-Always:  (1) a URL is called another's only when that other was fetched, so no address is made up;  (2) nothing unconfirmed is
-applied;  (3) what was skipped because of a finding that falls is given back;  (4) of what a finding would skip, one URL in PROBED
-is fetched all the same, so that a wrong finding falls; which ones follows from the URL, so that a crawl that was killed probes the
+States of a finding (twists in a place, see `urls.twins`):  suspected (two pages of equal text differ
+                                                            so) -> confirmed (enough pairs
+of equal text, of different pages, none against) -> refuted (one pair of different texts); suspected
+-> refuted. No way back.
+Always:  (1) a URL is called another's only when that other was fetched, so no address is made up;
+         (2) nothing unconfirmed is
+applied;  (3) what was skipped because of a finding that falls is given back; (4) of what a finding
+          would skip, one URL in PROBED
+is fetched all the same, so that a wrong finding falls; which ones follows from the URL, so that a crawl
+that was killed probes the
 same;  (5) memory is bounded; what is forgotten costs fetches, never pages.
 Not its business: fetching, the seen set, rules that a person wrote.
 """
@@ -69,7 +74,10 @@ class TwinLearner:
         return self.twin_of(url).url
 
     def twin_of(self, url: Url) -> Twin:
-        """As canonical_of, with the reason. May be asked any number of times: when a link is found, and when its turn comes."""
+        """As canonical_of, with the reason.
+
+        May be asked any number of times: when a link is found, and when its turn comes.
+        """
         if not self._confirmed or url in self._pages or _is_probe(url):
             return Twin(url)
         held = list(self._holding(url))
@@ -112,7 +120,9 @@ class TwinLearner:
             self._alike.pop(self._pages.pop(oldest), None)
 
     def _holding(self, url: Url) -> Iterator[_Finding]:
-        """The confirmed findings that hold at a URL: of its place; or of the site, when enough places agree and this one does not differ."""
+        """The confirmed findings that hold at a URL: of its place; or of the site,
+        when enough places agree and this one does not differ.
+        """
         for twists in self._confirmed:
             where = place(url, twists)
             own = self._findings.get((where, twists))
@@ -132,7 +142,12 @@ class TwinLearner:
         seen_through = {twist for finding in self._holding(url) for twist in finding.twists}
         twists = apart - seen_through
         key = (place(url, twists), twists)
-        if not 0 < len(twists) <= MOST_TWISTS or key in self._findings or len(self._findings) >= MOST_FINDINGS or self._is_refuted_in_part(key):
+        if (
+            not 0 < len(twists) <= MOST_TWISTS
+            or key in self._findings
+            or len(self._findings) >= MOST_FINDINGS
+            or self._is_refuted_in_part(key)
+        ):
             return
         finding = self._findings[key] = _Finding(*key)
         self._by_twists.setdefault(twists, []).append(finding)
@@ -141,7 +156,10 @@ class TwinLearner:
                 break
 
     def _is_refuted_in_part(self, key: tuple[str, frozenset[Twist]]) -> bool:
-        return any(finding.refuted and finding.place == key[0] and finding.twists < key[1] for finding in self._findings.values())
+        return any(
+            finding.refuted and finding.place == key[0] and finding.twists < key[1]
+            for finding in self._findings.values()
+        )
 
     def _weigh(self, finding: _Finding, url: Url, digest: bytes) -> bool:
         """One page's word on a finding; False when it refutes it."""

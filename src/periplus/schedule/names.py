@@ -14,13 +14,19 @@ from periplus.schedule.topical.queue import PageQueue, SiteWaits
 _Maker = Callable[[int, int], ChoiceRule]  # of the budget in pages (0: not known) and the number of sites
 
 RULES: dict[str, tuple[str, _Maker]] = {
-    "scout": ("Our default: tells from the pages read so far whether links lie evenly or in a few places.", lambda budget, _: scout(budget)),
+    "scout": (
+        "Our default: tells from the pages read so far whether links lie evenly or in a few places.",
+        lambda budget, _: scout(budget),
+    ),
     "r1": ("The same number of pages of each site, the remainder on the best.", bandit.r1),
     "r2": ("Blocks of 20 pages of the site with the greatest mean so far.", lambda *_: bandit.r2()),
     "r3": ("UCB1 over the greatest yield so far.", lambda *_: bandit.r3()),
     "quantum": ("Each site in turn gets 50 pages.", lambda *_: bandit.quantum()),
     "ucb1-tuned": ("UCB1 with the variance of each site.", lambda *_: bandit.ucb1_tuned()),
-    "kl-ucb": ("Upper bounds for Poisson counts; best where links are few and stand together.", lambda *_: bandit.kl_ucb()),
+    "kl-ucb": (
+        "Upper bounds for Poisson counts; best where links are few and stand together.",
+        lambda *_: bandit.kl_ucb(),
+    ),
     "thompson": ("A draw from each site's posterior.", lambda *_: bandit.thompson()),
     "gittins": ("The Gittins index proper, discounted.", lambda *_: bandit.gittins()),
     "raw-ucb": ("The least optimistic of all windows; best where sites dry up at once.", lambda *_: bandit.raw_ucb()),
@@ -35,9 +41,14 @@ def rule_named(name: str, budget: int, sites: int) -> ChoiceRule:
     if kind in with_number and number.isdecimal() and int(number) > 0:
         return with_number[kind](int(number))
     if number or kind not in RULES:
-        raise UsageError(f"There is no rule {name}. Rules: {', '.join(RULES)}; r2, r3 and quantum take a number of pages, as in r2:50.")
+        raise UsageError(
+            f"There is no rule {name}. Rules: {', '.join(RULES)}; r2, r3 and quantum take a "
+            "number of pages, as in r2:50."
+        )
     if kind == "r1" and not budget:
-        raise UsageError("Rule r1 shares out a number of pages, so it needs one: give the pages to fetch, or take the rule quantum.")
+        raise UsageError(
+            "Rule r1 shares out a number of pages, so it needs one: give the pages to fetch, or take the rule quantum."
+        )
     return RULES[kind][1](budget, sites)
 
 

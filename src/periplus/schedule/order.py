@@ -35,10 +35,11 @@ class SiteTurns:
         """What a page brought changes no turn."""
 
 
-# What is known of a page before it is asked for: its path, the words of it and of the links to it, where these links stand, which page showed it
-# first and what that page brought. Each of these is a feature with a weight; a page's promise is the sum of the weights of its features,
-# with a premium for those that are little known. A page that was read moves the weights of its features (linear regression of ln(1 + new links),
-# Bayesian with independent weights, as in AROW). Siblings thus speak for one another: they share directory, words and source.
+# What is known of a page before it is asked for: its path, the words of it and of the links to it, where these links
+# stand, which page showed it first and what that page brought. Each of these is a feature with a weight; a page's
+# promise is the sum of the weights of its features, with a premium for those that are little known. A page that was
+# read moves the weights of its features (linear regression of ln(1 + new links), Bayesian with independent weights, as
+# in AROW). Siblings thus speak for one another: they share directory, words and source.
 # Before anything is known the order is breadth first, but for a few words that often stand over lists of links.
 
 # Set on 19 manuals other than those that are reported (docs/rules-of-choice.md).
@@ -55,13 +56,18 @@ LATER = 1e-4  # what each place further back in breadth-first order costs: it de
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _DIGITS = re.compile(r"\d+")
 
-# Words of paths and anchors, with what they add to ln(1 + new links): rounded means over the manuals, and a few that were not met in them,
-# for lists of links on other kinds of sites in the languages of the first users.
+# Words of paths and anchors, with what they add to ln(1 + new links): rounded means over the manuals, and a few that
+# were not met in them, for lists of links on other kinds of sites in the languages of the first users.
 _ADDED = {
     1.0: "changelog",
-    0.5: "releasenotes community contributing new version links references bibliography resources partners ссылки odkazy",
+    0.5: (
+        "releasenotes community contributing new version links references bibliography resources partners ссылки odkazy"
+    ),
     0.4: "changes release contribute projects roadmap faq news publications партнеры partneři",
-    0.3: "questions notes libraries team installation bugs getting credits acknowledgements related история projekty проекты",
+    0.3: (
+        "questions notes libraries team installation bugs getting credits acknowledgements "
+        "related история projekty проекты"
+    ),
     0.2: "help about mailing plugins tutorial guide howto contributor appendix",
     -0.15: "sample search genindex modindex methods class node controller demo",
 }
@@ -82,12 +88,17 @@ class Sighting:
 
 @dataclass(slots=True)
 class PageOrder:
-    """The pages of one site that were seen and not yet asked for. Numbers count pages in the order in which they were offered."""
+    """The pages of one site that were seen and not yet asked for.
+
+    Numbers count pages in the order in which they were offered.
+    """
 
     premium: float = PREMIUM
     _weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(SLOTS + 1), repr=False)
     _variances: NDArray[np.float64] = field(default_factory=lambda: np.full(SLOTS + 1, SPREAD**2), repr=False)
-    _features: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_FEATURES), SLOTS, np.int32), repr=False)
+    _features: NDArray[np.int32] = field(
+        default_factory=lambda: np.full((64, MOST_FEATURES), SLOTS, np.int32), repr=False
+    )
     _prior: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64), repr=False)
     _share: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64), repr=False)
     _promise: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64), repr=False)
@@ -106,7 +117,9 @@ class PageOrder:
             for name in ("_prior", "_share", "_promise", "_waiting"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros_like(getattr(self, name))]))
         names, words = features(sighting)
-        slots = sorted({xxhash.xxh3_64_intdigest(name.encode("utf-8", "replace")) % SLOTS for name in names})[:MOST_FEATURES]
+        slots = sorted({xxhash.xxh3_64_intdigest(name.encode("utf-8", "replace")) % SLOTS for name in names})[
+            :MOST_FEATURES
+        ]
         self._features[number, : len(slots)] = slots
         self._prior[number] = sum(PROMISING.get(word, 0.0) for word in words) - LATER * number
         self._share[number] = len(slots) ** -0.5
@@ -137,7 +150,8 @@ class PageOrder:
         if not self._waiting[number]:
             return
         chosen = self.next()
-        if chosen is not None and chosen != number:  # something else came between: a page was tried again, a site was added
+        # something else came between: a page was tried again, a site was added
+        if chosen is not None and chosen != number:
             self._waiting[chosen] = True
         self._waiting[number] = False
 
@@ -145,7 +159,9 @@ class PageOrder:
         slots = self._features[numbers]
         share = self._share[numbers]
         doubt = np.sqrt(self._variances[slots].sum(axis=1)) * share
-        found: NDArray[np.float64] = self._prior[numbers] + self._weights[slots].sum(axis=1) * share + self.premium * doubt
+        found: NDArray[np.float64] = (
+            self._prior[numbers] + self._weights[slots].sum(axis=1) * share + self.premium * doubt
+        )
         return found
 
     def told(self, number: int, new_links: int) -> None:
@@ -165,7 +181,13 @@ def features(sighting: Sighting) -> tuple[list[str], set[str]]:
     places = ["/".join(steps[:depth]) for depth in range(1, min(len(steps), 5))]
     named = {word.lower() for word in _WORD.findall(steps[-1])} - {"html", "htm", "index"}
     said = [word.lower() for word in _WORD.findall(sighting.anchor)][:6]
-    names = ["all", f"layer {min(sighting.layer, 6)}", f"position {sighting.position}", f"from {sighting.source}", f"steps {min(len(steps), 6)}"]
+    names = [
+        "all",
+        f"layer {min(sighting.layer, 6)}",
+        f"position {sighting.position}",
+        f"from {sighting.source}",
+        f"steps {min(len(steps), 6)}",
+    ]
     names.append(f"source {min(int(log1p(sighting.source_links) * 1.5), 6)}")
     names.append("shape " + _DIGITS.sub("0", steps[-1]))
     names += [f"in {place}" for place in places]

@@ -1,17 +1,19 @@
 """Tells which URLs of a host belong to an endless series: calendars, facets, trees that answer any path, session ids.
 
-The detector in five sentences. A page is *fresh* when it shows FRESH_LETTERS letters of text, or a picture or file, that its host had
-not shown before; words with digits in them, and words of its own address and of its links, do not count. A URL is *vouched for* when a
-sitemap, a feed or another host names it, when a fresh page links to it, or when two pages that are vouched for themselves do, from
-folders that neither hold it nor lie in it; all others are *doubtful*, for only pages that said nothing new lead to them. A doubtful page
-that says what doubtful pages have said before costs its families (`urls.families`) one page when it led to new addresses, and those of these
-addresses too; an eighth when it did not, up to three times what the former cost, for a list that nothing makes longer is no endless one;
-one that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a family of it had
-`window` pages read and owes as many (four windows for a folder above, ten for the whole host); one that is vouched for is never refused.
-Apart from that, a page is not asked for again under another session id, once a few such pairs had the same text.
+The detector in five sentences. A page is *fresh* when it shows FRESH_LETTERS letters of text, or a picture or file,
+that its host had not shown before; words with digits in them, and words of its own address and of its links, do not
+count. A URL is *vouched for* when a sitemap, a feed or another host names it, when a fresh page links to it, or when
+two pages that are vouched for themselves do, from folders that neither hold it nor lie in it; all others are
+*doubtful*, for only pages that said nothing new lead to them. A doubtful page that says what doubtful pages have said
+before costs its families (`urls.families`) one page when it led to new addresses, and those of these addresses too; an
+eighth when it did not, up to three times what the former cost, for a list that nothing makes longer is no endless one;
+one that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a
+family of it had `window` pages read and owes as many (four windows for a folder above, ten for the whole host); one
+that is vouched for is never refused. Apart from that, a page is not asked for again under another session id, once a
+few such pairs had the same text.
 
-So an endless series has to show itself endless: by addresses that keep coming where texts do not. What no such rule can see is a
-tree that writes ever new words on ever new pages; it looks like a site, and only budgets end it.
+So an endless series has to show itself endless: by addresses that keep coming where texts do not. What no such rule can
+see is a tree that writes ever new words on ever new pages; it looks like a site, and only budgets end it.
 """
 
 from __future__ import annotations
@@ -34,43 +36,57 @@ from periplus.model.web import Url, UrlId
 from periplus.urls.canonical import url_id
 from periplus.urls.families import ROOT, families, folder_of, is_paging, plain, with_wider
 
-FRESH_LETTERS = 100  # in lines that are new: more than a date with its weekday twice, or a facet's heading; about a sentence and a half
+# in lines that are new: more than a date with its weekday twice, or a facet's heading; about a sentence and a half
+FRESH_LETTERS = 100
 WIDER = 4  # windows, for a folder above: a tree of random names has a family for each folder
 WIDEST = 10  # windows, for the whole host
-LEAF_COST = 0.125  # of a doubtful page that leads nowhere new, and of one of a numbered list: such series may be long, and end
+# of a doubtful page that leads nowhere new, and of one of a numbered list: such series may be long, and end
+LEAF_COST = 0.125
 IDLE_MOST = 3  # times what bred more: so far do pages count that lead nowhere new
 GENERATIONS_CLEARED = 4  # an archive's years lead to months, these to days, these to stories
 CONFIRMATIONS = 3  # equal texts under two values of a well-known session name before it is believed
-GUESS_CONFIRMATIONS = 8  # the same where only the value looks like a session's: a few log-in forms in a row are alike by chance
+# the same where only the value looks like a session's: a few log-in forms in a row are alike by chance
+GUESS_CONFIRMATIONS = 8
 MAX_FAMILIES = 4096  # kept per host: about 1 MB
 MAX_DOUBTFUL = 200_000  # of which a host's detector knows how doubtful they are: some 20 MB
 MAX_LINES = 2000  # of one page are looked at
 GENERATION = 1 << 16  # texts remembered of a host, in two generations: 12 MB, and half a MB in the store
 
-_RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4", ".webm", ".ogg", ".pdf",
+_RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4",
+    ".webm", ".ogg", ".pdf",
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
 BY_DOUBTFUL = "\1"  # before lines that a doubtful page has shown
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
-_COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})  # feeds, translations, next and previous: no sign of endlessness
-_FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"})
+# feeds, translations, next and previous: no sign of endlessness
+_COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
+_FEEDS = frozenset(
+    {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"}
+)
 _WITH_DIGITS = re.compile(r"(?<![^\W_])[^\W0-9_]*+[0-9][^\W_]*")  # possessive: each word is looked at once
 _WORD = re.compile(r"[^\W\d_]+")
 
 VOUCHED, ONE_VOUCHER, NEAR, DEEP = 0, 1, 2, 3
-"""How doubtful a URL is: not at all; one vouched page from another folder links to it; only its vouched surroundings do; only doubtful pages do."""
+"""How doubtful a URL is: not at all; one vouched page from another folder links to it;
+only its vouched surroundings do; only doubtful pages do.
+"""
 
 
 @dataclass(slots=True)
 class _Family:
     read: int = 0  # doubtful pages
     fresh: int = 0  # of them
-    bred: float = 0.0  # doubtful pages since the latest fresh one that said what others had said and led to new addresses of this family
+    # doubtful pages since the latest fresh one that said what others had said and led to new addresses of this family
+    bred: float = 0.0
     idle: float = 0.0  # those of this family that led nowhere new, each as LEAF_COST
-    led_from: str = ""  # the family of the latest doubtful page that was not fresh and showed the first link to one of this
+    # the family of the latest doubtful page that was not fresh and showed the first link to one of this
+    led_from: str = ""
 
     @property
     def debt(self) -> float:
-        """Pages spent in vain. Those that lead nowhere new count as far as others lead to ever more of them: a long list is no endless one."""
+        """Pages spent in vain.
+
+        Those that lead nowhere new count as far as others lead to ever more of them: a long list is no endless one.
+        """
         return self.bred + min(self.idle, IDLE_MOST * self.bred)
 
 
@@ -100,7 +116,10 @@ class _Shown:
             self._add(key)
 
     def unseen(self, texts: Iterable[str]) -> list[str]:
-        """Those texts, once each, that were not seen in just this form since the generation began. They may still be known."""
+        """Those texts, once each, that were not seen in just this form since the generation began.
+
+        They may still be known.
+        """
         by_hash = {hash(text): text for text in texts}
         new = [text for key, text in by_hash.items() if key not in self._texts]
         if len(self._texts) > 4 * GENERATION:
@@ -113,7 +132,10 @@ class _Shown:
         return bool(self.new_of([text]))
 
     def new_of(self, texts: Sequence[str], by: str = "") -> list[str]:
-        """Those that the host had not shown. Remembers them. by: before each, for texts that are compared with their own kind only."""
+        """Those that the host had not shown.
+
+        Remembers them. by: before each, for texts that are compared with their own kind only.
+        """
         digest, new = xxhash.xxh32_intdigest, []
         for text in texts:
             key = digest((by + text).encode("utf-8", "replace"))
@@ -190,10 +212,14 @@ class _Sessions:
 
 
 class TrapDetector:
-    """What one host's families have brought, and which of its URLs are refused. One object per host, held by its worker.
+    """What one host's families have brought, and which of its URLs are refused.
 
-    Always:  (1) window 0 refuses nothing;  (2) a URL that is vouched for is refused by no family;  (3) a family that is the reason of
-    a refusal had `window` doubtful pages read;  (4) the answers follow from what the store keeps and from the pages read since, so a
+    One object per host, held by its worker.
+
+    Always:  (1) window 0 refuses nothing; (2) a URL that is vouched for is refused by no family; (3) a
+             family that is the reason of
+    a refusal had `window` doubtful pages read;  (4) the answers follow from what the store keeps and from
+                                                 the pages read since, so a
     crawl that was killed goes on as if it had not been;  (5) memory is bounded, whatever comes.
     Not its business: fetching, the seen set, other hosts, robots.
     """
@@ -202,7 +228,10 @@ class TrapDetector:
         """memory: as the store keeps it; past: what it can be asked beside."""
         self._window = window
         self._past = past
-        self._families = {record.key: _Family(record.read, record.fresh, record.bred, record.idle, record.led_from) for record in memory.families}
+        self._families = {
+            record.key: _Family(record.read, record.fresh, record.bred, record.idle, record.led_from)
+            for record in memory.families
+        }
         self._shown = _Shown(memory.lines)
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
@@ -212,7 +241,8 @@ class TrapDetector:
     def admit(self, url: Url, doubt: int) -> str | None:
         """None when the URL may be fetched; else why not, in words for users.
 
-        doubt: as stored. A refusal holds for now: when the host has nothing else left, ask again, and once more after a fresh page.
+        doubt: as stored. A refusal holds for now: when the host has nothing else left, ask again, and once
+        more after a fresh page.
         """
         if not self._window:
             return None
@@ -223,12 +253,19 @@ class TrapDetector:
         own = families(url)
         for key in own:
             family = self._families.get(key)
-            if family is not None and family.read >= self._window and family.debt >= self._window * _windows_of(key, own[0]):
+            if (
+                family is not None
+                and family.read >= self._window
+                and family.debt >= self._window * _windows_of(key, own[0])
+            ):
                 return f"{key}: {family.read - family.fresh} of {family.read} pages brought nothing new"
         return None
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> Lesson:
-        """Books one page that was read. doubt: the URL's own. candidates: what its links offer; returned with who vouches for them."""
+        """Books one page that was read.
+
+        doubt: the URL's own. candidates: what its links offer; returned with who vouches for them.
+        """
         if not self._window:
             return Lesson(True, candidates, ())
         self._doubts.pop(url_id(url), None)
@@ -237,7 +274,9 @@ class TrapDetector:
         vouches = fresh or (not doubt and document.media_type in _FEEDS)
         vouched_for = self._vouched_by(url, document, vouches=vouches, doubt=doubt)
         home = url[: url.index("/", 8) + 1]
-        own = [] if vouches else [one for one in candidates if one.reason is Reason.WAITING and one.url.startswith(home)]
+        own = (
+            [] if vouches else [one for one in candidates if one.reason is Reason.WAITING and one.url.startswith(home)]
+        )
         known = self._past.known([one.url_id for one in own]) if own else frozenset()
         companions = {link.target for link in document.links if link.kind in _COMPANIONS} if own else set()
         if doubt:
@@ -250,7 +289,11 @@ class TrapDetector:
                 doubted.add(one.url_id)
                 if one.url_id not in known:
                     self._note(one.url_id, level)
-        marked = tuple(replace(one, vouched=False) if one.url_id in doubted else one for one in candidates) if doubted else candidates
+        marked = (
+            tuple(replace(one, vouched=False) if one.url_id in doubted else one for one in candidates)
+            if doubted
+            else candidates
+        )
         return Lesson(fresh, marked, vouched_for)
 
     def changes(self) -> TrapChanges:
@@ -274,8 +317,10 @@ class TrapDetector:
         return self._shows_resource(document) | self._says_more(url, document, lines, "")
 
     def _repeats(self, url: Url, document: Document) -> bool:
-        """Whether a doubtful page says what doubtful pages have said before. The first copy of a text is no sign of an endless series: there
-        are manuals that say everything twice."""
+        """Whether a doubtful page says what doubtful pages have said before.
+
+        The first copy of a text is no sign of an endless series: there are manuals that say everything twice.
+        """
         return not self._says_more(url, document, document.text.split("\n", MAX_LINES)[:MAX_LINES], BY_DOUBTFUL)
 
     def _says_more(self, url: Url, document: Document, lines: Sequence[str], by: str) -> bool:
@@ -295,11 +340,15 @@ class TrapDetector:
         return False
 
     def _shows_resource(self, document: Document) -> bool:
-        """Whether there is a new picture or file among the links; its parameters aside, which often only defeat caches."""
+        """Whether there is a new picture or file among the links; its parameters aside,
+        which often only defeat caches.
+        """
         targets = self._shown.unseen({link.target for link in document.links})
         paths = (target.partition("?")[0] for target in targets)
         resources = {path for path in paths if path.lower().endswith(_RESOURCE)}
-        resources |= {link.target.partition("?")[0] for link in document.links if link.kind in _PICTURES} if targets else set()
+        resources |= (
+            {link.target.partition("?")[0] for link in document.links if link.kind in _PICTURES} if targets else set()
+        )
         return bool([path for path in sorted(resources) if self._shown.is_new("\0" + path)])
 
     def _doubt_from(self, source: Url, doubt: int, target: Url) -> int:
@@ -310,7 +359,10 @@ class TrapDetector:
         return NEAR if here.startswith(there) or there.startswith(here) else ONE_VOUCHER
 
     def _vouched_by(self, url: Url, document: Document, *, vouches: bool, doubt: int) -> tuple[Url, ...]:
-        """Of the URLs that are known as doubtful: those for which this page is the last voucher needed. Notes the others' new standing."""
+        """Of the URLs that are known as doubtful: those for which this page is the last voucher needed.
+
+        Notes the others' new standing.
+        """
         if not self._doubts or (doubt and not vouches):
             return ()
         cleared = []
@@ -341,8 +393,11 @@ class TrapDetector:
             self._doubts[identity] = doubt
 
     def _book(self, url: Url, bred: Sequence[Url], *, fresh: bool, repeats: bool) -> None:
-        """Credits or charges the families of a doubtful page. bred: the addresses on the host that it is the first to link to, its feeds,
-        translations and neighbours aside; their families are charged with it."""
+        """Credits or charges the families of a doubtful page.
+
+        bred: the addresses on the host that it is the first to link to, its feeds, translations and neighbours aside;
+        their families are charged with it.
+        """
         own = families(url)
         leaves = {families(link)[0] for link in bred}
         cost = LEAF_COST if is_paging(own[0]) else 1.0
@@ -367,7 +422,9 @@ class TrapDetector:
             self._forget()
 
     def _clear_those_that_led_to(self, key: str) -> None:
-        """A family is fresh to which pages led that said nothing new: they were worth their fetch, and so were those that led to them."""
+        """A family is fresh to which pages led that said nothing new: they were worth their fetch,
+        and so were those that led to them.
+        """
         for _ in range(GENERATIONS_CLEARED):
             key = self._families[key].led_from
             if key not in self._families:

@@ -100,7 +100,9 @@ def _rated(plain: str, term: str, pages: int) -> tuple[int, int, str]:
 
 
 def _one_edit(word: str) -> set[str]:
-    letters = sorted(set(word) | set("abcdefghijklmnopqrstuvwxyz" if word.isascii() else "абвгдежзийклмнопрстуфхцчшщыьэюя"))
+    letters = sorted(
+        set(word) | set("abcdefghijklmnopqrstuvwxyz" if word.isascii() else "абвгдежзийклмнопрстуфхцчшщыьэюя")
+    )
     parted = [(word[:place], word[place:]) for place in range(len(word) + 1)]
     swapped = {left + right[1] + right[0] + right[2:] for left, right in parted if len(right) > 1}
     dropped = {left + right[1:] for left, right in parted if right}
@@ -110,7 +112,9 @@ def _one_edit(word: str) -> set[str]:
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """Letters to add, drop, change or swap with their neighbour until one is the other; most + 1 stands for any more."""
+    """Letters to add, drop, change or swap with their neighbour until one is the other;
+    most + 1 stands for any more.
+    """
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []
@@ -133,7 +137,8 @@ LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
 Marks = tuple[tuple[int, int], ...]
 _ELLIPSIS = "…"
 _PERMALINK = " ¶#"  # behind headings of manuals
-_KIND_COUNTS = {BlockKind.HEADING: 0.5, BlockKind.LINK: -1.0, BlockKind.ALT: -1.0, BlockKind.CODE: -0.2}  # against a word more
+# against a word more
+_KIND_COUNTS = {BlockKind.HEADING: 0.5, BlockKind.LINK: -1.0, BlockKind.ALT: -1.0, BlockKind.CODE: -0.2}
 
 
 class Wanted(NamedTuple):
@@ -166,7 +171,9 @@ class Highlighter:
 
     @property
     def ample(self) -> float:
-        """The worth of a paragraph of content with all words of the query side by side: none further down is much better."""
+        """The worth of a paragraph of content with all words of the query side by side:
+        none further down is much better.
+        """
         words = len(self._wanted) + len(self._runs)
         return words + 0.6 * (words - 1) + 0.3
 
@@ -185,7 +192,10 @@ class Highlighter:
         return hits
 
     def _could_answer(self, text: str, language: str) -> bool:
-        """Whether any form of the text answers. Most blocks of a page hold none, and to find places costs ten times as much."""
+        """Whether any form of the text answers.
+
+        Most blocks of a page hold none, and to find places costs ten times as much.
+        """
         silent = self._silent.setdefault(language, set())
         left = set(forms(text)) - silent
         answering = {form for form in left if self._word(form[:WORD_CHARS], language) >= 0}
@@ -222,7 +232,9 @@ class Highlighter:
 
 
 def snippet(blocks: Sequence[Block], parts: Sequence[Part], highlighter: Highlighter, language: str) -> Snippet | None:
-    """The stretch that has most of the words, of the page's content rather than of its menus; its beginning where none has any."""
+    """The stretch that has most of the words, of the page's content rather than of its menus;
+    its beginning where none has any.
+    """
     best: tuple[float, Block | None, list[tuple[int, int, int]]] = (-9.0, None, [])
     opening: Block | None = None
     for block, part in list(zip(blocks, parts_or_guess(blocks, parts), strict=False))[:LOOKED_THROUGH]:
@@ -246,12 +258,20 @@ def snippet(blocks: Sequence[Block], parts: Sequence[Part], highlighter: Highlig
 
 
 def _worth(hits: Sequence[tuple[int, int, int]], block: Block, content: bool) -> float:
-    """How well a block answers: by different words within one stretch, those in the query's order side by side counting more."""
+    """How well a block answers: by different words within one stretch,
+    those in the query's order side by side counting more.
+    """
     start = _best_start(hits)
     near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
     beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
     length = min(len(block.text), CHARS) / CHARS  # a line of three words says less of the page than a paragraph
-    return len({word for _, _, word in near}) + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(block.kind, 0.0) - (0.0 if content else 2.0)
+    return (
+        len({word for _, _, word in near})
+        + 0.6 * beside
+        + length * 0.5
+        + _KIND_COUNTS.get(block.kind, 0.0)
+        - (0.0 if content else 2.0)
+    )
 
 
 def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
@@ -288,7 +308,10 @@ _WITHIN = {"title": (TITLE,), "url": (ADDRESS,), "": TERM_FIELDS}
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Makes the engine's queries. languages: of the pages, the most frequent first; a word is looked for in its form in each."""
+    """Makes the engine's queries.
+
+    languages: of the pages, the most frequent first; a word is looked for in its form in each.
+    """
 
     schema: tantivy.Schema
     weights: Searching
@@ -301,7 +324,9 @@ class Matcher:
         extra = [*self._whole_titles(root), *self._neighbours(root)]
         if not extra:
             return must
-        return tantivy.Query.boolean_query([(tantivy.Occur.Must, must), *((tantivy.Occur.Should, query) for query in extra)])
+        return tantivy.Query.boolean_query(
+            [(tantivy.Occur.Must, must), *((tantivy.Occur.Should, query) for query in extra)]
+        )
 
     def _node(self, node: Node) -> tantivy.Query:
         match node:
@@ -313,7 +338,9 @@ class Matcher:
                 return self._silent(self._only(field, value))
             case During(after, before):
                 low, high = NEVER if after is None else int(after), EVER if before is None else int(before)
-                return self._silent(tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False))
+                return self._silent(
+                    tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False)
+                )
             case Not():
                 return self._all((node,))
             case All(items):
@@ -323,7 +350,8 @@ class Matcher:
 
     def _all(self, items: Iterable[Node]) -> tantivy.Query:
         clauses = [
-            (tantivy.Occur.MustNot, self._node(item.item)) if isinstance(item, Not) else (tantivy.Occur.Must, self._node(item))
+            (tantivy.Occur.MustNot, self._node(item.item)) if isinstance(item, Not) else (tantivy.Occur.Must,
+                self._node(item))
             for item in items
         ]  # fmt: skip
         if all(isinstance(item, Not) for item in items):  # what is left out must be left out of something
@@ -337,7 +365,9 @@ class Matcher:
     def _only(self, field: str, value: str) -> tantivy.Query:
         if field == "site":
             host = value.partition("://")[2] or value
-            return tantivy.Query.term_query(self.schema, HOST, host.partition("/")[0].removeprefix("*.").removeprefix("www."))
+            return tantivy.Query.term_query(
+                self.schema, HOST, host.partition("/")[0].removeprefix("*.").removeprefix("www.")
+            )
         if field == "language":
             return tantivy.Query.term_query(self.schema, LANGUAGE, primary(value))
         if field == IS:
@@ -356,15 +386,35 @@ class Matcher:
             return _either(self._beginnings(form, word.within))
         spelled = [] if word.within else self._spelled(form, exact=word.exact)
         if word.exact and not word.within:
-            by_place = [self._weighed(self._term(field, term), field) for field in TERM_FIELDS if field != NAVIGATION for term in self._terms(form)]
+            by_place = [
+                self._weighed(self._term(field, term), field)
+                for field in TERM_FIELDS
+                if field != NAVIGATION
+                for term in self._terms(form)
+            ]
             return tantivy.Query.boolean_query(
                 [(tantivy.Occur.Must, _either(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
             )  # fmt: skip
-        return _either([*(self._weighed(self._term(field, term), field) for field in _WITHIN[word.within] for term in self._terms(form)), *spelled])
+        return _either(
+            [
+                *(
+                    self._weighed(self._term(field, term), field)
+                    for field in _WITHIN[word.within]
+                    for term in self._terms(form)
+                ),
+                *spelled,
+            ]
+        )
 
     def _terms(self, form: str) -> list[str]:
-        """The form's terms in each of the languages, each once; and the bare form, as addresses and pages of unknown language have it."""
-        return list(dict.fromkeys([term for language in self.languages for term in asked_terms(form, language)[:1]] + [folded(form)]))
+        """The form's terms in each of the languages, each once; and the bare form,
+        as addresses and pages of unknown language have it.
+        """
+        return list(
+            dict.fromkeys(
+                [term for language in self.languages for term in asked_terms(form, language)[:1]] + [folded(form)]
+            )
+        )
 
     def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
         """By spelling: this very one, then the same without diacritics, then others that are alike without them.
@@ -374,7 +424,9 @@ class Matcher:
         plain = folded(form)
         others = ["~" + plain] if form == plain else [plain, "~" + plain]
         wanted = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
-        found = [_boosted(self._term(FORMS, spelling), self.weights.weight_spelling * share) for spelling, share in wanted]
+        found = [
+            _boosted(self._term(FORMS, spelling), self.weights.weight_spelling * share) for spelling, share in wanted
+        ]
         if not exact and self.known(form) and self.known("~" + plain):  # "~": some page has it with diacritics
             found.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
         return found
@@ -393,11 +445,19 @@ class Matcher:
         for terms in dict.fromkeys(self._phrase_terms(read, language) for language in [*self.languages, ""]):
             for field in _WITHIN[within]:
                 if prefix and len(terms) > 1:
-                    found.append(self._weighed(tantivy.Query.phrase_prefix_query(self.schema, field, list(terms)), field, share))
+                    found.append(
+                        self._weighed(tantivy.Query.phrase_prefix_query(self.schema, field, list(terms)), field, share)
+                    )
                 elif len(terms) > 1:
-                    found.append(self._weighed(tantivy.Query.phrase_query(self.schema, field, list(terms)), field, share))
+                    found.append(
+                        self._weighed(tantivy.Query.phrase_query(self.schema, field, list(terms)), field, share)
+                    )
                 elif terms and is_run(read[0]) and len(terms[0]) == 1:  # one character: any term that it begins
-                    found.append(self._weighed(tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*"), field, share))
+                    found.append(
+                        self._weighed(
+                            tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*"), field, share
+                        )
+                    )
                 elif terms:
                     found.append(self._weighed(self._term(field, terms[0]), field, share))
         return _either(found)
@@ -425,7 +485,10 @@ class Matcher:
         share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
         found = []
         for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages):
-            found += [self._weighed(_phrase_query(self.schema, field, terms), field, share) for field in (TITLE, ANCHOR, HEADING, TEXT)]
+            found += [
+                self._weighed(_phrase_query(self.schema, field, terms), field, share)
+                for field in (TITLE, ANCHOR, HEADING, TEXT)
+            ]
         return found
 
     def _term(self, field: str, term: str) -> tantivy.Query:
@@ -434,7 +497,8 @@ class Matcher:
     def _weighed(self, query: tantivy.Query, field: str, share: float = 1.0) -> tantivy.Query:
         weights = self.weights
         weight = {
-            TITLE: weights.weight_title, ANCHOR: weights.weight_anchor, HEADING: weights.weight_heading, TEXT: weights.weight_text,
+            TITLE: weights.weight_title, ANCHOR: weights.weight_anchor, HEADING: weights.weight_heading,
+            TEXT: weights.weight_text,
             NAVIGATION: weights.weight_navigation, ADDRESS: weights.weight_url,
         }[field]  # fmt: skip
         return _boosted(query, weight * share)
@@ -452,7 +516,11 @@ def _either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
     several = list(queries)
     if not several:
         return tantivy.Query.empty_query()
-    return several[0] if len(several) == 1 else tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
+    return (
+        several[0]
+        if len(several) == 1
+        else tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
+    )
 
 
 LOOKED_AT = 200  # matches that are weighed by rank, and among which those of equal text are folded
@@ -490,7 +558,9 @@ class Searcher:
         """Sees what was committed since."""
         self._index.reload()
         self._searcher = self._index.searcher()
-        self._matcher = Matcher(self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form) > 0)
+        self._matcher = Matcher(
+            self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form) > 0
+        )
 
     @property
     def pages(self) -> int:
@@ -505,7 +575,11 @@ class Searcher:
     def _languages(self) -> tuple[str, ...]:
         if not self._searcher.num_docs:
             return ()
-        return tuple(value for value, _ in self._counted(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values if value)
+        return tuple(
+            value
+            for value, _ in self._counted(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values
+            if value
+        )
 
     def said(self) -> dict[UrlId, int]:
         """Of every page in the index, `index.said_digest` of the words of links to it that were indexed."""
@@ -545,7 +619,8 @@ class Searcher:
         twins = self._searcher.fast_field_values(TWIN, places)
         gains = rank(ids)
         scored = [
-            (score * (1 + self._weights.weight_rank * gain), url_id, twin) for (score, _), url_id, twin, gain in zip(hits, ids, twins, gains, strict=True)
+            (score * (1 + self._weights.weight_rank * gain), url_id, twin)
+            for (score, _), url_id, twin, gain in zip(hits, ids, twins, gains, strict=True)
         ]
         groups: dict[object, list[tuple[float, UrlId]]] = {}
         for score, url_id, twin in sorted(scored, key=lambda item: (-item[0], item[1])):
@@ -555,7 +630,10 @@ class Searcher:
     def _counted(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
         wanted = {name: {"terms": {"field": field, "size": most}} for name, field in fields.items()}
         counted = self._searcher.aggregate(query, wanted)
-        return tuple(Facet(name, tuple((str(bucket["key"]), int(bucket["doc_count"])) for bucket in counted[name]["buckets"])) for name in fields)
+        return tuple(
+            Facet(name, tuple((str(bucket["key"]), int(bucket["doc_count"])) for bucket in counted[name]["buckets"]))
+            for name in fields
+        )
 
 
 def some_of(root: Node) -> Node | None:

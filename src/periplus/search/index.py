@@ -30,7 +30,8 @@ from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
 
-TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"  # of terms, in order
+# of terms, in order
+TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"
 FORMS, NAMES = "forms", "names"  # of spellings; of whole titles
 SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR, IS = "site", "host", "type", "media", "language", "year", "is"  # of labels
 NOINDEX = "noindex"  # the one value of `is`
@@ -39,15 +40,24 @@ TERM_FIELDS = (TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS)
 WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
 MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is not known better by the fifty-first
 NAME_CHARS = 200  # a title that is longer is not typed
-_BETWEEN = "qqblockqq"  # stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
+# stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
+_BETWEEN = "qqblockqq"
 _BREAK = f"\n{_BETWEEN}\n"
-# Every page's words of links and headings are so many longer: many pages have none at all, which makes the average so short that the engine
-# holds three words for a long text, in which one hit counts for nothing.
+# Every page's words of links and headings are so many longer: many pages have none at all, which makes the average so
+# short that the engine holds three words for a long text, in which one hit counts for nothing.
 _PADDING = " ".join([_BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
 _MENUS = frozenset({Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE})
-_TYPE_NAMES = {"application/xhtml+xml": "html", "application/msword": "doc", "text/plain": "txt", "application/rtf": "rtf"}
-_TYPE_NAMES |= {"application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx", "application/vnd.oasis.opendocument.text": "odt"}
+_TYPE_NAMES = {
+    "application/xhtml+xml": "html",
+    "application/msword": "doc",
+    "text/plain": "txt",
+    "application/rtf": "rtf",
+}
+_TYPE_NAMES |= {
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.oasis.opendocument.text": "odt",
+}
 
 
 def schema() -> tantivy.Schema:
@@ -68,7 +78,9 @@ def schema() -> tantivy.Schema:
 
 
 class Draft(NamedTuple):
-    """What the engine is given of a page, but for the words of links to it, of which the last come when all others were read."""
+    """What the engine is given of a page, but for the words of links to it,
+    of which the last come when all others were read.
+    """
 
     url_id: UrlId
     twin: int
@@ -121,7 +133,9 @@ def said_digest(anchors: Sequence[str]) -> int:
 
 
 def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
-    """(field, language, text) of what is indexed word by word, links to the page left out; several blocks are one text, parted."""
+    """(field, language, text) of what is indexed word by word, links to the page left out;
+    several blocks are one text, parted.
+    """
     texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     if page.title:
         texts[TITLE, page.language].append(page.title)
@@ -140,7 +154,10 @@ def parts_or_guess(blocks: Sequence[Block], parts: Sequence[Part]) -> Sequence[P
     """The blocks' parts; of a page not marked yet, what stands in menus, headers and footers is navigation."""
     if len(parts) == len(blocks):
         return parts
-    return [Part.NAVIGATION if block.position in _MENUS and block.kind is not BlockKind.HEADING else Part.CONTENT for block in blocks]
+    return [
+        Part.NAVIGATION if block.position in _MENUS and block.kind is not BlockKind.HEADING else Part.CONTENT
+        for block in blocks
+    ]
 
 
 def address_words(url: str) -> tuple[str, str]:
@@ -150,8 +167,13 @@ def address_words(url: str) -> tuple[str, str]:
 
 
 def names(page: PageToIndex) -> set[str]:
-    """By which words as a whole the page may be asked for: its title, main heading, and the parts of a title like `Page - Site`."""
-    whole = [page.title, *[block.text for block in page.blocks if block.kind is BlockKind.HEADING and block.level == 1][:1]]
+    """By which words as a whole the page may be asked for: its title, main heading,
+    and the parts of a title like `Page - Site`.
+    """
+    whole = [
+        page.title,
+        *[block.text for block in page.blocks if block.kind is BlockKind.HEADING and block.level == 1][:1],
+    ]
     parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
     return {name for name in map(whole_name, parts) if name}
 
@@ -192,8 +214,9 @@ def type_names(media_type: str) -> tuple[str, ...]:
     return media_type, major, minor, _TYPE_NAMES.get(media_type, minor)
 
 
-# While a crawl goes on, pages are indexed before most links to them are known; nearly each of a manual's gets some at the end. Until then what
-# was made of it lies in a file without a name, which ends with the process: whoever comes after reads such a page from the collection.
+# While a crawl goes on, pages are indexed before most links to them are known; nearly each of a manual's gets some at
+# the end. Until then what was made of it lies in a file without a name, which ends with the process: whoever comes
+# after reads such a page from the collection.
 
 MOST_BYTES = 1 << 30  # some 100,000 pages of 4,000 words; of a larger crawl the last pages are read again
 LEVEL = 1  # 0.1 ms a page of a manual, a third of its size
@@ -237,8 +260,9 @@ class Drafts:
         return Draft(*json.loads(self._reader.decompress(self._file.read(place[1]))))
 
 
-# A folder with the engine's files and `periplus.json`: the version, whose collection it is, and the last change that it holds. That file is
-# written after the engine's commit; a kill between the two has those changes indexed again, each page in place of its earlier self.
+# A folder with the engine's files and `periplus.json`: the version, whose collection it is, and the last change that it
+# holds. That file is written after the engine's commit; a kill between the two has those changes indexed again, each
+# page in place of its earlier self.
 
 FOLDER = "search"
 STATE = "periplus.json"
@@ -250,8 +274,11 @@ NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What an index says of itself. position: up to where it follows the collection; whoever follows knows what the numbers mean,
-    here a later position is the greater one. settled: ranks and the words of links, which need all pages, are of that position too."""
+    """What an index says of itself.
+
+    position: up to where it follows the collection; whoever follows knows what the numbers mean, here a later position
+    is the greater one. settled: ranks and the words of links, which need all pages, are of that position too.
+    """
 
     collection: str
     position: tuple[int, int]
@@ -268,7 +295,9 @@ def read_state(folder: Path) -> IndexState | None:
     try:
         content = json.loads((folder / FOLDER / STATE).read_text("utf-8"))
         first, second = content["position"]
-        state = IndexState(str(content["collection"]), (int(first), int(second)), bool(content["settled"]), int(content["version"]))
+        state = IndexState(
+            str(content["collection"]), (int(first), int(second)), bool(content["settled"]), int(content["version"])
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return state if state.version == VERSION else None
@@ -277,7 +306,15 @@ def read_state(folder: Path) -> IndexState | None:
 def _write_state(folder: Path, state: IndexState) -> None:
     draft = folder / FOLDER / f"{STATE}.new"
     with draft.open("w", encoding="utf-8") as file:
-        json.dump({"version": state.version, "collection": state.collection, "position": state.position, "settled": state.settled}, file)
+        json.dump(
+            {
+                "version": state.version,
+                "collection": state.collection,
+                "position": state.position,
+                "settled": state.settled,
+            },
+            file,
+        )
         file.flush()
         os.fsync(file.fileno())
     draft.replace(folder / FOLDER / STATE)
@@ -302,8 +339,10 @@ class IndexWriter:
     """Takes pages in. One process at a time writes; the kernel frees the lock when its holder dies."""
 
     def __init__(self, folder: Path, collection: str) -> None:
-        """collection: what tells it from others. An index that is not this collection's, or unreadable, gives way to an empty one.
-        Raises IndexBusy, StoreError."""
+        """collection: what tells it from others.
+
+        An index that is not this collection's, or unreadable, gives way to an empty one. Raises IndexBusy, StoreError.
+        """
         self._folder = folder
         with contextlib.ExitStack() as held:
             held.callback(os.close, _locked(folder))
@@ -313,7 +352,8 @@ class IndexWriter:
                 index, state = _emptied(folder), IndexState(collection, NOTHING)
             self._state = state
             with _translated(folder):
-                self._writer = index.writer(HEAP_BYTES, 1)  # one thread of the engine: while it writes, this one cuts words
+                # one thread of the engine: while it writes, this one cuts words
+                self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
             self._held = held.pop_all()
 
@@ -327,7 +367,10 @@ class IndexWriter:
         return self._state.settled
 
     def put(self, pages: Iterable[PageToIndex], *, heard: bool = True) -> int:
-        """Takes the pages in, each in place of its earlier self; says how many. heard: what others call them is known; else it comes by `say`."""
+        """Takes the pages in, each in place of its earlier self; says how many.
+
+        heard: what others call them is known; else it comes by `say`.
+        """
         count = 0
         for page in pages:
             draft = drafted(page)
@@ -340,7 +383,10 @@ class IndexWriter:
         return count
 
     def say(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
-        """Takes in what others call a page that was put before. False: what it was put as is not kept, and it has to be put again."""
+        """Takes in what others call a page that was put before.
+
+        False: what it was put as is not kept, and it has to be put again.
+        """
         draft = self._drafts.find(url_id)
         if draft is not None:
             self._put(draft, anchors)
@@ -364,7 +410,10 @@ class IndexWriter:
         self.commit(NOTHING)
 
     def commit(self, position: tuple[int, int], *, settled: bool = False) -> None:
-        """Makes searchable, and safe, what was put and removed. The arguments are what the index then says of itself."""
+        """Makes searchable, and safe, what was put and removed.
+
+        The arguments are what the index then says of itself.
+        """
         with _translated(self._folder):
             self._writer.commit()
             self._state = IndexState(self._state.collection, position, settled)
@@ -389,7 +438,10 @@ def _locked(folder: Path) -> int:
     try:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise StoreError(f"the collection in {folder} cannot be written: {error.strerror}. Is the disk full, or the folder read-only?") from error
+        raise StoreError(
+            f"the collection in {folder} cannot be written: {error.strerror}. Is the disk "
+            "full, or the folder read-only?"
+        ) from error
     try:
         import fcntl
 
@@ -408,10 +460,14 @@ def _translated(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        raise StoreError(f"the search index in {folder / FOLDER} cannot be written: {error}. Is the disk full? Delete that folder and search again.") from error
+        raise StoreError(
+            f"the search index in {folder / FOLDER} cannot be written: {error}. Is the disk full? Delete "
+            "that folder and search again."
+        ) from error
 
 
-# Pages' ids, ascending, then as many scores of 0 to 255: what `link_score` says, stretched. It is written whole, and may be missing.
+# Pages' ids, ascending, then as many scores of 0 to 255: what `link_score` says, stretched. It is written
+# whole, and may be missing.
 
 FILE = "ranks"
 _ENTRY_BYTES = 9

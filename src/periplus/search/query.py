@@ -21,8 +21,10 @@ from datetime import UTC, datetime
 MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
 DEEPEST = 20  # parentheses
 FIELDS = {
-    "site": "site", "host": "site", "lang": "language", "language": "language", "type": "type", "filetype": "type", "is": "is",
-    "intitle": "title", "title": "title", "inurl": "url", "url": "url", "after": "after", "since": "after", "before": "before", "until": "before",
+    "site": "site", "host": "site", "lang": "language", "language": "language", "type": "type", "filetype": "type",
+    "is": "is",
+    "intitle": "title", "title": "title", "inurl": "url", "url": "url", "after": "after", "since": "after",
+    "before": "before", "until": "before",
 }  # fmt: skip
 
 
@@ -172,7 +174,11 @@ class _Parser:
                 return None
             item = self._item(min(depth + 1, DEEPEST + 1))
             if text == "+":
-                return Word(item.text, within=item.within, exact=True) if isinstance(item, Word) and not item.prefix else item
+                return (
+                    Word(item.text, within=item.within, exact=True)
+                    if isinstance(item, Word) and not item.prefix
+                    else item
+                )
             if isinstance(item, Not):
                 return item.item
             return Not(item) if item is not None else None
@@ -217,7 +223,11 @@ class _Parser:
 
     def _phrase(self, text: str, within: str) -> Node | None:
         if not any(map(str.isalnum, text)):
-            self._note("an empty phrase was left aside" if not text.strip() else f"{text.strip()} holds no word and was left aside")
+            self._note(
+                "an empty phrase was left aside"
+                if not text.strip()
+                else f"{text.strip()} holds no word and was left aside"
+            )
             return None
         return Phrase(text, within)
 

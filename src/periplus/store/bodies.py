@@ -61,21 +61,32 @@ def train(bodies: Sequence[bytes]) -> bytes:
         return b""
 
 
-# Part of the stored form: a change needs another first byte. Most frequent last, where deflate's distances are shortest.
-# 400 bytes of fields become some 190 with it, 290 without.
+# Part of the stored form: a change needs another first byte. Most frequent last, where deflate's distances are
+# shortest. 400 bytes of fields become some 190 with it, 290 without.
 _WORDS = (
-    b"Accept, Authorization, Cookie, User-Agent, Origin: *\r\naccess-control-allow-origin: *\r\nreferrer-policy: strict-origin-when-cross-origin\r\n"
-    b"alt-svc: h3=\":443\"; ma=86400\r\ncontent-security-policy: default-src 'self' 'unsafe-inline' 'unsafe-eval' data: https:; frame-ancestors 'self'\r\n"
-    b'permissions-policy: interest-cohort=()\r\nreport-to: {"endpoints":[{"url":"https:\\/\\/"}],"group":"","max_age":604800}\r\nnel: \r\n'
-    b"server: cloudflare\r\ncf-cache-status: DYNAMIC\r\ncf-ray: \r\nx-powered-by: PHP/8.\r\nx-cache: HIT\r\nvia: 1.1 varnish\r\nage: 0\r\n"
-    b'link: <https://>; rel="canonical"\r\nset-cookie: PHPSESSID=; path=/; domain=.; expires=; secure; HttpOnly; SameSite=Lax\r\nlocation: https://www.\r\n'
+    b"Accept, Authorization, Cookie, User-Agent, Origin: *\r\naccess-control-allow-origin: *\r\n"
+    b"referrer-policy: strict-origin-when-cross-origin\r\n"
+    b"alt-svc: h3=\":443\"; ma=86400\r\ncontent-security-policy: default-src 'self' 'unsafe-inline' 'unsafe-eval' "
+    b"data: https:; frame-ancestors 'self'\r\n"
+    b"permissions-policy: interest-cohort=()\r\nreport-to: "
+    b'{"endpoints":[{"url":"https:\\/\\/"}],"group":"","max_age":604800}\r\nnel: \r\n'
+    b"server: cloudflare\r\ncf-cache-status: DYNAMIC\r\ncf-ray: \r\nx-powered-by: PHP/8.\r\nx-cache: HIT\r\n"
+    b"via: 1.1 varnish\r\nage: 0\r\n"
+    b'link: <https://>; rel="canonical"\r\nset-cookie: PHPSESSID=; path=/; domain=.; expires=; secure; HttpOnly; '
+    b"SameSite=Lax\r\nlocation: https://www.\r\n"
     b"x-xss-protection: 1; mode=block\r\nx-frame-options: SAMEORIGIN\r\nx-content-type-options: nosniff\r\n"
-    b"strict-transport-security: max-age=31536000; includeSubDomains; preload\r\nupgrade: h2,h2c\r\nexpires: Thu, 19 Nov 1981 08:52:00 GMT\r\n"
-    b'pragma: no-cache\r\ncache-control: no-store, no-cache, must-revalidate, private, public, max-age=0\r\netag: W/"\r\naccept-ranges: bytes\r\n'
-    b"last-modified: Mon, Tue, Wed, Thu, Fri, Sat, Sun, 01 Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec 2023 2024 2025 2026 00:00:00 GMT\r\n"
-    b"content-language: en\r\nvary: Accept-Encoding,User-Agent\r\ntransfer-encoding: chunked\r\ncontent-encoding: gzip\r\nserver: Apache/2.4 (Debian)\r\n"
-    b"connection: keep-alive, close\r\nkeep-alive: timeout=5, max=100\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 1\r\n"
-    b"HTTP/2 404 Not Found\r\nHTTP/2 301 Moved Permanently\r\nHTTP/2 200 \r\nHTTP/1.1 200 OK\r\nserver: nginx\r\ndate: "
+    b"strict-transport-security: max-age=31536000; includeSubDomains; preload\r\nupgrade: h2,h2c\r\n"
+    b"expires: Thu, 19 Nov 1981 08:52:00 GMT\r\n"
+    b"pragma: no-cache\r\ncache-control: no-store, no-cache, must-revalidate, private, public, max-age=0\r\n"
+    b'etag: W/"\r\naccept-ranges: bytes\r\n'
+    b"last-modified: Mon, Tue, Wed, Thu, Fri, Sat, Sun, 01 Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec 2023 "
+    b"2024 2025 2026 00:00:00 GMT\r\n"
+    b"content-language: en\r\nvary: Accept-Encoding,User-Agent\r\ntransfer-encoding: chunked\r\n"
+    b"content-encoding: gzip\r\nserver: Apache/2.4 (Debian)\r\n"
+    b"connection: keep-alive, close\r\nkeep-alive: timeout=5, max=100\r\ncontent-type: text/html; "
+    b"charset=utf-8\r\ncontent-length: 1\r\n"
+    b"HTTP/2 404 Not Found\r\nHTTP/2 301 Moved Permanently\r\nHTTP/2 200 \r\n"
+    b"HTTP/1.1 200 OK\r\nserver: nginx\r\ndate: "
 )
 HEAD_BYTES = 64 << 20  # more than any setting lets in
 _FORM = b"1"  # the first byte of what is stored
@@ -95,13 +106,16 @@ def unpack_head(data: bytes | None) -> Headers:
     if not data:
         return Headers()
     with told():
-        lines = zlib.decompressobj(wbits=-15, zdict=_WORDS).decompress(data[1:], HEAD_BYTES).decode("latin-1").split("\n")
+        lines = (
+            zlib.decompressobj(wbits=-15, zdict=_WORDS).decompress(data[1:], HEAD_BYTES).decode("latin-1").split("\n")
+        )
     fields = tuple((name, value) for name, _, value in (line.partition(": ") for line in lines[1:]))
     return Headers(fields, lines[0])
 
 
-# The text holds the words of all blocks but the title and the alts, one below the other. What is left to be kept is one column after the
-# other, packed: kinds and levels, landmarks, paths (each once), link shares, languages, and the words that are not in the text.
+# The text holds the words of all blocks but the title and the alts, one below the other. What is left to be kept is one
+# column after the other, packed: kinds and levels, landmarks, paths (each once), link shares, languages, and the words
+# that are not in the text.
 
 BLOCKS_LEVEL = 3
 _APART = frozenset({BlockKind.TITLE, BlockKind.ALT})  # whose words are not in the text
@@ -110,7 +124,15 @@ _KINDS = (
     BlockKind.TITLE, BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.ITEM, BlockKind.CELL,
     BlockKind.CAPTION, BlockKind.CODE, BlockKind.LINK, BlockKind.ALT,
 )  # fmt: skip
-_POSITIONS = (Position.NAV, Position.HEADER, Position.MAIN, Position.ASIDE, Position.FOOTER, Position.BODY, Position.HEAD)
+_POSITIONS = (
+    Position.NAV,
+    Position.HEADER,
+    Position.MAIN,
+    Position.ASIDE,
+    Position.FOOTER,
+    Position.BODY,
+    Position.HEAD,
+)
 _PARTS = (Part.CONTENT, Part.NAVIGATION)
 _KIND_CODE = {kind: code for code, kind in enumerate(_KINDS)}
 _POSITION_CODE = {position: code for code, position in enumerate(_POSITIONS)}
@@ -132,7 +154,11 @@ def pack_blocks(blocks: Sequence[Block]) -> bytes:
     lines = [text.count("\n") if "\n" in text else 0 for text in texts]  # to look takes half of what a call takes
     apart = "\n".join([text.replace("\n", " ") for kind, text in zip(kinds, texts, strict=True) if kind in _APART])
     # 0: nothing but links; else one more than how many characters stand in links
-    shares = [0 if chars == len(text) else chars + 1 for text, chars in zip(texts, linked, strict=True)] if any(linked) else []
+    shares = (
+        [0 if chars == len(text) else chars + 1 for text, chars in zip(texts, linked, strict=True)]
+        if any(linked)
+        else []
+    )
     sections = (
         bytes(map(_KIND_CODE.__getitem__, kinds)),
         bytes(levels) if any(levels) else b"",
@@ -149,14 +175,20 @@ def pack_blocks(blocks: Sequence[Block]) -> bytes:
 
 
 def unpack_blocks(data: bytes, text: str) -> tuple[Block, ...]:
-    """The blocks that `pack_blocks` was given; text: all words of the page as `document.blocks.text_of` gives them. Raises StoreError."""
+    """The blocks that `pack_blocks` was given; text: all words of the page as `document.blocks.text_of` gives them.
+
+    Raises StoreError.
+    """
     raw = restored(data, _reader)
     with told():
         return _blocks_of(raw, text)
 
 
 def blocks_of(text: str, packed_blocks: bytes | None) -> tuple[Block, ...]:
-    """A page's blocks. packed_blocks: None where its text alone was kept; then each line is one, and there are none without text."""
+    """A page's blocks.
+
+    packed_blocks: None where its text alone was kept; then each line is one, and there are none without text.
+    """
     if packed_blocks is not None:
         return unpack_blocks(packed_blocks, text)
     return tuple([Block(BlockKind.PARAGRAPH, line, "") for line in text.split("\n")]) if text else ()
@@ -165,7 +197,9 @@ def blocks_of(text: str, packed_blocks: bytes | None) -> tuple[Block, ...]:
 def _blocks_of(raw: bytes, text: str) -> tuple[Block, ...]:
     version, count, *lengths = _HEAD.unpack_from(raw)
     if version != _VERSION:
-        raise StoreError(f"a page's blocks are kept in form {version}; this program knows {_VERSION}. Upgrade periplus.")
+        raise StoreError(
+            f"a page's blocks are kept in form {version}; this program knows {_VERSION}. Upgrade periplus."
+        )
     at = _HEAD.size + 4
     lengths = [*lengths, int.from_bytes(raw[at - 4 : at], "little")]
     sections = []
@@ -183,7 +217,10 @@ def _blocks_of(raw: bytes, text: str) -> tuple[Block, ...]:
             _named(sections[3], sections[7].decode().split("\n"), count),
             list(sections[1]) or repeat(0, count),
             [_POSITIONS[code] for code in sections[2]],
-            [len(own) if share == 0 else share - 1 for share, own in zip(_numbers(sections[4], count), texts, strict=True)]
+            [
+                len(own) if share == 0 else share - 1
+                for share, own in zip(_numbers(sections[4], count), texts, strict=True)
+            ]
             if sections[4]
             else repeat(0, count),
             _named(sections[6], languages.split("\n"), count) if sections[6] else repeat("", count),

@@ -1,4 +1,7 @@
-"""What is said of bytes that a collection kept, and that cannot be restored? That it is damaged: by its disk, or by whoever made it."""
+"""What is said of bytes that a collection kept, and that cannot be restored?
+
+That it is damaged: by its disk, or by whoever made it.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,22 @@ def told() -> Iterator[None]:
     """Translates what unpacking raises into StoreError. Whatever the bytes are, nothing else leaves it."""
     try:
         yield
-    except (zstandard.ZstdError, zlib.error, struct.error, ValueError, LookupError, TypeError, StopIteration, OverflowError, MemoryError) as error:
+    except (
+        zstandard.ZstdError,
+        zlib.error,
+        struct.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        StopIteration,
+        OverflowError,
+        MemoryError,
+    ) as error:
         said = str(error) or type(error).__name__
-        raise StoreError(f"the collection is damaged: what it kept of a page cannot be restored ({said}). Restore it from a copy, or crawl again.") from error
+        raise StoreError(
+            f"the collection is damaged: what it kept of a page cannot be restored ({said}). Restore it "
+            "from a copy, or crawl again."
+        ) from error
 
 
 def restored(data: bytes, reader: zstandard.ZstdDecompressor) -> bytes:

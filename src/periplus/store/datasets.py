@@ -27,12 +27,15 @@ BUFFER_BYTES = 1 << 18  # of each file
 HELD_ROWS = 500_000  # up to here memory holds them all; of more, these tell where to cut
 
 
-def in_order(blocks: Iterable[Rows], by: tuple[int, ...], folder: Path, sample: NDArray[np.int64] | None = None) -> Iterator[Rows]:
-    """The rows ascending by the columns `by`, of which the first is 0, block by block; two blocks share no number of column 0.
+def in_order(
+    blocks: Iterable[Rows], by: tuple[int, ...], folder: Path, sample: NDArray[np.int64] | None = None
+) -> Iterator[Rows]:
+    """The rows ascending by the columns `by`, of which the first is 0, block by block;
+    two blocks share no number of column 0.
 
-    Files are cut where HELD_ROWS numbers of column 0 say, which must be drawn by chance from all: the `sample`; None: those of the first rows,
-    whose order then says nothing of column 0, as that of hashes. folder: for temporary files, deleted at the end; not touched where there
-    are no more rows. Memory: the rows of the fullest file, four times.
+    Files are cut where HELD_ROWS numbers of column 0 say, which must be drawn by chance from all: the `sample`; None:
+    those of the first rows, whose order then says nothing of column 0, as that of hashes. folder: for temporary files,
+    deleted at the end; not touched where there are no more rows. Memory: the rows of the fullest file, four times.
     """
     rest = iter(blocks)
     held: list[Rows] = []
@@ -48,7 +51,9 @@ def in_order(blocks: Iterable[Rows], by: tuple[int, ...], folder: Path, sample: 
         yield _sorted(np.concatenate(held), by)
 
 
-def _dealt(held: list[Rows], rest: Iterator[Rows], order: tuple[tuple[int, ...], NDArray[np.int64]], folder: Path) -> Iterator[Rows]:
+def _dealt(
+    held: list[Rows], rest: Iterator[Rows], order: tuple[tuple[int, ...], NDArray[np.int64]], folder: Path
+) -> Iterator[Rows]:
     """order: the columns, and the sample, ascending."""
     by, seen = order
     width = held[0].shape[1]
@@ -127,7 +132,12 @@ def _sites(hosts: Sequence[tuple[int, str, str]]) -> dict[str, int]:
 
 def _hosts(hosts: Sequence[tuple[int, str, str]]) -> Block:
     sites = _sites(hosts)
-    return (np.arange(len(hosts)), [name for _, name, _ in hosts], np.array([sites[site] for _, _, site in hosts], np.int64), [site for _, _, site in hosts])
+    return (
+        np.arange(len(hosts)),
+        [name for _, name, _ in hosts],
+        np.array([sites[site] for _, _, site in hosts], np.int64),
+        [site for _, _, site in hosts],
+    )
 
 
 def _host_numbers(hosts: Sequence[tuple[int, str, str]]) -> dict[int, tuple[int, int]]:
@@ -145,7 +155,16 @@ def _urls(rows: WholeRows, host_numbers: dict[int, tuple[int, int]], ids: list[N
         of_hosts = np.array([host_numbers[host_id] for host_id in host_ids], np.int64)
         numbers = np.arange(count, count + len(these))
         count += len(these)
-        yield (numbers, ids[-1], texts, of_hosts[:, 0], of_hosts[:, 1], [states[reason] for reason in reasons], reasons, *others)
+        yield (
+            numbers,
+            ids[-1],
+            texts,
+            of_hosts[:, 0],
+            of_hosts[:, 1],
+            [states[reason] for reason in reasons],
+            reasons,
+            *others,
+        )
 
 
 def _columns(blocks: Iterator[Sequence[tuple[object, ...]]]) -> Iterator[tuple[tuple[Any, ...], ...]]:
@@ -182,7 +201,9 @@ def _texts(rows: WholeRows, numbers: Numbers) -> Iterator[Block]:
         yield numbers.of(np.array(these, np.int64)), [text for text, _ in said], [content for _, content in said]
 
 
-def _said(codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, packed_parts: bytes | None) -> tuple[str, str | None]:
+def _said(
+    codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, packed_parts: bytes | None
+) -> tuple[str, str | None]:
     """(text, its content; None: not told apart yet)."""
     with told():
         text = codec.unpack(packed_text, None).decode()
@@ -192,7 +213,8 @@ def _said(codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, pac
     return text, "\n".join(block.text for block, part in marked if part is Part.CONTENT and block.kind not in _APART)
 
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")  # PostgreSQL cuts names at 63 bytes, and what is made of these is up to 10 longer
+# PostgreSQL cuts names at 63 bytes, and what is made of these is up to 10 longer
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
 def sound(name: str) -> str:

@@ -24,7 +24,14 @@ def command_text(order: JobOrder) -> str:
 
 def order_row(order: JobOrder, now: float) -> Row:
     """An order by the columns of ORDER."""
-    return (command_text(order), order.priority, max(order.run_at, now), order.most_attempts, order.schedule_id, _then(order))
+    return (
+        command_text(order),
+        order.priority,
+        max(order.run_at, now),
+        order.most_attempts,
+        order.schedule_id,
+        _then(order),
+    )
 
 
 def schedule_row(order: JobOrder, period_s: float, now: float) -> Row:
@@ -36,15 +43,42 @@ def job_of(row: Row | None) -> Job:
     """A job by the columns of JOB. Raises StoreError where there is none."""
     if row is None:
         raise StoreError("there is no such job; `periplus jobs list` shows what there is")
-    job_id, command, priority, run_at, most_attempts, schedule_id, then, state, done, total, note, attempt, epoch, runner, cancel, made, started, ended = row
-    order = JobOrder(_words(command), priority, run_at, most_attempts, schedule_id, _commands(then))  # type: ignore[arg-type]  # as the table holds them
-    return Job(job_id, order, JobState(str(state)), done, total, note, attempt, epoch, runner, bool(cancel), made, started, ended)  # type: ignore[arg-type]  # the same
+    (
+        job_id,
+        command,
+        priority,
+        run_at,
+        most_attempts,
+        schedule_id,
+        then,
+        state,
+        done,
+        total,
+        note,
+        attempt,
+        epoch,
+        runner,
+        cancel,
+        made,
+        started,
+        ended,
+    ) = row
+    # as the table holds them
+    order = JobOrder(_words(command), priority, run_at, most_attempts, schedule_id, _commands(then))  # type: ignore[arg-type]
+    # the same
+    return Job(
+        job_id, order, JobState(str(state)), done, total, note, attempt, epoch, runner,  # type: ignore[arg-type]
+        bool(cancel), made, started, ended,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def schedule_of(row: Row) -> Schedule:
     """A schedule by the columns of SCHEDULE."""
     schedule_id, command, priority, most_attempts, period_s, next_at, paused, then = row
-    order = JobOrder(_words(command), priority, most_attempts=most_attempts, schedule_id=schedule_id, then=_commands(then))  # type: ignore[arg-type]  # as the table holds them
+    # as the table holds them
+    order = JobOrder(
+        _words(command), priority, most_attempts=most_attempts, schedule_id=schedule_id, then=_commands(then)  # type: ignore[arg-type]
+    )  # fmt: skip
     return Schedule(schedule_id, order, period_s, next_at, bool(paused))  # type: ignore[arg-type]  # the same
 
 

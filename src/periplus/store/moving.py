@@ -1,4 +1,7 @@
-"""What goes from one database to another when a collection moves, and how is it known that all of it arrived? Apart from any database."""
+"""What goes from one database to another when a collection moves, and how is it known that all of it arrived?
+
+Apart from any database.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,17 @@ import xxhash
 from periplus.model.collection import Exchange
 
 TABLES = (
-    "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url", "start", "alias", "queue", "page",
+    "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
+    "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
 )  # fmt: skip
-"""In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought. What stays: workers and leases, which nobody
-holds then; the search index and its followers, and what a user noted on surveys and portals, which live with folders; computed results."""
-OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text"})  # what each database says of itself
+"""In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought.
+
+What stays: workers and leases, which nobody holds then; the search index and its followers, and what a user noted on
+surveys and portals, which live with folders; computed results.
+"""
+# what each database says of itself
+OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text"})
 LONG_BYTES = 64  # of which a checksum takes the digest
 _BITS = (1 << 64) - 1
 
@@ -24,7 +32,10 @@ Row = tuple[object, ...]
 
 
 class MovedTable(NamedTuple):
-    """One table. columns: those that both databases have, ids included; kinds: `int`, `float`, `text` or `bytes` of each."""
+    """One table.
+
+    columns: those that both databases have, ids included; kinds: `int`, `float`, `text` or `bytes` of each.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -39,8 +50,9 @@ class MovedTable(NamedTuple):
 class MovedBody:
     """What was kept of one or several pages; text and blocks are packed.
 
-    data: the bytes packed, with the dictionary of this id; empty where they lie elsewhere or were not kept. content: the bytes themselves.
-    shards: of the pages that have it. exchange: the visit that brought it, as far as it is known, to be written as a record of an archive.
+    data: the bytes packed, with the dictionary of this id; empty where they lie elsewhere or were not kept. content:
+    the bytes themselves. shards: of the pages that have it. exchange: the visit that brought it, as far as it is known,
+    to be written as a record of an archive.
     """
 
     id: int
@@ -95,13 +107,16 @@ def summed(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
 
 
 def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:
-    """What makes values of a row the same in both databases: numbers of their column's kind, texts that PostgreSQL takes."""
+    """What makes values of a row the same in both databases: numbers of their column's kind,
+    texts that PostgreSQL takes.
+    """
     makers = [_MAKERS[kind] for kind in kinds]
     wanted = tuple(_TYPES[kind] for kind in kinds)
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
 
     def made(row: Row) -> Row:
-        if tuple(map(type, row)) == wanted and not any("\0" in row[place] for place in texts):  # type: ignore[operator]  # texts, as was just seen
+        # texts, as was just seen
+        if tuple(map(type, row)) == wanted and not any("\0" in row[place] for place in texts):  # type: ignore[operator]
             return row
         return tuple(None if value is None else make(value) for make, value in zip(makers, row, strict=True))
 

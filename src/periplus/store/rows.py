@@ -1,4 +1,7 @@
-"""What stands in the rows that one visit brings? The same in every database; how they are entered is each one's own business."""
+"""What stands in the rows that one visit brings?
+
+The same in every database; how they are entered is each one's own business.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,16 @@ from periplus.settings import Keeping
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_head
 from periplus.urls.canonical import url_id
 
-# Of what is not exactly a str, int or float sqlite3 asks for an adapter first: 300 ns for a bool instead of 70. `value` is a call in Python.
+# Of what is not exactly a str, int or float sqlite3 asks for an adapter first: 300 ns for a bool instead of 70.
+# `value` is a call in Python.
 _WRITTEN: dict[str, str] = {member: member.value for member in (*LinkKind, *Position)}
 
 
 @dataclass(frozen=True, slots=True)
 class PackedBody:
-    """A body ready to be stored. data: empty when bodies are not kept; text: its text, packed, or None; blocks: beside the text.
+    """A body ready to be stored.
+
+    data: empty when bodies are not kept; text: its text, packed, or None; blocks: beside the text.
 
     xml: (packed canonical XML, its media type), where it is kept.
     """
@@ -63,16 +69,20 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
     headers = outcome.headers if isinstance(outcome, Fetched) else Headers()
     size = len(outcome.body) if isinstance(outcome, Fetched) else 0
     declared = headers.get("content-length")
-    if not size and declared.isascii() and declared.isdigit():  # a body that we did not read: the server's word for its length
+    # a body that we did not read: the server's word for its length
+    if not size and declared.isascii() and declared.isdigit():
         size = int(declared[:18])
     robots = ",".join(name for name, said in (("noindex", document.noindex), ("nofollow", document.nofollow)) if said)
     cut = outcome.cut.value if isinstance(outcome, Fetched) else ""
     return (
         completion.task.url_id, now, document.media_type, size, visit.wire_bytes, visit.took_s,
-        document.charset.name, document.charset.source, document.language, document.title, document.description, document.h1,
-        document.canonical, robots, cut, document.last_modified, document.expires, headers.get("etag"), headers.get("last-modified"),
+        document.charset.name, document.charset.source, document.language, document.title, document.description,
+        document.h1,
+        document.canonical, robots, cut, document.last_modified, document.expires, headers.get("etag"),
+        headers.get("last-modified"),
         len(document.text), document.digests.body, document.digests.text, document.digests.folded, body_id,
-        document.h1s, document.images_without_alt, document.charset.other, json.dumps(document.translations) if document.translations else "",
+        document.h1s, document.images_without_alt, document.charset.other,
+        json.dumps(document.translations) if document.translations else "",
         document.language_found, None,
     )  # fmt: skip
 
@@ -80,7 +90,18 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
 def link_rows(source: int, document: Document, now: float) -> list[tuple[object, ...]]:
     """One row per distinct (target, kind, position, nofollow)."""
     return [
-        (source, url_id(target), _WRITTEN[kind], _WRITTEN[position], int(nofollow), anchor, " ".join(fragments), times, now, now)
+        (
+            source,
+            url_id(target),
+            _WRITTEN[kind],
+            _WRITTEN[position],
+            int(nofollow),
+            anchor,
+            " ".join(fragments),
+            times,
+            now,
+            now,
+        )
         for target, kind, position, anchor, nofollow, fragments, times in document.links
     ]
 
@@ -91,7 +112,10 @@ def redirect_row(source: int, redirect: Redirected, now: float) -> tuple[object,
 
 
 def packed(completion: Completion, keeping: Keeping, codec: BodyCodec, dictionary: int | None) -> PackedBody | None:
-    """The completion's body and text, compressed; None when there is nothing to keep. dictionary: one that the codec knows."""
+    """The completion's body and text, compressed; None when there is nothing to keep.
+
+    dictionary: one that the codec knows.
+    """
     outcome, document = completion.visit.outcome, completion.document
     if document is None or not isinstance(outcome, Fetched) or not outcome.body:
         return None
@@ -107,4 +131,6 @@ def packed(completion: Completion, keeping: Keeping, codec: BodyCodec, dictionar
 
 
 def bad_link_rows(source: int, document: Document) -> list[tuple[object, ...]]:
-    return [(source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links]
+    return [
+        (source, link.text, link.kind.value, link.position.value, link.anchor, link.why) for link in document.bad_links
+    ]

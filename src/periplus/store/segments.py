@@ -1,4 +1,6 @@
-"""WARC segments on disk or object storage in which pages' bytes lie, appended by one writer each, swept against the database."""
+"""WARC segments on disk or object storage in which pages' bytes lie, appended by one writer each,
+swept against the database.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def shelf_of(place: str) -> Shelf:
     try:
         import fsspec
     except ImportError:
-        raise UsageError(f"segments on {scheme}:// need fsspec, which is not installed: pip install 'periplus[segments]'") from None
+        raise UsageError(
+            f"segments on {scheme}:// need fsspec, which is not installed: pip install 'periplus[segments]'"
+        ) from None
     try:
         system, folder = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError) as error:  # an unknown scheme, or one whose package is missing; it says which
@@ -99,7 +103,10 @@ class FolderShelf:
         with _translated(self._folder / name):
             self._hold(name, new=at == 0)
             if os.fstat(self._file).st_size != at:
-                raise StoreError(f"{self._folder / name} is not as long as it was left: somebody else writes to it. Give each worker a name of its own.")
+                raise StoreError(
+                    f"{self._folder / name} is not as long as it was left: somebody else writes to it. Give "
+                    "each worker a name of its own."
+                )
             try:
                 _write_all(self._file, data)
                 os.fdatasync(self._file)
@@ -113,7 +120,9 @@ class FolderShelf:
     def _hold(self, name: str, *, new: bool) -> None:
         if name != self._name:
             self.close()
-            self._file = os.open(self._folder / name, os.O_WRONLY | os.O_APPEND | (os.O_CREAT | os.O_EXCL if new else 0), 0o644)
+            self._file = os.open(
+                self._folder / name, os.O_WRONLY | os.O_APPEND | (os.O_CREAT | os.O_EXCL if new else 0), 0o644
+            )
             self._name = name
 
     def _sync_folder(self) -> None:
@@ -172,7 +181,11 @@ class ObjectShelf:
         with _translated(self._folder):
             self._system.invalidate_cache(self._folder)
             found = self._system.ls(self._folder, detail=True)
-            yield from sorted((str(one["name"]).rpartition("/")[2], int(one["size"])) for one in found if str(one["name"]).endswith(".warc.gz"))
+            yield from sorted(
+                (str(one["name"]).rpartition("/")[2], int(one["size"]))
+                for one in found
+                if str(one["name"]).endswith(".warc.gz")
+            )
 
     def delete(self, name: str) -> None:
         with _translated(self._path(name)):
@@ -221,14 +234,17 @@ def _translated(place: Path | str) -> Iterator[None]:
 #     shelf = shelf_of("/data/press")                            # or s3://bucket/press, any place that fsspec knows
 #     with SegmentWriter(shelf, "worker-7f3a", note) as writer:  # a name that no other writer has or had
 #         place = writer.append(exchange)                        # takes bytes into memory, says where they will lie
-#         writer.flush()                                         # they are there for good, or StoreError; only now commit the rows
+#         writer.flush()                                         # they are there for good, or StoreError;
+#                                                                only now commit the rows
 #     SegmentReader(shelf).body(place)
 #
-# Bytes first, then the rows that point at them: a kill between the two leaves records that no row names, which `sweep` counts; a kill in
-# the middle of a record leaves a torn tail, behind which nothing was committed. After a StoreError what was appended since the last flush
-# is forgotten, and the next append begins another segment: pages of that batch must not be committed.
+# Bytes first, then the rows that point at them: a kill between the two leaves records that no row names, which
+# `sweep` counts; a kill in the middle of a record leaves a torn tail, behind which nothing was committed. After a
+# StoreError what was appended since the last flush is forgotten, and the next append begins another segment: pages
+# of that batch must not be committed.
 #
-# In a folder a segment grows until it is full. Object storage knows no appending: there each flush is a segment of its own.
+# In a folder a segment grows until it is full. Object storage knows no appending: there each flush
+# is a segment of its own.
 
 SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
 ENDING = ".warc.gz"
@@ -257,7 +273,9 @@ class SegmentWriter:
     def __enter__(self) -> SegmentWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.flush()
         self._shelf.close()
@@ -303,7 +321,10 @@ class SegmentReader:
         self._shelf = shelf
 
     def body(self, place: RecordPlace) -> bytes:
-        """The bytes of the page, content codings removed. Raises StoreError if they are not there as they were written."""
+        """The bytes of the page, content codings removed.
+
+        Raises StoreError if they are not there as they were written.
+        """
         return self.response(place)[2]
 
     def response(self, place: RecordPlace) -> tuple[Url, Headers, bytes]:
@@ -330,7 +351,10 @@ def _record(data: bytes) -> tuple[Url, bytes]:
 
 
 def _damaged(place: RecordPlace, why: str) -> StoreError:
-    return StoreError(f"the segment {place.segment} is damaged at byte {place.start}: {why}. Restore it from a copy, or fetch the page again.")
+    return StoreError(
+        f"the segment {place.segment} is damaged at byte {place.start}: {why}. Restore it from a "
+        "copy, or fetch the page again."
+    )
 
 
 def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
@@ -355,7 +379,10 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
 
 
 def swept(shelf: Shelf, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
-    """Every segment that is there or should be, by name. claimed: where pages' bytes should lie, in the order of segments. Reads all bytes."""
+    """Every segment that is there or should be, by name.
+
+    claimed: where pages' bytes should lie, in the order of segments. Reads all bytes.
+    """
     sizes = iter(shelf.sizes())
     here = next(sizes, None)
     for name, places in groupby(claimed, key=attrgetter("segment")):

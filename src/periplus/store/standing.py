@@ -1,4 +1,6 @@
-"""What a known URL becomes that is met again, by its old id or its new one, and when a page is another one than before: the same for every database."""
+"""What a known URL becomes that is met again, by its old id or its new one, and when a page is another one than before:
+the same for every database.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +13,40 @@ from periplus.model.web import Url, UrlId
 from periplus.urls.canonical import url_id
 
 FIELDS = (
-    "media_type", "size", "charset", "language", "title", "description", "h1", "canonical", "robots", "cut", "etag", "last_modified_field",
+    "media_type", "size", "charset", "language", "title", "description", "h1", "canonical", "robots", "cut", "etag",
+    "last_modified_field",
     "text_chars", "body_md5", "text_md5", "body_id",
 )  # fmt: skip
-COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})  # what makes a page another one
+# what makes a page another one
+COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})
 UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # where there is no text to compare
 
 
 def is_another(before: Sequence[object], after: Sequence[object] | None) -> bool:
     """Whether a page is another one now. Both: the values of FIELDS, in their order; None: it is gone."""
     read = dict(zip(FIELDS, after or (), strict=False)).get("text_chars")
-    return after is None or any(FIELDS[at] in (COMPARED if read else UNREAD) and was != after[at] for at, was in enumerate(before))
+    return after is None or any(
+        FIELDS[at] in (COMPARED if read else UNREAD) and was != after[at] for at, was in enumerate(before)
+    )
 
 
-# The same in SQLite and PostgreSQL, but for the words in which each is asked. A URL of which another spelling has the id already keeps its old one.
+# The same in SQLite and PostgreSQL, but for the words in which each is asked. A URL of which another spelling has the
+# id already keeps its old one.
 
 COLUMNS = (  # that hold ids of URLs
-    ("url", "id"), ("start", "url_id"), ("alias", "url_id"), ("alias", "page_id"), ("queue", "url_id"), ("page", "url_id"), ("visit", "url_id"),
-    ("link", "source"), ("link", "target"), ("bad_link", "source"), ("url_history", "url_id"), ("page_history", "url_id"), ("link_history", "source"),
+    ("url", "id"), ("start", "url_id"), ("alias", "url_id"), ("alias", "page_id"), ("queue", "url_id"),
+    ("page", "url_id"), ("visit", "url_id"),
+    ("link", "source"), ("link", "target"), ("bad_link", "source"), ("url_history", "url_id"),
+    ("page_history", "url_id"), ("link_history", "source"),
     ("link_history", "target"), ("freshness", "url_id"), ("issue", "url_id"), ("issue", "related_id"),
 )  # fmt: skip
 
 
 def new_ids(urls: Iterable[tuple[int, str]]) -> list[tuple[int, int]]:
-    """(old id, new one) of those of the URLs, (id, text), whose id is another now. Of several spellings the first gets it."""
+    """(old id, new one) of those of the URLs, (id, text), whose id is another now.
+
+    Of several spellings the first gets it.
+    """
     found: dict[int, int] = {}
     for old, text in urls:
         new = url_id(Url(text))
@@ -43,15 +55,28 @@ def new_ids(urls: Iterable[tuple[int, str]]) -> list[tuple[int, int]]:
     return [(old, new) for new, old in found.items()]
 
 
-MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})  # whose bytes are whole, so that they can be the same as another's
+# whose bytes are whole, so that they can be the same as another's
+MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
 RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
-NEVER_ASKED = {Reason.NOT_ARCHIVED, Reason.SCOPE, Reason.TRAP, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE}
-REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED, Reason.ALIVE}  # a new run may set these waiting; what was deleted, only by naming it
+NEVER_ASKED = {
+    Reason.NOT_ARCHIVED,
+    Reason.SCOPE,
+    Reason.TRAP,
+    Reason.HOST_DOWN,
+    Reason.ROBOTS,
+    Reason.ROBOTS_UNREACHABLE,
+    Reason.TLS,
+    Reason.PRIVATE,
+}
+# a new run may set these waiting; what was deleted, only by naming it
+REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED, Reason.ALIVE}
 RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
-RIVAL_WAIT_S = 2.0  # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
+# a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
+RIVAL_WAIT_S = 2.0
 BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
-LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})  # the same bytes would be cut alike
+# the same bytes would be cut alike
+LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})
 
 
 class UrlState(NamedTuple):
@@ -96,7 +121,10 @@ class TaskRow(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a list gives out. stale: (layer, seq) of entries whose URL was done by another; soonest: when the next put-off one may be asked."""
+    """What a list gives out.
+
+    stale: (layer, seq) of entries whose URL was done by another; soonest: when the next put-off one may be asked.
+    """
 
     tasks: list[Task]
     stale: list[tuple[int, int]]
@@ -112,7 +140,10 @@ class Choice(NamedTuple):
 
 
 class TaskQuery(NamedTuple):
-    """What a worker asks of a host's list. in_hand: (layer, seq) of what it has of it already; twins: URLs in hand by another entry."""
+    """What a worker asks of a host's list.
+
+    in_hand: (layer, seq) of what it has of it already; twins: URLs in hand by another entry.
+    """
 
     host_id: int
     most: int
@@ -132,22 +163,31 @@ def chosen(wish: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str
         if (entry.layer, entry.seq) in wish.in_hand or entry.url_id in twins:
             continue
         recheck = entry.purpose == RECHECK
-        if (entry.purpose == "page" and entry.reason != Reason.WAITING) or (recheck and entry.reason not in ASKED_AGAIN):
+        if (entry.purpose == "page" and entry.reason != Reason.WAITING) or (
+            recheck and entry.reason not in ASKED_AGAIN
+        ):
             choice.stale.append((entry.layer, entry.seq))
         elif entry.not_before > wish.now:
             soonest = min(soonest or entry.not_before, entry.not_before)
         elif len(choice.tasks) < wish.most:
             known, etag, modified = held(entry.url_id, entry.reason or "") if recheck else (b"", "", "")
             purpose = Purpose.PAGE if recheck else Purpose(entry.purpose)
-            request = Request(Url(entry.text), purpose, entry.clicks, entry.hops, entry.attempt, entry.about, etag, modified)
-            choice.tasks.append(Task(wish.host_id, entry.layer, entry.seq, UrlId(entry.url_id), request, recheck, known, entry.doubt))
+            request = Request(
+                Url(entry.text), purpose, entry.clicks, entry.hops, entry.attempt, entry.about, etag, modified
+            )
+            choice.tasks.append(
+                Task(wish.host_id, entry.layer, entry.seq, UrlId(entry.url_id), request, recheck, known, entry.doubt)
+            )
             if entry.layer >= LAYER_NONE and entry.url_id:
                 twins.add(entry.url_id)
     return choice._replace(soonest=soonest)
 
 
 def held_body(reason: str, row: tuple[bytes, str, str, str] | None) -> Held:
-    """row: (digest, ETag, Last-Modified, cut) of the page. Nothing where 304 would be no answer: of what is gone, or came short by accident."""
+    """row: (digest, ETag, Last-Modified, cut) of the page.
+
+    Nothing where 304 would be no answer: of what is gone, or came short by accident.
+    """
     if row is None or reason not in READ or row[3] not in LASTING_CUTS:
         return b"", "", ""
     return b"" if row[3] == Cut.NOT_WANTED else row[0], row[1], row[2]

@@ -27,10 +27,10 @@ from periplus.errors import UsageError
 from periplus.model.collection import ArchiveRecord, Exchange, RunNote
 from periplus.model.visit import Cut, Headers
 
-# Bodies are kept without content and transfer codings. So the fields that spoke of these stand under X-Crawler-Content-Encoding,
-# X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long the body is here. Nothing is written that
-# was not observed, with one exception, which the warcinfo record names: requests are rebuilt from the run's settings.
-# Source: ISO 28500:2017.
+# Bodies are kept without content and transfer codings. So the fields that spoke of these stand under
+# X-Crawler-Content-Encoding, X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long
+# the body is here. Nothing is written that was not observed, with one exception, which the warcinfo record names:
+# requests are rebuilt from the run's settings. Source: ISO 28500:2017.
 
 SOFTWARE = "periplus"
 CRAWLER = "x-crawler-"
@@ -96,7 +96,9 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
         "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
         "robots": "obey" if note.obeys_robots else "ignore",
         "http-header-user-agent": note.user_agent,
-        "description": "request records are rebuilt from the run's settings; bodies stand without content and transfer codings",
+        "description": (
+            "request records are rebuilt from the run's settings; bodies stand without content and transfer codings"
+        ),
         "periplus-starts": " ".join(note.starts),
         "periplus-settings": note.settings,
     }
@@ -106,8 +108,13 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
     return WarcRecord(identity, "", date, _record("warcinfo", identity, date, fields, block))
 
 
-def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | None) -> tuple[list[WarcRecord], Capture | None]:
-    """The records of one visit; and, if it wrote a body in full, where. known: where the same bytes were written before."""
+def records_of(
+    exchange: Exchange, run: RunNote, info_id: str, known: Capture | None
+) -> tuple[list[WarcRecord], Capture | None]:
+    """The records of one visit; and, if it wrote a body in full, where.
+
+    known: where the same bytes were written before.
+    """
     if exchange.outcome == "failed":
         return [_failure(exchange, info_id)], None
     repeats = known is not None and exchange.body is not None and exchange.purpose == "page"
@@ -116,15 +123,24 @@ def records_of(exchange: Exchange, run: RunNote, info_id: str, known: Capture | 
 
 
 def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> WarcRecord:
-    """A page as canonical XML beside the record of the answer that it was made of. xml: the document and its media type."""
+    """A page as canonical XML beside the record of the answer that it was made of.
+
+    xml: the document and its media type.
+    """
     data, media_type = xml
-    identity, date = record_id("conversion", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    identity, date = (
+        record_id("conversion", exchange.url, repr(exchange.started), exchange.visit_id),
+        date_of(exchange.started),
+    )
     fields = [*_head_fields(exchange, info_id), ("WARC-Refers-To", answer_id), ("Content-Type", media_type)]
     return WarcRecord(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
 
 
 def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[WarcRecord, Capture | None]:
-    """The record of a visit that was answered; and, if it wrote a body in full, where. known: where the same bytes were written before."""
+    """The record of a visit that was answered; and, if it wrote a body in full, where.
+
+    known: where the same bytes were written before.
+    """
     payload = exchange.body or b""
     fields, digest = _head_fields(exchange, info_id), known.payload_digest if known else sha1(payload)
     kind, block = "response", _http_head(exchange, len(payload))
@@ -145,7 +161,9 @@ def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[War
     media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
     indexed = digest if exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
     found = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
-    return found, Capture(identity, exchange.url, date, digest) if exchange.body is not None and kind == "response" else None
+    return found, Capture(
+        identity, exchange.url, date, digest
+    ) if exchange.body is not None and kind == "response" else None
 
 
 def _head_fields(exchange: Exchange, info_id: str) -> Fields:
@@ -161,7 +179,11 @@ def _truncated(exchange: Exchange) -> str:
     """Why the body is not whole here; empty when it is, as far as is known."""
     if exchange.cut:
         return _TRUNCATED.get(Cut(exchange.cut), "unspecified")
-    return "unspecified" if exchange.body is None and exchange.outcome != "unchanged" and exchange.headers.get("content-length") != "0" else ""
+    return (
+        "unspecified"
+        if exchange.body is None and exchange.outcome != "unchanged" and exchange.headers.get("content-length") != "0"
+        else ""
+    )
 
 
 def _http_head(exchange: Exchange, length: int) -> bytes:
@@ -178,16 +200,30 @@ def _request(exchange: Exchange, run: RunNote, info_id: str, answer_id: str) -> 
     parts = urlsplit(exchange.url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     method = "HEAD" if exchange.purpose == "head" else "GET"
-    block = f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {_line(run.user_agent)}\r\n\r\n".encode("latin-1", "replace")
-    identity, date = record_id("request", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
-    fields = [*_head_fields(exchange, info_id), ("WARC-Concurrent-To", answer_id), ("Content-Type", "application/http;msgtype=request")]
+    block = f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {_line(run.user_agent)}\r\n\r\n".encode(
+        "latin-1", "replace"
+    )
+    identity, date = (
+        record_id("request", exchange.url, repr(exchange.started), exchange.visit_id),
+        date_of(exchange.started),
+    )
+    fields = [
+        *_head_fields(exchange, info_id),
+        ("WARC-Concurrent-To", answer_id),
+        ("Content-Type", "application/http;msgtype=request"),
+    ]
     return WarcRecord(identity, exchange.url, date, _record("request", identity, date, fields, block))
 
 
 def _failure(exchange: Exchange, info_id: str) -> WarcRecord:
     """A visit without an answer: a metadata record that says why."""
-    block = f"outcome: failed\r\ndetail: {_line(exchange.detail)}\r\nfetchTimeMs: {exchange.took_s * 1000:.0f}\r\n".encode()
-    identity, date = record_id("metadata", exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    block = (
+        f"outcome: failed\r\ndetail: {_line(exchange.detail)}\r\nfetchTimeMs: {exchange.took_s * 1000:.0f}\r\n".encode()
+    )
+    identity, date = (
+        record_id("metadata", exchange.url, repr(exchange.started), exchange.visit_id),
+        date_of(exchange.started),
+    )
     fields = [*_head_fields(exchange, info_id), ("Content-Type", "application/warc-fields")]
     return WarcRecord(identity, exchange.url, date, _record("metadata", identity, date, fields, block))
 
@@ -225,7 +261,8 @@ class WarcTarget:
     version: str  # of the program
     shared_bodies: frozenset[int]  # bodies that several pages have: only of these it is remembered where they stand
     file_bytes: int = FILE_BYTES  # 0: one file
-    xml_of: Callable[[Exchange], tuple[bytes, str] | None] | None = None  # a page as XML, with the media type of that; None: no conversions
+    # a page as XML, with the media type of that; None: no conversions
+    xml_of: Callable[[Exchange], tuple[bytes, str] | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +331,10 @@ def _draft(path: Path) -> Path:
 
 
 def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Path | None = None) -> Written:
-    """Writes the exchanges, in their order. index: a CDXJ file beside them. Raises OSError; then no file has its name."""
+    """Writes the exchanges, in their order.
+
+    index: a CDXJ file beside them. Raises OSError; then no file has its name.
+    """
     with ExitStack() as stack:
         files = _Files(archive)
         stack.callback(files.drop_drafts)
@@ -307,7 +347,9 @@ def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Pat
     return Written(tuple(files.paths), *counts, files.total)
 
 
-def _write_all(archive: WarcTarget, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None) -> tuple[int, int, int, int]:
+def _write_all(
+    archive: WarcTarget, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None
+) -> tuple[int, int, int, int]:
     captures: dict[int, Capture] = {}
     responses = revisits = failures = conversions = run_id = 0
     info_id = file_name = ""
@@ -343,10 +385,16 @@ class _Index:
         self._connection.execute("CREATE TABLE line (text TEXT NOT NULL)")
 
     def add(self, record: WarcRecord, file_name: str, offset: int, length: int) -> None:
-        values = {"url": record.url, "mime": "warc/revisit" if record.is_revisit else record.media_type or "unk", "status": str(record.status)}
+        values = {
+            "url": record.url,
+            "mime": "warc/revisit" if record.is_revisit else record.media_type or "unk",
+            "status": str(record.status),
+        }
         values |= {"digest": record.payload_digest, "length": str(length), "offset": str(offset), "filename": file_name}
         stamp = re.sub(r"\D", "", record.date)[:14]
-        self._connection.execute("INSERT INTO line VALUES (?)", (f"{url_key(record.url)} {stamp} {json.dumps(values)}\n",))
+        self._connection.execute(
+            "INSERT INTO line VALUES (?)", (f"{url_key(record.url)} {stamp} {json.dumps(values)}\n",)
+        )
 
     def sorted(self) -> Iterator[str]:
         return (line for (line,) in self._connection.execute("SELECT text FROM line ORDER BY text"))
@@ -356,7 +404,9 @@ class _Index:
 
 
 def url_key(url: str) -> str:
-    """The URL as CDXJ sorts it: `org,example)/path?a=1&b=2`. Lower case, www. and the scheme's port dropped, the query sorted."""
+    """The URL as CDXJ sorts it: `org,example)/path?a=1&b=2`. Lower case, www. and the scheme's port dropped,
+    the query sorted.
+    """
     parts = urlsplit(url.lower())
     host = re.sub(r"^www\d*\.", "", parts.hostname or "")
     place = host if ":" in host or host.replace(".", "").isdigit() else ",".join(reversed(host.split(".")))
@@ -366,8 +416,8 @@ def url_key(url: str) -> str:
     return f"{place}{port}){path}{query}"
 
 
-# WARC 0.17 to 1.1, plain, in gzip members, or in zstd frames with or without a dictionary. A damaged or truncated file gives the
-# records before the damage, and says so.
+# WARC 0.17 to 1.1, plain, in gzip members, or in zstd frames with or without a dictionary. A damaged or truncated file
+# gives the records before the damage, and says so.
 
 LINE_BYTES = 65_536  # of one named field
 FIELDS_MOST = 1_000  # lines in a record's head
@@ -401,12 +451,17 @@ class WarcReader:
             raise UsageError(f"{path} is no WARC file, or damaged at its beginning: {error}") from None
         if start != b"WARC/":
             self._file.close()
-            raise UsageError(f"{path} is no WARC file: it begins with {start!r}. Files of the older ARC format must be converted first.")
+            raise UsageError(
+                f"{path} is no WARC file: it begins with {start!r}. Files of the older ARC "
+                "format must be converted first."
+            )
 
     def __enter__(self) -> WarcReader:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._file.close()
 
     def __iter__(self) -> Iterator[ArchiveRecord]:
@@ -415,7 +470,10 @@ class WarcReader:
                 self.count += 1
                 yield record
         except _BROKEN as error:
-            self.damage = f"{self._path} ends in the middle of a record, or is damaged, after {self.count} records: {error or 'unexpected end'}"
+            self.damage = (
+                f"{self._path} ends in the middle of a record, or is damaged, after {self.count} records: "
+                f"{error or 'unexpected end'}"
+            )
         except ValueError as error:
             self.damage = f"{self._path} is damaged after {self.count} records: {error}"
 
@@ -508,7 +566,8 @@ def _inflated(file: BinaryIO) -> Iterator[bytes]:
 def _members(file: BinaryIO, inflater_of: Callable[[], Any]) -> Iterator[bytes]:
     """The gzip members or zstd frames of a file, one after another. Raises EOFError within one that is cut off.
 
-    A step takes SLICE_BYTES, so that it can swell to some MB and no more: a thousandfold by deflate, 128 KB for 4 bytes by zstd.
+    A step takes SLICE_BYTES, so that it can swell to some MB and no more: a thousandfold by deflate,
+    128 KB for 4 bytes by zstd.
     """
     inflater, begun = inflater_of(), False
     while data := file.read(READ_BYTES):
@@ -527,7 +586,8 @@ def _dictionary(file: BinaryIO) -> zstandard.ZstdCompressionDict:
     file.seek(4)
     data = file.read(struct.unpack("<I", file.read(4))[0])
     if data[:4] == _ZSTD:
-        if DICTIONARY_BYTES < zstandard.get_frame_parameters(data).content_size < zstandard.CONTENTSIZE_UNKNOWN:  # else it is believed, and so much taken
+        # else it is believed, and so much taken
+        if DICTIONARY_BYTES < zstandard.get_frame_parameters(data).content_size < zstandard.CONTENTSIZE_UNKNOWN:
             raise EOFError("a dictionary that is too large")
         data = zstandard.ZstdDecompressor().decompress(data, max_output_size=DICTIONARY_BYTES)
     return zstandard.ZstdCompressionDict(data)
@@ -545,7 +605,11 @@ def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
     status_line = _STATUS_LINE.match(line)
     if status_line is None:
         return None
-    fields = [(name.strip().lower(), value.strip()) for name, colon, value in (item.partition(":") for item in rest.split("\n")) if colon]
+    fields = [
+        (name.strip().lower(), value.strip())
+        for name, colon, value in (item.partition(":") for item in rest.split("\n"))
+        if colon
+    ]
     headers = Headers(tuple(fields), line.strip())
     if "chunked" in headers.get("transfer-encoding").lower():
         body = unchunked(body)
@@ -553,7 +617,9 @@ def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
 
 
 def unchunked(body: bytes) -> bytes:
-    """A body without the marks of its chunks (RFC 9112, 7.1); as it is where it has none, for many archives keep bodies without."""
+    """A body without the marks of its chunks (RFC 9112, 7.1); as it is where it has none,
+    for many archives keep bodies without.
+    """
     parts: list[bytes] = []
     place = 0
     while place < len(body):

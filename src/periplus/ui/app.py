@@ -9,7 +9,22 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.ui import deleting, description, graph, live, maps, notices, pages, portals, rendering, start, stories, surveys, tables, topics
+from periplus.ui import (
+    deleting,
+    description,
+    graph,
+    live,
+    maps,
+    notices,
+    pages,
+    portals,
+    rendering,
+    start,
+    stories,
+    surveys,
+    tables,
+    topics,
+)
 from periplus.ui.places import Places
 from periplus.ui.rendering import House, house_of
 from periplus.ui.safety import LOGIN, Guard, Locks, log_in
@@ -86,25 +101,47 @@ async def _login(request: Request) -> Response:
     if not locks.token:
         return RedirectResponse("/", 303)
     if request.method == "POST":
-        return await log_in(request, locks) or rendering.answer(request, "login.html", {"title": "Log in", "wrong": True}, 403)
+        return await log_in(request, locks) or rendering.answer(
+            request, "login.html", {"title": "Log in", "wrong": True}, 403
+        )
     return rendering.answer(request, "login.html", {"title": "Log in", "wrong": False})
 
 
 def _refused(request: Request, error: Exception) -> Response:
     """A wish that cannot be granted, in a sentence."""
-    status = 404 if isinstance(error, NoCollection) else 400 if isinstance(error, UsageError) else 503 if isinstance(error, StoreError) else 500
-    name = "" if isinstance(error, NoCollection) else request.path_params.get("name", "")  # the collection's screens stay at hand
-    return rendering.answer(request, "error.html", {"title": "This cannot be shown", "name": name, "said": str(error)}, status)
+    status = (
+        404
+        if isinstance(error, NoCollection)
+        else 400
+        if isinstance(error, UsageError)
+        else 503
+        if isinstance(error, StoreError)
+        else 500
+    )
+    # the collection's screens stay at hand
+    name = "" if isinstance(error, NoCollection) else request.path_params.get("name", "")
+    return rendering.answer(
+        request, "error.html", {"title": "This cannot be shown", "name": name, "said": str(error)}, status
+    )
 
 
 def _missing(request: Request, error: Exception) -> Response:
-    return rendering.answer(request, "error.html", {"title": "There is no such page", "said": f"Nothing lies at {request.url.path}."}, 404)
+    return rendering.answer(
+        request, "error.html", {"title": "There is no such page", "said": f"Nothing lies at {request.url.path}."}, 404
+    )
 
 
 def serve(house: House, host: str, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
     config = uvicorn.Config(
-        application(house), host=host, port=port, log_level="critical", access_log=False, timeout_graceful_shutdown=STOP_S, server_header=False, ws="none"
+        application(house),
+        host=host,
+        port=port,
+        log_level="critical",
+        access_log=False,
+        timeout_graceful_shutdown=STOP_S,
+        server_header=False,
+        ws="none",
     )
     server = uvicorn.Server(config)
     try:

@@ -36,16 +36,29 @@ def delete(request: Request) -> Response:
     if request.method == "POST":
         return _done(request, name, folder)
     filtered = asked.get("all") == "pages"  # then the rest of the address filters a table: `site` is a column of it
-    wish = wish_of({name: text for name, text in asked.items() if name in CHOICES} if filtered else asked, _pages(request, folder, asked))
+    wish = wish_of(
+        {name: text for name, text in asked.items() if name in CHOICES} if filtered else asked,
+        _pages(request, folder, asked),
+    )
     values: dict[str, object] = {"title": "Delete", "name": name, "deleted": asked.get("deleted", "")}
     if not (wish.pages or wish.site is not None or wish.run):
         with open_collection(folder, time_limit_s=READ_S) as kept:
-            runs = [{"id": run.id, "kind": run.kind, "started": run.started, "state": run.state, "fetched": run.fetched} for run in reversed(kept.runs())]
+            runs = [
+                {"id": run.id, "kind": run.kind, "started": run.started, "state": run.state, "fetched": run.fetched}
+                for run in reversed(kept.runs())
+            ]
         values |= {"plan": None, "runs": runs, "sites": _sites(request, folder), "folder": deleting.folder_plan(folder)}
         return rendering.answer(request, "delete.html", values)
     plan = deleting.plan(folder, wish)
     said = told(plan, wish)
-    values |= {"plan": plan, "goes": said.goes, "stays": said.stays, "wish": wish, "pages": " ".join(map(key, wish.pages)), "at_once": deleting.BATCH}
+    values |= {
+        "plan": plan,
+        "goes": said.goes,
+        "stays": said.stays,
+        "wish": wish,
+        "pages": " ".join(map(key, wish.pages)),
+        "at_once": deleting.BATCH,
+    }
     return rendering.answer(request, "delete.html", values)
 
 
@@ -66,7 +79,10 @@ def wish_of(form: Mapping[str, str], pages: tuple[UrlId, ...]) -> Deletion:
 
 def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[UrlId, ...]:
     """Those ticked in a table, or all that its filters leave."""
-    chosen = [*map(_number, request.query_params.getlist("page")), *(url_id(Url(url)) for url in request.query_params.getlist("url"))]
+    chosen = [
+        *map(_number, request.query_params.getlist("page")),
+        *(url_id(Url(url)) for url in request.query_params.getlist("url")),
+    ]
     if asked.get("all") == "pages":
         reserved = {*RESERVED, *CHOICES, "all", "page", "deleted"}
         given = tuple((column, text) for column, text in asked.items() if column not in reserved and text)
@@ -89,7 +105,9 @@ def _number(text: str) -> UrlId:
 
 
 def _sites(request: Request, folder: Path) -> list[str]:
-    found = house_of(request).browser.page(folder, "sites", TableQuery((), "", ("-pages_crawled",), 0, SITES), ("name", "pages_crawled"))
+    found = house_of(request).browser.page(
+        folder, "sites", TableQuery((), "", ("-pages_crawled",), 0, SITES), ("name", "pages_crawled")
+    )
     return [str(row[0]) for row in found.rows]
 
 
@@ -110,7 +128,9 @@ def _done(request: Request, name: str, folder: Path) -> Response:
 
 
 def _call_off(house: House, folder: Path) -> None:
-    """What is asked for of a collection that is gone: a crawl that waits would make it anew, and what is scheduled would fail for ever."""
+    """What is asked for of a collection that is gone: a crawl that waits would make it anew,
+    and what is scheduled would fail for ever.
+    """
     words = {job_word(house, folder), str(folder.resolve())}
     with house.queue() as queue:
         for schedule in queue.schedules():
@@ -124,7 +144,9 @@ def _call_off(house: House, folder: Path) -> None:
 def _command(wish: Deletion, folder: str) -> tuple[str, ...]:
     """The same for the command line; pages alone are never so many that they need it."""
     if wish.pages:
-        raise UsageError("with pages chosen one by one choose no site and no run that is as large: delete one after another")
+        raise UsageError(
+            "with pages chosen one by one choose no site and no run that is as large: delete one after another"
+        )
     words = ["delete", "-c", folder, "--yes"]
     if wish.site is not None:
         words.append(f"--site={wish.site}")

@@ -1,8 +1,10 @@
-"""What does the interface answer to programs? Its routes as an OpenAPI description, so that clients can be made of it and tests check it.
+"""What does the interface answer to programs?
 
-The routes are the source: whatever is there with GET and answers JSON is described, by its handler's first sentence and the names in its path.
-What its parameters and its answer are is said in SAID, by the types that the handlers answer with; a route that is missing there is described as
-an object with a title. Nothing is written by hand twice.
+Its routes as an OpenAPI description, so that clients can be made of it and tests check it.
+
+The routes are the source: whatever is there with GET and answers JSON is described, by its handler's first sentence and
+the names in its path. What its parameters and its answer are is said in SAID, by the types that the handlers answer
+with; a route that is missing there is described as an object with a title. Nothing is written by hand twice.
 """
 
 from __future__ import annotations
@@ -42,8 +44,11 @@ WHOLE = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 @dataclass(frozen=True, slots=True)
 class RouteNotes:
-    """What a route's types alone do not tell. answer: type by name, beside `title`; a name that ends in ? may be missing.
-    asks: schema and sentence by name of a parameter; one that ends in ! must be there."""
+    """What a route's types alone do not tell.
+
+    answer: type by name, beside `title`; a name that ends in ? may be missing. asks: schema and sentence by name of a
+    parameter; one that ends in ! must be there.
+    """
 
     answer: Mapping[str, object] = dataclasses.field(default_factory=dict)
     asks: Mapping[str, tuple[Schema, str]] = dataclasses.field(default_factory=dict)
@@ -64,24 +69,31 @@ _SITE = {"site": (TEXT, "which site, where the collection has several")}
 _SEARCH = {"q": (TEXT, "words, in the query language of docs/search.md")}
 SAID: dict[str, RouteNotes] = {
     "/": RouteNotes(
-        {"collections": list[CollectionRow], "periods": list[str], "line": str, "fault": str, "every": str, "works": bool, "base": str, "open_jobs": int},
+        {"collections": list[CollectionRow], "periods": list[str], "line": str, "fault": str, "every": str,
+            "works": bool, "base": str, "open_jobs": int},
         {"url": (TEXT, "starts: `line` says which command fetches them"), "every": (_one_of(*PERIODS), "how often")},
     ),
-    "/jobs": RouteNotes({"jobs": list[JobRow], "schedules": list[dict[str, object]], "works": bool, "base": str, "collections": list[str]}),
-    "/notices": RouteNotes({"subscriptions": list[dict[str, object]], "notices": list[dict[str, object]], "kinds": dict[str, str], "collections": list[str]}),
+    "/jobs": RouteNotes({"jobs": list[JobRow], "schedules": list[dict[str, object]], "works": bool, "base": str,
+            "collections": list[str]}),
+    "/notices": RouteNotes({"subscriptions": list[dict[str, object]], "notices": list[dict[str, object]],
+            "kinds": dict[str, str], "collections": list[str]}),
     "/search": RouteNotes({"query": str, "found": list[Found], "at": int, "per": int}, _SEARCH),
     "/c/{name}/search": RouteNotes(
-        {"name": str, "query": str, "found": list[Found], "at": int, "per": int}, _SEARCH | {"at": (_whole(1, 1000), "which page of the hits")}
+        {"name": str, "query": str, "found": list[Found], "at": int, "per": int},
+        _SEARCH | {"at": (_whole(1, 1000), "which page of the hits")}
     ),
     "/c/{name}/live": RouteNotes({"name": str, "missing": str, "figures": list[tuple[str, int, str]]}),
     "/c/{name}/t/{table}": RouteNotes(
         {
-            "name": str, "sentence": str, "table": str, "columns": list[Column], "rows": list[list[object]], "count": dict[str, object],
+            "name": str, "sentence": str, "table": str, "columns": list[Column], "rows": list[list[object]],
+            "count": dict[str, object],
             "facets": list[dict[str, object]], "conditions": list[list[str]],
         },
         {
-            "q": (TEXT, "this text in addresses, titles or anchors"), "sort": (TEXT, "columns, parted by commas; - turns one round"),
-            "columns": (TEXT, "those wished, parted by commas"), "at": (_whole(1, 10_000_000), "which page"), "per": (_whole(1, ROWS[-1]), "rows of a page"),
+            "q": (TEXT, "this text in addresses, titles or anchors"),
+            "sort": (TEXT, "columns, parted by commas; - turns one round"),
+            "columns": (TEXT, "those wished, parted by commas"), "at": (_whole(1, 10_000_000), "which page"),
+            "per": (_whole(1, ROWS[-1]), "rows of a page"),
         },
     ),
     "/c/{name}/page": RouteNotes(
@@ -89,21 +101,27 @@ SAID: dict[str, RouteNotes] = {
         {"url!": (TEXT, "the page"), "view": (_one_of(*VIEWS), "what of it")},
     ),
     "/c/{name}/map": RouteNotes({"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
-    "/c/{name}/graph": RouteNotes({"name": str, "wish": NearWish, "found": Around | None}, {"node": (TEXT, "page, directory or site in the middle")}),
+    "/c/{name}/graph": RouteNotes({"name": str, "wish": NearWish, "found": Around | None},
+        {"node": (TEXT, "page, directory or site in the middle")}),
     "/c/{name}/compare": RouteNotes(
         {"name": str, "before": str, "after": str, "comparison": Comparison | None},
         _SITE | {"before": (TEXT, "a run’s number, last, last-1"), "after": (TEXT, "the same")},
     ),
-    "/c/{name}/topics": RouteNotes({"name": str, "topics": list[TopicRow], "line": str, "fault": str, "methods": list[str], "jobs": list[Job]}),
-    "/c/{name}/portals": RouteNotes({"name": str, "portals": list[dict[str, object]], "line": str, "fault": str, "topics": list[str], "periods": list[str]}),
-    "/c/{name}/stories": RouteNotes({"name": str, "found": float, "jobs": list[Job], "stories": list[dict[str, object]]}),
+    "/c/{name}/topics": RouteNotes({"name": str, "topics": list[TopicRow], "line": str, "fault": str,
+            "methods": list[str], "jobs": list[Job]}),
+    "/c/{name}/portals": RouteNotes({"name": str, "portals": list[dict[str, object]], "line": str, "fault": str,
+            "topics": list[str], "periods": list[str]}),
+    "/c/{name}/stories": RouteNotes({"name": str, "found": float, "jobs": list[Job],
+            "stories": list[dict[str, object]]}),
     "/c/{name}/keywords": RouteNotes(
         {"name": str, "of": str, "query": str, "found": KeywordList | None, "fault": str},
         {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
     ),
     "/c/{name}/delete": RouteNotes(
-        {"name": str, "deleted": str, "plan": DeletionPlan | None, "wish?": Deletion, "goes?": list[str], "stays?": list[str]},
-        {"site": (TEXT, "all of it"), "run": (_whole(1, 999_999_999), "its record and its pages"), "page": (TEXT, "a page’s number, hexadecimal")},
+        {"name": str, "deleted": str, "plan": DeletionPlan | None, "wish?": Deletion, "goes?": list[str],
+            "stays?": list[str]},
+        {"site": (TEXT, "all of it"), "run": (_whole(1, 999_999_999), "its record and its pages"),
+            "page": (TEXT, "a page’s number, hexadecimal")},
     ),
 }  # fmt: skip
 FAULT: Schema = {
@@ -124,9 +142,15 @@ def description(request: Request) -> Response:
 def described(routes: Sequence[Route], collections: Sequence[str], *, locked: bool) -> Schema:
     """collections: by name, those that there are now; locked: whether one must log in."""
     schemas: dict[str, Schema] = {"Fault": FAULT}
-    paths = {WHOLE.sub(r"{\1}", route.path): {"get": _operation(route, collections, schemas)} for route in routes if answers_json(route)}
+    paths = {
+        WHOLE.sub(r"{\1}", route.path): {"get": _operation(route, collections, schemas)}
+        for route in routes
+        if answers_json(route)
+    }
     found: Schema = {
-        "openapi": "3.1.0", "info": {"title": "Periplus", "version": VERSION, "description": "What the screens show, as JSON. docs/serve.md tells of them."},
+        "openapi": "3.1.0",
+        "info": {"title": "Periplus", "version": VERSION,
+            "description": "What the screens show, as JSON. docs/serve.md tells of them."},
         "servers": [{"url": "/"}], "paths": paths, "components": {"schemas": schemas},
     }  # fmt: skip
     if locked:
@@ -145,14 +169,32 @@ def _operation(route: Route, collections: Sequence[str], schemas: dict[str, Sche
         "name": _one_of(*collections) if collections else TEXT,
         "table": _one_of(*SCREENS) if route.path.endswith("/t/{table}") else TEXT,
     }
-    parameters: list[Schema] = [{"name": name, "in": "path", "required": True, "schema": known.get(name, TEXT)} for name in WHOLE.findall(route.path)]
-    parameters.append({"name": "format", "in": "query", "required": True, "schema": _one_of("json"), "description": "or the header Accept: application/json"})
+    parameters: list[Schema] = [
+        {"name": name, "in": "path", "required": True, "schema": known.get(name, TEXT)}
+        for name in WHOLE.findall(route.path)
+    ]
+    parameters.append(
+        {
+            "name": "format",
+            "in": "query",
+            "required": True,
+            "schema": _one_of("json"),
+            "description": "or the header Accept: application/json",
+        }
+    )
     for name, (schema, sentence) in said.asks.items():
         must = name.endswith("!")
-        parameters.append({"name": name.rstrip("!"), "in": "query", "required": must, "schema": schema, "description": sentence})
+        parameters.append(
+            {"name": name.rstrip("!"), "in": "query", "required": must, "schema": schema, "description": sentence}
+        )
     answers: Schema = {"200": _json("as asked for", _answer(said, schemas))}
     answers |= {status: _json(sentence, {"$ref": "#/components/schemas/Fault"}) for status, sentence in _FAULTS.items()}
-    return {"operationId": _identity(route), "summary": _sentence(route.endpoint), "parameters": parameters, "responses": answers}
+    return {
+        "operationId": _identity(route),
+        "summary": _sentence(route.endpoint),
+        "parameters": parameters,
+        "responses": answers,
+    }
 
 
 def _identity(route: Route) -> str:
@@ -169,12 +211,19 @@ def _json(sentence: str, schema: Schema) -> Schema:
 
 
 def _answer(said: RouteNotes, schemas: dict[str, Schema]) -> Schema:
-    properties: dict[str, Schema] = {"title": TEXT} | {name.rstrip("?"): schema_of(kind, schemas) for name, kind in said.answer.items()}
-    return {"type": "object", "required": ["title", *(name for name in said.answer if not name.endswith("?"))], "properties": properties}
+    properties: dict[str, Schema] = {"title": TEXT} | {
+        name.rstrip("?"): schema_of(kind, schemas) for name, kind in said.answer.items()
+    }
+    return {
+        "type": "object",
+        "required": ["title", *(name for name in said.answer if not name.endswith("?"))],
+        "properties": properties,
+    }
 
 
 _PLAIN: dict[object, Schema] = {
-    str: TEXT, bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, bytes: TEXT, object: {}, type(None): {"type": "null"},
+    str: TEXT, bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, bytes: TEXT, object: {},
+    type(None): {"type": "null"},
 }  # fmt: skip
 
 
@@ -187,7 +236,12 @@ def schema_of(kind: object, schemas: dict[str, Schema]) -> Schema:
     if origin in (typing.Union, types.UnionType):
         return {"anyOf": [schema_of(one, schemas) for one in inner]}
     if origin is tuple and inner[-1:] != (Ellipsis,):
-        return {"type": "array", "items": {"anyOf": [schema_of(one, schemas) for one in inner]}, "minItems": len(inner), "maxItems": len(inner)}
+        return {
+            "type": "array",
+            "items": {"anyOf": [schema_of(one, schemas) for one in inner]},
+            "minItems": len(inner),
+            "maxItems": len(inner),
+        }
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": schema_of(inner[1], schemas)}
     if isinstance(origin, type) and issubclass(origin, Sequence | set | frozenset):
@@ -203,7 +257,15 @@ def _named(kind: type, schemas: dict[str, Schema]) -> Schema:
     if kind.__name__ not in schemas:
         schemas[kind.__name__] = {}  # for those that hold others of their kind
         hints = typing.get_type_hints(kind)
-        fields = [item.name for item in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)  # type: ignore[attr-defined]  # a NamedTuple
+        # a NamedTuple
+        fields = (
+            [item.name for item in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)  # type: ignore[attr-defined]
+        )  # fmt: skip
         properties: Schema = {name: schema_of(hints[name], schemas) for name in fields}
-        schemas[kind.__name__] = {"type": "object", "required": fields, "properties": properties, "description": _sentence(kind)}
+        schemas[kind.__name__] = {
+            "type": "object",
+            "required": fields,
+            "properties": properties,
+            "description": _sentence(kind),
+        }
     return {"$ref": f"#/components/schemas/{kind.__name__}"}

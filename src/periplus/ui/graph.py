@@ -33,13 +33,19 @@ def graph(request: Request) -> Response:
     if not rendering.wants_json(request):
         values |= {"groupings": GROUPINGS, "sizes": MOST, "files": list(FILES)}
         if found is not None:
-            values["drawing"] = Markup(_svg(found, dict(asked)))  # what it shows of the web was escaped as it was written
+            # what it shows of the web was escaped as it was written
+            values["drawing"] = Markup(_svg(found, dict(asked)))
     return rendering.answer(request, "graph.html", values)
 
 
 def _wish(asked: Mapping[str, str]) -> NearWish:
     """Raises UsageError."""
-    by, steps, menus, most = asked.get("by", "page"), asked.get("steps", "1"), asked.get("menus", ""), asked.get("most", str(USUAL))
+    by, steps, menus, most = (
+        asked.get("by", "page"),
+        asked.get("steps", "1"),
+        asked.get("menus", ""),
+        asked.get("most", str(USUAL)),
+    )
     if by not in [one.value for one in Grouping]:
         raise UsageError(f"a link graph is by {', '.join(one.value for one in Grouping)}")
     if steps not in ("1", "2"):

@@ -30,7 +30,7 @@ ALIVE_S = 15  # looks without change after which a word is sent all the same, so
 
 
 def pushed(request: Request, key: str, make: Callable[[Request], str]) -> StreamingResponse:
-    """The moving part of the screen that `key` names, whole each time that it changed: whoever missed some misses nothing."""
+    """The moving part of the screen that `key` names, whole each time that it changed: whoever missed some misses nothing."""  # noqa: E501
     return StreamingResponse(_stream(request, key, make), media_type="text/event-stream")
 
 
@@ -93,7 +93,11 @@ def _values(request: Request) -> dict[str, object]:
     except NoCollection:
         if job is None:
             raise
-        missing = "It waits for a worker." if job.state is JobState.QUEUED else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
+        missing = (
+            "It waits for a worker."
+            if job.state is JobState.QUEUED
+            else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
+        )
         return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": ()}
     moment = house.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
@@ -105,14 +109,16 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
     counts = {state: sum(tally.urls for tally in moment.status.counts if tally.state is state) for state in State}
     waiting = sum(tally.urls for tally in moment.status.counts if tally.reason.value == "waiting")
     return [
-        ("known", sum(counts.values()), ""), ("fetched", counts[State.INDEXED], "?state=indexed"), ("waiting", waiting, "?reason=waiting"),
-        ("known, not fetched", counts[State.REGISTERED], "?state=registered"), ("left aside", counts[State.IGNORED], "?state=ignored"),
+        ("known", sum(counts.values()), ""), ("fetched", counts[State.INDEXED], "?state=indexed"),
+        ("waiting", waiting, "?reason=waiting"),
+        ("known, not fetched", counts[State.REGISTERED], "?state=registered"),
+        ("left aside", counts[State.IGNORED], "?state=ignored"),
         ("dead", counts[State.INVALID], "?state=invalid"),
     ]  # fmt: skip
 
 
 def events(request: Request) -> Response:
-    """The moving part of the screen, whole and numbered, each time that it changed: whoever missed some misses nothing."""
+    """The moving part of the screen, whole and numbered, each time that it changed: whoever missed some misses nothing."""  # noqa: E501
     _values(request)  # refuses what is not there before the stream begins
     return pushed(request, f"live {request.path_params['name']}", _moving)
 
@@ -138,7 +144,9 @@ def jobs_about(house: House, name: str, is_about: Callable[[JobOrder], bool]) ->
 
 def works_on(job: Job, name: str, known: Mapping[str, Path]) -> bool:
     folder = known.get(name)
-    return any(word == name + SUFFIX or (folder is not None and word == str(folder.resolve())) for word in job.order.command)
+    return any(
+        word == name + SUFFIX or (folder is not None and word == str(folder.resolve())) for word in job.order.command
+    )
 
 
 def pause(request: Request) -> Response:
@@ -153,7 +161,9 @@ def stop(request: Request) -> Response:
     """Has the collection's job store what it has in hand and end."""
     house, name = house_of(request), request.path_params["name"]
     if not stop_jobs(house, name):
-        raise UsageError("no job of this queue works on it. A crawl that a terminal began is stopped there, with Ctrl-C.")
+        raise UsageError(
+            "no job of this queue works on it. A crawl that a terminal began is stopped there, with Ctrl-C."
+        )
     return RedirectResponse(rendering.address(name, "live"), 303)
 
 
@@ -190,14 +200,25 @@ def _fetches(command: tuple[str, ...]) -> bool:
 
 
 def _last_crawl(house: House, name: str, folder: Path) -> tuple[str, ...]:
-    """The command of the last crawl or check: as it was asked for here; else from the collection's starts, with its folder's settings."""
+    """The command of the last crawl or check: as it was asked for here; else from the collection's starts,
+    with its folder's settings.
+    """
     known = house.places.collections()
     with house.queue() as queue:
-        ours = [job.order.command for job in queue.jobs(most=JOBS_LOOKED_AT) if _fetches(job.order.command) and works_on(job, name, known)]
+        ours = [
+            job.order.command
+            for job in queue.jobs(most=JOBS_LOOKED_AT)
+            if _fetches(job.order.command) and works_on(job, name, known)
+        ]
     if ours:
         return ours[0]
     runs = house.watchers.look(folder).status.runs
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
         raise UsageError("no crawl is known to go on with")
-    return ("crawl", *starts, "-o", folder_name(name) if folder.resolve().parent == house.places.base.resolve() else str(folder.resolve()))
+    return (
+        "crawl",
+        *starts,
+        "-o",
+        folder_name(name) if folder.resolve().parent == house.places.base.resolve() else str(folder.resolve()),
+    )

@@ -67,12 +67,16 @@ def site_map(request: Request) -> Response:
     facts = replace(site.facts, title=without_site_name(site.facts.title))
     text = asked.get("find", "").strip()
     values: dict[str, object] = {
-        "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes, "show": shown, "by": _measure(request),
+        "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
+        "show": shown, "by": _measure(request),
         "form": _form(request),
         "places": list(lines(site.tree(max_nodes=nodes), facts)), "found": list(_found(facts, text)), "most": FOUND,
     }  # fmt: skip
     return rendering.answer(
-        request, "map.html", values | {"choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": list(FILES), "most_nodes": MOST_NODES}
+        request,
+        "map.html",
+        values
+        | {"choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": list(FILES), "most_nodes": MOST_NODES},
     )
 
 
@@ -134,7 +138,18 @@ def _place(node: MapNode, facts: PageColumns, label: str) -> TreeLine:
     if node.page == OTHERS:
         return TreeLine("leaf", label=label, pages=node.pages, size_bytes=node.size_bytes)
     page = facts.page(node.page)
-    return TreeLine(step, page.url, label, page.state.value, page.layer, node.pages, node.size_bytes, page.score, page.links_in, page.status)
+    return TreeLine(
+        step,
+        page.url,
+        label,
+        page.state.value,
+        page.layer,
+        node.pages,
+        node.size_bytes,
+        page.score,
+        page.links_in,
+        page.status,
+    )
 
 
 def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
@@ -142,10 +157,21 @@ def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
     if not text:
         return
     low = text.lower()
-    hits = [page for page in range(len(facts.url)) if low in facts.url[page].lower() or low in facts.title[page].lower()]
+    hits = [
+        page for page in range(len(facts.url)) if low in facts.url[page].lower() or low in facts.title[page].lower()
+    ]
     for page in sorted(hits, key=lambda page: -facts.rank[page])[:FOUND]:
         one = facts.page(page)
-        yield TreeLine("leaf", one.url, one.title or one.url, one.state.value, one.layer, score=one.score, links_in=one.links_in, status=one.status)
+        yield TreeLine(
+            "leaf",
+            one.url,
+            one.title or one.url,
+            one.state.value,
+            one.layer,
+            score=one.score,
+            links_in=one.links_in,
+            status=one.status,
+        )
 
 
 def picture(request: Request) -> Response:
@@ -164,7 +190,9 @@ def file(request: Request) -> Response:
 def _written(request: Request, ending: str, *, attached: bool) -> Response:
     name, folder = folder_of(request)
     sites = _sites(request)
-    site = house_of(request).maps.of(folder, request.query_params.get("site", "") or (sites[0] if len(sites) > 1 else ""))
+    site = house_of(request).maps.of(
+        folder, request.query_params.get("site", "") or (sites[0] if len(sites) > 1 else "")
+    )
     media_type, write = FILES[ending]
     headers = {"content-security-policy": SANDBOX}
     if attached:
@@ -191,7 +219,10 @@ def _bytes(write: Callable[[Site, io.BytesIO], None]) -> Callable[[Site, Request
 
 
 FILES: dict[str, tuple[str, Callable[[Site, Request], bytes]]] = {
-    "svg": ("image/svg+xml", _text(lambda site, out, request: site.write_svg(out, by=_measure(request), form=_form(request)))),
+    "svg": (
+        "image/svg+xml",
+        _text(lambda site, out, request: site.write_svg(out, by=_measure(request), form=_form(request))),
+    ),
     "xml": ("application/xml", _text(lambda site, out, request: site.write_xml(out))),
     "xhtml": ("application/xhtml+xml", _bytes(lambda site, out: site.write_xhtml(out))),
     "pdf": ("application/pdf", _bytes(lambda site, out: site.write_pdf(out))),

@@ -15,7 +15,8 @@ from periplus.ui.safety import form_of
 
 SHOWN = 50
 KIND_WORDS = {
-    NoticeKind.DEAD: "new dead links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites", NoticeKind.PORTAL: "new entries of portals",
+    NoticeKind.DEAD: "new dead links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
+    NoticeKind.PORTAL: "new entries of portals",
     NoticeKind.FAILED: "failed jobs", NoticeKind.SUSPICIOUS: "crawls that end suspicious",
 }  # fmt: skip
 
@@ -30,12 +31,21 @@ def _screen(request: Request, fault: str = "", secret: str = "", said: str = "")
     with told.book(house.places.base) as kept:
         subscriptions, standing, found = kept.subscriptions(), kept.standing(), kept.notices(most=SHOWN)
     rows = [
-        {"id": one.id, "channel": one.channel, "target": one.target, "kinds": one.kinds, "collection": one.collection, "standing": standing.get(one.id)}
+        {
+            "id": one.id,
+            "channel": one.channel,
+            "target": one.target,
+            "kinds": one.kinds,
+            "collection": one.collection,
+            "standing": standing.get(one.id),
+        }
         for one in subscriptions
     ]
     values = {
-        "title": "Notices", "subscriptions": rows, "notices": [as_values(one) for one in found], "kinds": {kind.value: KIND_WORDS[kind] for kind in NoticeKind},
-        "collections": [folder.resolve().name for folder in house.places.collections().values()], "fault": fault, "said": said,
+        "title": "Notices", "subscriptions": rows, "notices": [as_values(one) for one in found],
+        "kinds": {kind.value: KIND_WORDS[kind] for kind in NoticeKind},
+        "collections": [folder.resolve().name for folder in house.places.collections().values()], "fault": fault,
+        "said": said,
     }  # fmt: skip
     if not rendering.wants_json(request):  # what opens feeds is for the reader's eyes, not for files
         values |= {"feed_key": house.locks.feed_key, "secret": secret}
@@ -52,7 +62,9 @@ def change(request: Request) -> Response:
             made, secret = told.subscribe(base, form.get("target", ""), kinds, form.get("collection", ""))
         except UsageError as error:
             return _screen(request, fault=str(error))
-        return _screen(request, secret=secret if made.channel.value == "webhook" else "", said=f"{made.target} will be told.")
+        return _screen(
+            request, secret=secret if made.channel.value == "webhook" else "", said=f"{made.target} will be told."
+        )
     if what == "remove":
         with told.book(base) as kept:
             kept.unsubscribe(_number(form))

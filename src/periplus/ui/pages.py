@@ -23,7 +23,14 @@ from periplus.ui import rendering
 from periplus.ui.rendering import folder_of, house_of
 from periplus.urls.scope import site_key
 
-VIEWS = {"": "What is known", "place": "Place in the map", "blocks": "Text by blocks", "source": "Source", "xml": "XML", "visits": "Visits"}
+VIEWS = {
+    "": "What is known",
+    "place": "Place in the map",
+    "blocks": "Text by blocks",
+    "source": "Source",
+    "xml": "XML",
+    "visits": "Visits",
+}
 LINKS = 300  # of each direction that are named
 BLOCKS = 3_000
 SOURCE_CHARS = 300_000
@@ -69,14 +76,26 @@ def _of_view(kept: Collection, found: Page, view: str) -> dict[str, object]:
             return _source(found)
         if view == "xml":
             content, media_type = found.xml()
-            return {"xml": content.decode("utf-8", "replace")[:SOURCE_CHARS], "xml_type": media_type, "cut": len(content) > SOURCE_CHARS}
+            return {
+                "xml": content.decode("utf-8", "replace")[:SOURCE_CHARS],
+                "xml_type": media_type,
+                "cut": len(content) > SOURCE_CHARS,
+            }
     except UsageError as error:
         return {"missing": str(error)}
     if view in ("visits", "place"):
         return {}
-    outlinks = [dict(zip(LINK_COLUMNS, row, strict=True)) for row in kept.link_columns(LinkFilter(source=found.url, limit=LINKS), LINK_COLUMNS)]
+    outlinks = [
+        dict(zip(LINK_COLUMNS, row, strict=True))
+        for row in kept.link_columns(LinkFilter(source=found.url, limit=LINKS), LINK_COLUMNS)
+    ]
     pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in PULLED)
-    return {"inlinks": list(found.inlinks(LINKS)), "outlinks": outlinks, "pulled": dict(pulled.most_common()), "most": LINKS}
+    return {
+        "inlinks": list(found.inlinks(LINKS)),
+        "outlinks": outlinks,
+        "pulled": dict(pulled.most_common()),
+        "most": LINKS,
+    }
 
 
 def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
@@ -104,7 +123,12 @@ def _source(found: Page) -> dict[str, object]:
     content = found.source()
     facts = found.summary().page
     text = decoded(content, facts.charset if facts else "")
-    return {"source": text[:SOURCE_CHARS], "cut": len(text) > SOURCE_CHARS, "headers": found.headers()[1].fields, "size": len(content)}
+    return {
+        "source": text[:SOURCE_CHARS],
+        "cut": len(text) > SOURCE_CHARS,
+        "headers": found.headers()[1].fields,
+        "size": len(content),
+    }
 
 
 def decoded(content: bytes, charset: str) -> str:
@@ -149,14 +173,25 @@ def in_one(request: Request) -> Response:
 def in_all(request: Request) -> Response:
     """The best of each; scores of two collections do not compare, so each stands for itself."""
     query, _ = _asked(request.query_params)
-    found = [_searched(name, folder, query, (HITS_EACH, 1)) for name, folder in house_of(request).places.collections().items()] if query else []
+    found = (
+        [
+            _searched(name, folder, query, (HITS_EACH, 1))
+            for name, folder in house_of(request).places.collections().items()
+        ]
+        if query
+        else []
+    )
     with_hits = sorted(found, key=lambda one: -(one.result.total if one.result else -1))
     return _answer(request, with_hits, {"at": 1, "per": HITS_EACH})
 
 
 def _answer(request: Request, found: list[Found], values: Mapping[str, object]) -> Response:
     told = {"title": "Search", "query": request.query_params.get("q", ""), "found": found, **values}
-    return rendering.answer(request, "search.html", told if rendering.wants_json(request) else told | {"operators": OPERATORS, "pieces": pieces})
+    return rendering.answer(
+        request,
+        "search.html",
+        told if rendering.wants_json(request) else told | {"operators": OPERATORS, "pieces": pieces},
+    )
 
 
 def _asked(asked: Mapping[str, str]) -> tuple[str, int]:

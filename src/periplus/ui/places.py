@@ -14,7 +14,9 @@ DATABASE = "collection.db"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """base: where new collections are made and the queue lies; folders: whose collections are all shown, as they come; single: others."""
+    """base: where new collections are made and the queue lies; folders: whose collections are all shown, as they come;
+    single: others.
+    """
 
     base: Path
     folders: tuple[Path, ...]
@@ -42,7 +44,10 @@ class Places:
 
 
 def places(given: Iterable[Path]) -> Places:
-    """Folders of collections, and collections, as named on the command line; none: the current folder. Raises UsageError."""
+    """Folders of collections, and collections, as named on the command line; none: the current folder.
+
+    Raises UsageError.
+    """
     paths = list(given) or [Path()]
     for path in paths:
         if not path.is_dir():

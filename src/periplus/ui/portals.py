@@ -34,8 +34,12 @@ MEDIA = {
     ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
     ".atom": "application/atom+xml", ".json": "application/json", ".opml": "text/x-opml",
 }  # fmt: skip
-# A portal holds words of the web: no script, no form, nothing from elsewhere. It keeps our origin, else its own style sheet would be a stranger's.
-PREVIEW = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
+# A portal holds words of the web: no script, no form, nothing from elsewhere. It keeps our origin, else its own style
+# sheet would be a stranger's.
+PREVIEW = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action "
+    "'none'; sandbox allow-same-origin"
+)
 
 
 def routes() -> list[BaseRoute]:
@@ -52,10 +56,17 @@ def routes() -> list[BaseRoute]:
 
 
 def portals(request: Request) -> Response:
-    """The portals of a collection, and the form that begins one; with a form in the address, the command that it means."""
+    """The portals of a collection, and the form that begins one; with a form in the address, the command that it means."""  # noqa: E501
     _, folder = folder_of(request)
     asked, word = request.query_params, job_word(house_of(request), folder)
-    return _list(request, *(line_or_fault(lambda: shlex.join(("periplus", *portal_command(portal_of(asked, 0.0), word)))) if asked.get("name") else ("", "")))
+    return _list(
+        request,
+        *(
+            line_or_fault(lambda: shlex.join(("periplus", *portal_command(portal_of(asked, 0.0), word))))
+            if asked.get("name")
+            else ("", "")
+        ),
+    )
 
 
 def create(request: Request) -> Response:
@@ -86,10 +97,18 @@ def _to(name: str, portal: str, after: str = "") -> RedirectResponse:
 def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
     name, folder = folder_of(request)
     values: dict[str, object] = {
-        "title": "Portals", "name": name, "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)], "line": line, "fault": fault,
-        "topics": topic_names(folder), "periods": list(PERIODS), "period_of": {seconds: word for word, seconds in PERIODS.items()},
+        "title": "Portals", "name": name,
+        "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)], "line": line,
+        "fault": fault,
+        "topics": topic_names(folder), "periods": list(PERIODS),
+        "period_of": {seconds: word for word, seconds in PERIODS.items()},
     }  # fmt: skip
-    return rendering.answer(request, "portals.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
+    return rendering.answer(
+        request,
+        "portals.html",
+        values if form is None else values | {"asked": dict(form)},
+        200 if form is None else 400,
+    )
 
 
 def desk(request: Request) -> Response:
@@ -103,8 +122,10 @@ def desk(request: Request) -> Response:
     published = frozenset(published_files(folder / work.PORTAL_FOLDER / chosen))
     counts = {one: sum(entry.kind == one for entry in found.entries) for one in KINDS}
     values: dict[str, object] = {
-        "title": found.portal.title, "name": name, "portal": found.portal, "gathered": found.gathered, "built": found.built, "run": found.run,
-        "covered": found.covered, "lacks": found.lacks, "decided": found.decided, "kind": kind, "counts": counts, "total": len(shown), "at": at,
+        "title": found.portal.title, "name": name, "portal": found.portal, "gathered": found.gathered,
+        "built": found.built, "run": found.run,
+        "covered": found.covered, "lacks": found.lacks, "decided": found.decided, "kind": kind, "counts": counts,
+        "total": len(shown), "at": at,
         "entries": shown[(at - 1) * PER : at * PER], "sites": found.sites[:SITES], "sites_in_all": len(found.sites),
         "jobs": jobs_about(house, name, lambda order: _is_about(order, chosen)),
         "schedules": [_told(one) for one in _schedules(house, name, chosen)],
@@ -112,7 +133,8 @@ def desk(request: Request) -> Response:
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     more = {
-        "pages": (len(shown) + PER - 1) // PER, "published": published, "periods": list(PERIODS), "kinds": KINDS, "topics": topic_names(folder),
+        "pages": (len(shown) + PER - 1) // PER, "published": published, "periods": list(PERIODS), "kinds": KINDS,
+        "topics": topic_names(folder),
         "every": next((word for word, seconds in PERIODS.items() if seconds == found.portal.period_s), ""),
     }  # fmt: skip
     return rendering.answer(request, "portal.html", values | more)
@@ -137,7 +159,9 @@ def _said(entry: DeskEntry) -> str:
 
 def _at(text: str, entries: int) -> int:
     """The page from 1; one beyond the last is the last, for entries go when they are decided on."""
-    return max(1, min(int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1, (entries + PER - 1) // PER))
+    return max(
+        1, min(int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1, (entries + PER - 1) // PER)
+    )
 
 
 def _is_about(order: JobOrder, portal: str) -> bool:
@@ -161,7 +185,9 @@ def decide(request: Request) -> Response:
     verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
     if verb not in work.VERBS:
         raise UsageError(f"nothing is known of {verb[:50]!r}: {', '.join(work.VERBS)}")
-    picked = [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
+    picked = (
+        [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
+    )
     if not picked:
         raise UsageError("no entry is picked")
     found = desk_of(folder, chosen)
@@ -207,7 +233,10 @@ def act(request: Request) -> Response:
 
 
 def _schedule(house: House, folder: Path, made: Portal) -> None:
-    """The portal's period as a schedule of the queue: bring the collection up to date, then build its portals. Without a period, it builds the others."""
+    """The portal's period as a schedule of the queue: bring the collection up to date, then build its portals.
+
+    Without a period, it builds the others.
+    """
     order = renewal(made.name, job_word(house, folder))
     with house.queue() as queue:
         known = next((one for one in queue.schedules() if one.order.command == order.command), None)
@@ -228,10 +257,16 @@ def preview(request: Request) -> Response:
         return RedirectResponse(request.url.path.rstrip("/") + "/index.html", 303)
     out = folder / work.PORTAL_FOLDER / chosen.name
     if path not in published_files(out):
-        raise NoCollection("the portal has no such page: build it first" if path == "index.html" else f"the portal has no page {path[:200]}")
+        raise NoCollection(
+            "the portal has no such page: build it first"
+            if path == "index.html"
+            else f"the portal has no page {path[:200]}"
+        )
     media_type = MEDIA.get(Path(path).suffix, "application/octet-stream")
     policy = SANDBOX if path.endswith(".svg") else PREVIEW
-    return FileResponse(out / path, media_type=media_type, headers={"content-security-policy": policy, "cache-control": "no-store"})
+    return FileResponse(
+        out / path, media_type=media_type, headers={"content-security-policy": policy, "cache-control": "no-store"}
+    )
 
 
 def packed(request: Request) -> Response:
@@ -251,4 +286,9 @@ def packed(request: Request) -> Response:
         except OSError:
             target.unlink()
             raise
-    return FileResponse(target, media_type="application/zip", filename=f"{name}-{chosen.name}.zip", background=BackgroundTask(target.unlink, missing_ok=True))
+    return FileResponse(
+        target,
+        media_type="application/zip",
+        filename=f"{name}-{chosen.name}.zip",
+        background=BackgroundTask(target.unlink, missing_ok=True),
+    )

@@ -36,25 +36,38 @@ from periplus.ui.places import Places
 from periplus.ui.safety import Locks
 from periplus.urls.canonical import url_id
 
-# As `present.wording.visible`, but white space stays: HTML folds it where it does not matter, and stored sources need it
-_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+")
+# As `present.wording.visible`, but white space stays: HTML folds it where it does not matter,
+# and stored sources need it
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-"
+    r"\udfff\ufeff\ufff9-\ufffb]+"
+)
 
 
 def seen(value: object) -> object:
-    """A text without characters that are no sign, or that turn a line round; our own markup and what is no text as they are."""
+    """A text without characters that are no sign, or that turn a line round;
+    our own markup and what is no text as they are.
+    """
     return _UNSEEN.sub("", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
 def _environment() -> jinja2.Environment:
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("periplus.ui"), autoescape=True, undefined=jinja2.StrictUndefined, finalize=seen, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("periplus.ui"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=seen,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters |= {
-        "number": wording.number, "bytes": wording.size, "count_of": wording.count_of, "utc": wording.utc, "iso": wording.iso, "short": wording.short,
+        "number": wording.number, "bytes": wording.size, "count_of": wording.count_of, "utc": wording.utc,
+        "iso": wording.iso, "short": wording.short,
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
-        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": duration, "cut": cut, "page_key": page_key,
+        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": duration,
+        "cut": cut, "page_key": page_key,
     }  # fmt: skip
     made.globals |= {"version": VERSION}
     return made
@@ -88,13 +101,17 @@ def cut(text: object, most: int = 200) -> str:
 
 def query(parameters: Mapping[str, str], **changes: object) -> str:
     """The address's parameters with some changed, None: left out; turning a page is forgotten by any other change."""
-    kept = {name: text for name, text in parameters.items() if name not in changes and (name != "at" or "at" in changes)}
+    kept = {
+        name: text for name, text in parameters.items() if name not in changes and (name != "at" or "at" in changes)
+    }
     wanted = kept | {name: str(value) for name, value in changes.items() if value not in (None, "")}
     return "?" + urlencode(wanted)
 
 
 def web_link(url: str, name: str = "") -> Markup:
-    """A link into the web, which learns nothing of us; the bare name where the URL is none that browsers should open."""
+    """A link into the web, which learns nothing of us;
+    the bare name where the URL is none that browsers should open.
+    """
     shown = escape(str(seen(name or url)))
     if not url.startswith(("http://", "https://")):
         return shown
@@ -127,7 +144,9 @@ def plain(value: object) -> object:
 
 
 def wants_json(request: Request) -> bool:
-    return request.query_params.get("format") == "json" or request.headers.get("accept", "").startswith("application/json")
+    return request.query_params.get("format") == "json" or request.headers.get("accept", "").startswith(
+        "application/json"
+    )
 
 
 def answer(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
@@ -139,9 +158,14 @@ def answer(request: Request, template: str, values: Mapping[str, object], status
 
 
 def rendered(request: Request, template: str, values: Mapping[str, object]) -> str:
-    """A template with what every page knows: `nonce` and `seal` for scripts and forms, `here` (path), `asked` (the address's parameters)."""
+    """A template with what every page knows: `nonce` and `seal` for scripts and forms, `here` (path), `asked` (the address's parameters)."""  # noqa: E501
     known = request.scope["periplus"]
-    everywhere = {"nonce": known["nonce"], "seal": known["seal"], "here": request.url.path, "asked": dict(request.query_params)}
+    everywhere = {
+        "nonce": known["nonce"],
+        "seal": known["seal"],
+        "here": request.url.path,
+        "asked": dict(request.query_params),
+    }
     return _environment().get_template(template).render(everywhere | {"name": ""} | dict(values))
 
 

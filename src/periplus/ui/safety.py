@@ -1,9 +1,10 @@
 """Who may ask, and what may an answer do? Every request passes here before any screen, and every answer after it.
 
-Always: (1) a request that names a host which is not ours is refused, so that no foreign name can be bound to our address (DNS
-rebinding); (2) where there is a token, nothing but the login page answers without its cookie, feeds apart, which have a key of their
-own; (3) what changes things is a POST that carries the form's secret and comes from our own pages; (4) no answer may run a script but the
-one that we serve, load anything from elsewhere, or be framed. Whatever the screens do wrong, these hold.
+Always: (1) a request that names a host which is not ours is refused, so that no foreign name can be bound to our
+address (DNS rebinding); (2) where there is a token, nothing but the login page answers without its cookie, feeds apart,
+which have a key of their own; (3) what changes things is a POST that carries the form's secret and comes from our own
+pages; (4) no answer may run a script but the one that we serve, load anything from elsewhere, or be framed. Whatever
+the screens do wrong, these hold.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ STATIC = "/static/"
 FEEDS = "/feeds/"
 FORM_BYTES = 65_536  # of a form: a thousand start URLs
 FORM_FIELDS = 200
-WRONG_FIRST_S = 0.5  # that an address waits for its next answer after one wrong token: nobody who mistypes minds; twice as long after each further one
-WRONG_MOST_S = 10.0  # who shares an address with a guesser (a proxy, an office) still gets in; a guesser tries 8,640 tokens a day on one connection
+# that an address waits for its next answer after one wrong token: nobody who mistypes minds; twice as
+# long after each further one
+WRONG_FIRST_S = 0.5
+# who shares an address with a guesser (a proxy, an office) still gets in; a guesser tries 8,640
+# tokens a day on one connection
+WRONG_MOST_S = 10.0
 WRONG_FORGOTTEN_S = 600.0  # after the last one
 WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
 METHODS = frozenset({"GET", "HEAD", "POST"})
@@ -38,12 +43,16 @@ METHODS = frozenset({"GET", "HEAD", "POST"})
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """What the doors are shut with. token: empty, none is needed; names: further host names that are ours; seal: of this process's forms."""
+    """What the doors are shut with.
+
+    token: empty, none is needed; names: further host names that are ours; seal: of this process's forms.
+    """
 
     token: str = ""
     names: tuple[str, ...] = ()
     seal: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)  # by address: how many wrong tokens lately, and when the last; oldest first
+    # by address: how many wrong tokens lately, and when the last; oldest first
+    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
 
@@ -58,14 +67,19 @@ class Locks:
         return hmac.new(self.token.encode(), b"periplus feeds", hashlib.sha256).hexdigest()[:32] if self.token else ""
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token. Takes the same time whatever both are, and does not depend on what was tried before."""
+        """Whether this is the token.
+
+        Takes the same time whatever both are, and does not depend on what was tried before.
+        """
         given, right = (hashlib.sha256(text.encode()).digest() for text in (token, self.token))
         return hmac.compare_digest(given, right)
 
     def wait_s(self, address: str, right: bool) -> float:
-        """How many seconds the answer to a token waits; a wrong one is noted for those that follow it from this address.
+        """How many seconds the answer to a token waits;
+        a wrong one is noted for those that follow it from this address.
 
-        A right one waits too, or whoever guesses would take silence for a no and go on. IPv6 addresses count by their /64, one visitor's.
+        A right one waits too, or whoever guesses would take silence for a no and go on. IPv6 addresses count by
+        their /64, one visitor's.
         """
         who, now = _visitor(address), self.clock()
         count, last = self.wrong.get(who, (0, now))
@@ -97,7 +111,9 @@ def needs_token(host: str) -> bool:
 
 
 def is_ours(host: str, names: tuple[str, ...]) -> bool:
-    """Whether a Host header names us: as a literal address, which no name server can turn into another, or by a name of ours."""
+    """Whether a Host header names us: as a literal address, which no name server can turn into another,
+    or by a name of ours.
+    """
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -138,12 +154,16 @@ class Guard:
         """Why this is not answered at all; None: it is."""
         headers = Headers(scope=scope)
         if not is_ours(headers.get("host", ""), self._locks.names):
-            return PlainTextResponse("This address is not known here. `periplus serve --name NAME` makes it known.", 421)
+            return PlainTextResponse(
+                "This address is not known here. `periplus serve --name NAME` makes it known.", 421
+            )
         if scope["method"] not in METHODS:
             return PlainTextResponse("Only GET, HEAD and POST are understood.", 405)
         if not self._locks.token or scope["path"] == LOGIN or scope["path"].startswith(STATIC):
             return None
-        if scope["path"].startswith(FEEDS) and hmac.compare_digest(Request(scope).query_params.get("key", "").encode(), self._locks.feed_key.encode()):
+        if scope["path"].startswith(FEEDS) and hmac.compare_digest(
+            Request(scope).query_params.get("key", "").encode(), self._locks.feed_key.encode()
+        ):
             return None
         given = Request(scope).cookies.get(COOKIE, "")
         if hmac.compare_digest(given.encode(), self._locks.session.encode()):
@@ -156,7 +176,9 @@ class Guard:
             return None
         headers = Headers(scope=scope)
         origin = headers.get("origin", "")
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") or (origin and urlsplit(origin).netloc != headers.get("host")):
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") or (
+            origin and urlsplit(origin).netloc != headers.get("host")
+        ):
             return PlainTextResponse("This form came from another place.", 403)
         body = b""
         async for part in Request(scope, receive).stream():
@@ -168,7 +190,13 @@ class Guard:
         except ValueError:  # UnicodeDecodeError is one
             return PlainTextResponse("This is no form.", 400)
         if not hmac.compare_digest(form.pop("seal", "").encode(), self._locks.seal.encode()):
-            return PlainTextResponse("This page is older than the server that it asks: go back, load it again, and send the form once more.", 403)
+            return PlainTextResponse(
+                (
+                    "This page is older than the server that it asks: go back, load it again, "
+                    "and send the form once more."
+                ),
+                403,
+            )
         scope["periplus"]["form"] = form
         return None
 
@@ -177,7 +205,8 @@ def seal_headers(headers: MutableHeaders, nonce: str) -> None:
     """What every answer says, whoever made it. One that shows foreign drawings says more of its own."""
     headers.setdefault(
         "content-security-policy",
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self';"
         " frame-ancestors 'none'; base-uri 'none'",
     )
     headers["x-content-type-options"] = "nosniff"
@@ -195,11 +224,18 @@ def form_of(request: Request) -> dict[str, str]:
 
 
 async def log_in(request: Request, locks: Locks) -> Response | None:
-    """The answer to a login form: onward with the cookie; None: the token is wrong. Waits where wrong ones came before."""
+    """The answer to a login form: onward with the cookie; None: the token is wrong. Waits where wrong ones came before."""  # noqa: E501
     right = locks.opens(form_of(request).get("token", ""))
     await locks.sleep(locks.wait_s(request.client.host if request.client else "", right))
     if not right:
         return None
     answer = RedirectResponse("/", 303)
-    answer.set_cookie(COOKIE, locks.session, httponly=True, samesite="strict", secure=request.url.scheme == "https", max_age=30 * 86_400)
+    answer.set_cookie(
+        COOKIE,
+        locks.session,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+        max_age=30 * 86_400,
+    )
     return answer

@@ -54,7 +54,9 @@ def begin(request: Request) -> Response:
     except UsageError as error:
         return _screen(request, house, "", str(error), form)
     give(house, wish)
-    return RedirectResponse(rendering.address(wish.folder.removesuffix(SUFFIX), "survey" if wish.order.kind == "survey" else "live"), 303)
+    return RedirectResponse(
+        rendering.address(wish.folder.removesuffix(SUFFIX), "survey" if wish.order.kind == "survey" else "live"), 303
+    )
 
 
 def give(house: House, wish: Wished) -> None:
@@ -82,10 +84,14 @@ def _screen(request: Request, house: House, line: str, fault: str, form: Mapping
         open_jobs = queue.open_jobs()
     rows = [_row(name, folder) for name, folder in house.places.collections().items()]
     values = {
-        "title": "Collections", "collections": rows, "presets": presets, "periods": list(PERIODS), "line": line, "fault": fault,
-        "every": request.query_params.get("every", ""), "works": house.works, "base": house.places.base.resolve(), "open_jobs": open_jobs,
+        "title": "Collections", "collections": rows, "presets": presets, "periods": list(PERIODS), "line": line,
+        "fault": fault,
+        "every": request.query_params.get("every", ""), "works": house.works, "base": house.places.base.resolve(),
+        "open_jobs": open_jobs,
     }  # fmt: skip
-    return rendering.answer(request, "start.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
+    return rendering.answer(
+        request, "start.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400
+    )
 
 
 def _row(name: str, folder: Path) -> CollectionRow:
@@ -101,7 +107,17 @@ def _of_status(name: str, status: Status) -> CollectionRow:
     counts = {state: sum(tally.urls for tally in status.counts if tally.state is state) for state in State}
     last = (run.ended or run.started) if run else 0.0
     note = run.note if run and not status.running else ""
-    return CollectionRow(name, status.state, note, counts[State.INDEXED], sum(counts.values()), counts[State.INVALID], status.hosts, status.size_bytes, last)
+    return CollectionRow(
+        name,
+        status.state,
+        note,
+        counts[State.INDEXED],
+        sum(counts.values()),
+        counts[State.INVALID],
+        status.hosts,
+        status.size_bytes,
+        last,
+    )
 
 
 SHOWN = 100
@@ -141,7 +157,8 @@ def jobs(request: Request) -> Response:
         for one in schedules
     ]
     values = {
-        "title": "Jobs", "jobs": [_job_row(job, names) for job in found], "schedules": told, "works": house.works, "base": house.places.base.resolve(),
+        "title": "Jobs", "jobs": [_job_row(job, names) for job in found], "schedules": told, "works": house.works,
+        "base": house.places.base.resolve(),
         "collections": names, "periods": list(PERIODS),
     }  # fmt: skip
     return rendering.answer(request, "jobs.html", values)
@@ -190,4 +207,17 @@ def _job_row(job: Job, names: list[str]) -> JobRow:
     command = job.order.command
     own = next((name for word in command if (name := word.removesuffix(".periplus")) != word and name in names), "")
     then = tuple(map(shlex.join, job.order.then))
-    return JobRow(job.id, job.state, shlex.join(command), own, job.done, job.total, job.note, job.made, job.started, job.ended, job.cancel_asked, then)
+    return JobRow(
+        job.id,
+        job.state,
+        shlex.join(command),
+        own,
+        job.done,
+        job.total,
+        job.note,
+        job.made,
+        job.started,
+        job.ended,
+        job.cancel_asked,
+        then,
+    )

@@ -17,7 +17,13 @@ from periplus.api.stories import ReadingWish, influence
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.job import JobOrder
 from periplus.model.story import Cascades, Influence, Objective, Stories, Story
-from periplus.present.influence import GOALS, verdict_lines, write_coverage_svg, write_influence_csv, write_influence_json
+from periplus.present.influence import (
+    GOALS,
+    verdict_lines,
+    write_coverage_svg,
+    write_influence_csv,
+    write_influence_json,
+)
 from periplus.present.stories import ORDER_WORDS, delay, write_cascade_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
@@ -53,14 +59,22 @@ def stories(request: Request) -> Response:
     }  # fmt: skip
     if found is not None:
         values |= {
-            "stories": [_row(number, one) for number, one in enumerate(found.stories[:SHOWN], 1)], "stories_in_all": len(found.stories),
-            "pages": found.pages, "sites": len(found.posts), "digests": list(found.digests[:SHOWN]), **_reading(found, request.query_params),
+            "stories": [_row(number, one) for number, one in enumerate(found.stories[:SHOWN], 1)],
+            "stories_in_all": len(found.stories),
+            "pages": found.pages, "sites": len(found.posts), "digests": list(found.digests[:SHOWN]),
+            **_reading(found, request.query_params),
         }  # fmt: skip
     return rendering.answer(request, "stories.html", values)
 
 
 def _row(number: int, one: Story) -> dict[str, object]:
-    return {"number": number, "title": one.title, "sites": list(one.sites), "pages": len(one.pages), "first": one.pages[0].date.when}
+    return {
+        "number": number,
+        "title": one.title,
+        "sites": list(one.sites),
+        "pages": len(one.pages),
+        "first": one.pages[0].date.when,
+    }
 
 
 def find(request: Request) -> Response:
@@ -75,13 +89,26 @@ def find(request: Request) -> Response:
 def _reading(found: Stories, asked: Mapping[str, str]) -> dict[str, object]:
     """What the choice of sites says; or why there is none."""
     objective, most = _wish(asked)
-    values: dict[str, object] = {"objective": objective.value, "k": most, "objectives": {one.value: GOALS[one] for one in Objective}, "chosen": []}
+    values: dict[str, object] = {
+        "objective": objective.value,
+        "k": most,
+        "objectives": {one.value: GOALS[one] for one in Objective},
+        "chosen": [],
+    }
     try:
         cascades, chosen = _chosen(found, objective, most)
     except UsageError as error:
         return values | {"no_choice": str(error)}
-    rows = [{"site": cascades.sites[one.site], "gain": one.gain, "value": one.value, "stories": len(one.first_of)} for one in chosen.chosen]
-    return values | {"chosen": rows, "verdict": list(verdict_lines(chosen, objective, None)), "no_choice": "", "missed": len(chosen.missed)}
+    rows = [
+        {"site": cascades.sites[one.site], "gain": one.gain, "value": one.value, "stories": len(one.first_of)}
+        for one in chosen.chosen
+    ]
+    return values | {
+        "chosen": rows,
+        "verdict": list(verdict_lines(chosen, objective, None)),
+        "no_choice": "",
+        "missed": len(chosen.missed),
+    }
 
 
 def _wish(asked: Mapping[str, str]) -> tuple[Objective, int]:
@@ -99,7 +126,10 @@ def _chosen(found: Stories, objective: Objective, most: int) -> tuple[Cascades, 
     if not found.stories:
         raise UsageError("no story that two sites tell was found, so there is nothing to choose by")
     if entries > ENTRIES_MOST:
-        raise UsageError(f"{len(found.stories):,} stories take longer than one waits for: `periplus influence -k {most} --objective {objective}` chooses")
+        raise UsageError(
+            f"{len(found.stories):,} stories take longer than one waits for: `periplus influence -k {most} "
+            f"--objective {objective}` chooses"
+        )
     cascades = cascades_of_stories(found)
     return cascades, influence(cascades, ReadingWish(objective, most))
 
@@ -110,7 +140,9 @@ def influence_file(request: Request) -> Response:
     found, ending = kept_stories(folder), request.path_params["ending"]
     if found is None or ending not in ("svg", "csv", "json"):
         raise UsageError(
-            "stories were not looked for yet" if found is None else f"there is no such file of a choice: choose svg, csv, json, not {ending[:20]!r}"
+            "stories were not looked for yet"
+            if found is None
+            else f"there is no such file of a choice: choose svg, csv, json, not {ending[:20]!r}"
         )
     objective, most = _wish(request.query_params)
     cascades, chosen = _chosen(found, objective, most)
@@ -123,7 +155,9 @@ def influence_file(request: Request) -> Response:
     else:
         write_influence_json(cascades, chosen, objective, None, out)
     media_type = "text/csv" if ending == "csv" else "application/json"
-    return Response(out.getvalue(), media_type=media_type, headers=rendering.file_named(f"{name}-influence.{ending}", headers))
+    return Response(
+        out.getvalue(), media_type=media_type, headers=rendering.file_named(f"{name}-influence.{ending}", headers)
+    )
 
 
 def story(request: Request) -> Response:
@@ -135,13 +169,22 @@ def story(request: Request) -> Response:
     cited, copied = dict(reversed(one.links)), {later: (earlier, share) for later, earlier, share in one.near}
     rows = [
         {
-            "url": page.url, "site": page.site, "title": page.title, "date": page.date.when, "dated_by": page.date.source.value,
+            "url": page.url, "site": page.site, "title": page.title, "date": page.date.when,
+            "dated_by": page.date.source.value,
             "after": delay(page.date, first) if place else "", "links_to": cited[place] + 1 if place in cited else None,
-            "copies": copied[place][0] + 1 if place in copied else None, "share": copied[place][1] if place in copied else None,
+            "copies": copied[place][0] + 1 if place in copied else None,
+            "share": copied[place][1] if place in copied else None,
         }
         for place, page in enumerate(one.pages)
     ]  # fmt: skip
-    values: dict[str, object] = {"title": one.title, "name": name, "number": number, "sites": list(one.sites), "pages": rows, "ordered": ORDER_WORDS[one.order]}
+    values: dict[str, object] = {
+        "title": one.title,
+        "name": name,
+        "number": number,
+        "sites": list(one.sites),
+        "pages": rows,
+        "ordered": ORDER_WORDS[one.order],
+    }
     return rendering.answer(request, "story.html", values)
 
 
@@ -165,7 +208,14 @@ def keywords(request: Request) -> Response:
     of, query = request.query_params.get("of", "").split(), request.query_params.get("query", "").strip()
     if of and query:
         raise UsageError("name either pages or a site, or a query")
-    values: dict[str, object] = {"title": "Keywords", "name": name, "of": " ".join(of), "query": query, "found": None, "fault": ""}
+    values: dict[str, object] = {
+        "title": "Keywords",
+        "name": name,
+        "of": " ".join(of),
+        "query": query,
+        "found": None,
+        "fault": "",
+    }
     if of or query:
         try:
             values["found"] = _keywords(folder, of, query)

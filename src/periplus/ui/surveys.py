@@ -23,7 +23,16 @@ from periplus.api.tables import DOWNLOADS
 from periplus.api.watching import SurveyMoment, campaign_here
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
-from periplus.jobs.presets import RULE_WORDS, SUFFIX, SURVEY_PAGES, SurveyWish, folder_name, run_wished, survey_wished, units_of_text
+from periplus.jobs.presets import (
+    RULE_WORDS,
+    SUFFIX,
+    SURVEY_PAGES,
+    SurveyWish,
+    folder_name,
+    run_wished,
+    survey_wished,
+    units_of_text,
+)
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.model.table import ColumnKind
 from periplus.model.webometrics import Campaign, CompanionSite, SiteStanding, SurveyResults
@@ -63,14 +72,28 @@ def surveys(request: Request) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
     asked = dict(request.query_params)
     name = asked.get("name", "") or "survey"
-    return _listed(request, *(line_or_fault(lambda: survey_wished(asked, folder_name(name)).lines) if asked.get("sites") else ("", "")))
+    return _listed(
+        request,
+        *(line_or_fault(lambda: survey_wished(asked, folder_name(name)).lines) if asked.get("sites") else ("", "")),
+    )
 
 
 def _listed(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
     house = house_of(request)
     rows = [row for name, folder in house.places.collections().items() if (row := _row(name, folder)) is not None]
-    values = {"title": "Surveys", "surveys": rows, "works": house.works, "base": house.places.base.resolve(), **_form(line, fault)}
-    return rendering.answer(request, "surveys.html", values if form is None else values | {"asked": dict(form)}, 400 if form is not None else 200)
+    values = {
+        "title": "Surveys",
+        "surveys": rows,
+        "works": house.works,
+        "base": house.places.base.resolve(),
+        **_form(line, fault),
+    }
+    return rendering.answer(
+        request,
+        "surveys.html",
+        values if form is None else values | {"asked": dict(form)},
+        400 if form is not None else 200,
+    )
 
 
 def _form(line: str = "", fault: str = "") -> dict[str, object]:
@@ -91,12 +114,14 @@ def _row(name: str, folder: Path) -> SurveyRow | None:
     run = runs[-1] if runs else None
     state = status.state_of(run) if run else ""
     pages = sum(run.fetched for run in runs)
-    note, last = (run.note, run.ended or run.started) if run and not status.running else ("", run.started if run else 0.0)
+    note, last = (
+        (run.note, run.ended or run.started) if run and not status.running else ("", run.started if run else 0.0)
+    )
     return SurveyRow(name, campaign.title, len(campaign.units), pages, campaign.pages, campaign.rule, state, note, last)
 
 
 def create(request: Request) -> Response:
-    """Makes the survey that the form describes, and asks for its first run; within a collection that is there, if the address names one."""
+    """Makes the survey that the form describes, and asks for its first run; within a collection that is there, if the address names one."""  # noqa: E501
     house, form = house_of(request), form_of(request)
     within = "name" in request.path_params
     folder = folder_of(request)[1] if within else house.places.base
@@ -110,7 +135,9 @@ def create(request: Request) -> Response:
         return _screen(request, fault=str(error), form=form) if within else _listed(request, "", str(error), form)
     if form.get("run", "1"):
         _give(house, wish)
-    return RedirectResponse(rendering.address(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey"), 303)
+    return RedirectResponse(
+        rendering.address(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey"), 303
+    )
 
 
 def _give(house: House, wish: SurveyWish) -> None:
@@ -135,12 +162,21 @@ def _screen(request: Request, fault: str = "", form: Mapping[str, str] | None = 
     campaign = campaign_here(folder)
     if campaign is not None:
         line = shlex.join(("periplus", *run_wished(_running(asked), command_folder(house_of(request), folder)).command))
-        return rendering.answer(request, "survey.html", {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES})
+        return rendering.answer(
+            request,
+            "survey.html",
+            {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES},
+        )
     line = ""
     if asked.get("sites") and not fault:
         line, fault = line_or_fault(lambda: survey_wished(asked, command_folder(house_of(request), folder)).lines)
     shown = {"title": "Survey", "name": name, "surveyed": False, **_form(line, fault)}
-    return rendering.answer(request, "survey_none.html", shown if form is None else shown | {"asked": asked}, 400 if form is not None else 200)
+    return rendering.answer(
+        request,
+        "survey_none.html",
+        shown if form is None else shown | {"asked": asked},
+        400 if form is not None else 200,
+    )
 
 
 STATUSES = {
@@ -163,15 +199,19 @@ def values(request: Request) -> dict[str, object]:
     moment = house.watchers.look(folder)
     standing = found.standing
     return {
-        "name": name, "surveyed": True, "campaign": _told(standing.campaign), "seq": found.seq, "behind": found.behind, "pages": standing.pages,
-        "state": moment.state, "note": moment.note, "rate": moment.rate, "elapsed_s": moment.elapsed_s, "job": job_of(house, name),
-        "harvest": harvest_told(found), "kinds": _kinds(standing.sites), "sites": _best(standing.sites), "most": SITES, "sites_in_all": len(standing.sites),
+        "name": name, "surveyed": True, "campaign": _told(standing.campaign), "seq": found.seq, "behind": found.behind,
+        "pages": standing.pages,
+        "state": moment.state, "note": moment.note, "rate": moment.rate, "elapsed_s": moment.elapsed_s,
+        "job": job_of(house, name),
+        "harvest": harvest_told(found), "kinds": _kinds(standing.sites), "sites": _best(standing.sites), "most": SITES,
+        "sites_in_all": len(standing.sites),
     }  # fmt: skip
 
 
 def _told(campaign: Campaign) -> dict[str, object]:
     return {
-        "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule, "within": api_survey.within_of(campaign), "item": campaign.item,
+        "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule,
+        "within": api_survey.within_of(campaign), "item": campaign.item,
         "pages": campaign.pages, "seed": campaign.seed,
     }  # fmt: skip
 
@@ -181,7 +221,8 @@ def harvest_told(found: SurveyMoment) -> dict[str, object]:
     harvest = found.standing.harvest
     pages = harvest.total.pages[-1]
     return {
-        "item": harvest.item, "found": int(harvest.total.found[-1]), "a_page": harvest.total.found[-1] / pages if pages else 0.0, "recent": harvest.recent,
+        "item": harvest.item, "found": int(harvest.total.found[-1]),
+        "a_page": harvest.total.found[-1] / pages if pages else 0.0, "recent": harvest.recent,
         "round_robin": round_robin_told(harvest.baseline), "outside": int(harvest.companions.found[-1]),
         "completeness": completeness_told(harvest), "complete": harvest.richness.share,
     }  # fmt: skip
@@ -200,7 +241,11 @@ def _best(sites: tuple[SiteStanding, ...]) -> list[dict[str, object]]:
 def events(request: Request) -> Response:
     """The moving part, each time that it changed."""
     values(request)  # refuses what is not there before the stream begins
-    return pushed(request, f"survey {request.path_params['name']}", lambda asking: rendering.rendered(asking, "survey_part.html", values(asking)))
+    return pushed(
+        request,
+        f"survey {request.path_params['name']}",
+        lambda asking: rendering.rendered(asking, "survey_part.html", values(asking)),
+    )
 
 
 def change(request: Request) -> Response:
@@ -217,7 +262,14 @@ def change(request: Request) -> Response:
         case "add":
             api_survey.add_sites(folder, units_of_text(form.get("sites", "")))
         case "decide":
-            decide(folder, chosen(form), _status(form), form.get("tags", "").split(), start=form.get("start", "").strip(), now=now())
+            decide(
+                folder,
+                chosen(form),
+                _status(form),
+                form.get("tags", "").split(),
+                start=form.get("start", "").strip(),
+                now=now(),
+            )
         case what:
             raise UsageError(f"nothing is known of {what[:50]!r}")
     return RedirectResponse(rendering.address(name, _back(form)), 303)
@@ -248,7 +300,9 @@ def _back(form: Mapping[str, str]) -> str:
     """The screen that the form stood on: of ours, whatever the form says."""
     view, _, query = form.get("back", "").partition("?")
     known = ("standing", "companions", "sites")
-    return ("survey/" + view if view in known else "survey") + ("?" + urlencode(_pairs(query)) if query and view in known else "")
+    return ("survey/" + view if view in known else "survey") + (
+        "?" + urlencode(_pairs(query)) if query and view in known else ""
+    )
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
@@ -262,20 +316,27 @@ MARKED = 200  # decisions that are listed
 NETWORK_SITES = 200
 TICKED = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
 MEDIA = {
-    "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "gexf": "application/xml", "xml": "application/xml", "json": "application/json",
+    "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "gexf": "application/xml", "xml": "application/xml",
+    "json": "application/json",
     "csv": "text/csv; charset=utf-8", "pajek": "text/plain; charset=utf-8",
 }  # fmt: skip
 HEADS = {
-    "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read", "back": "links back to", "in_links": "links in",
-    "in_units": "from sites", "out_links": "links out", "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF",
-    "wif": "WIF", "robots": "robots.txt", "linking_pages": "pages linking", "external_linking_pages": "external pages linking",
+    "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
+    "back": "links back to", "in_links": "links in",
+    "in_units": "from sites", "out_links": "links out", "out_units": "to sites", "out_companion": "to companions",
+    "external_wif": "external WIF",
+    "wif": "WIF", "robots": "robots.txt", "linking_pages": "pages linking",
+    "external_linking_pages": "external pages linking",
 }  # fmt: skip  # of columns whose name says too little
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyView:
-    """One look at a survey. columns: of its table, those shown where none are wished; pictures: by name in the address, with what they show."""
+    """One look at a survey.
+
+    columns: of its table, those shown where none are wished; pictures: by name in the address, with what they show.
+    """
 
     title: str
     sentence: str
@@ -290,28 +351,41 @@ VIEWS = {
         ("site", "pages", "links", "recent", "score", "share", "waiting", "state", "tags"),
     ),
     "companions": SurveyView(
-        "Companion set", "Sites outside the survey, by how many of its sites link to them: least values while sites are not read to the end.", "companions",
+        "Companion set",
+        (
+"Sites outside the survey, by how many of its sites link to them: least values while "
+"sites are not read to the end."
+), "companions",
         ("site", "class", "units", "pages", "links", "back", "status", "tags"),
     ),
     "indicators": SurveyView(
         "Indicators", "Links between the survey’s sites, each pair of documents once.", "sites",
-        ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links", "external_linking_pages",
+        ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links",
+            "external_linking_pages",
          "external_wif", "linking_pages", "wif", "state"),
     ),
     "matrix": SurveyView(
-        "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking", ("source", "target", "links"),
+        "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking",
+        ("source", "target", "links"),
         (("matrix", "Interlinking matrix: rows link to columns, shades by the logarithm of the links"),),
     ),
     "network": SurveyView(
         "Network", "How the sites hang together by direct links.", "connectivity",
-        ("vertices", "sites", "arcs", "density", "reciprocity", "largest_strong", "strong_components", "largest_weak", "weak_components"),
+        ("vertices", "sites", "arcs", "density", "reciprocity", "largest_strong", "strong_components", "largest_weak",
+            "weak_components"),
         (
-            ("network", "Network: circles are sites, their area the pages; arrows are links; dashed circles were not fetched"),
-            ("fragment", "Model of the web fragment: the survey’s sites, classes of companion sites, and the links between them"),
+            ("network",
+                "Network: circles are sites, their area the pages; arrows are links; dashed circles were not fetched"),
+            ("fragment",
+                (
+"Model of the web fragment: the survey’s sites, classes of companion "
+"sites, and the links between them"
+)),
         ),
     ),
     "colinks": SurveyView(
-        "Linked together", "Pairs of sites that the same sites link to, or that link to the same ones; global sites left out.", "colinks",
+        "Linked together",
+        "Pairs of sites that the same sites link to, or that link to the same ones; global sites left out.", "colinks",
         ("kind", "first", "second", "sites"),
     ),
     "suffixes": SurveyView(
@@ -319,10 +393,14 @@ VIEWS = {
         ("direction", "suffix", "domain", "country", "sites", "links"),
     ),
     "harvest": SurveyView(
-        "Harvest", "How many external items were found over pages, beside a round robin, and how many there may be in all.", "standing",
-        ("site", "pages", "links", "recent", "share", "waiting"), (("yield", "Found over pages, with round robin and estimate; and each site by itself"),),
+        "Harvest",
+        "How many external items were found over pages, beside a round robin, and how many there may be in all.",
+        "standing",
+        ("site", "pages", "links", "recent", "share", "waiting"),
+        (("yield", "Found over pages, with round robin and estimate; and each site by itself"),),
     ),
-    "links": SurveyView("Links found", "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
+    "links": SurveyView("Links found",
+        "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
     "method": SurveyView(
         "Method", "How the figures came about, so that they can be set beside others.", "records",
         ("site", "prefixes", "fetched", "waiting", "robots", "refused", "dead", "redirects", "state"),
@@ -334,9 +412,13 @@ def order_of(asked: Mapping[str, str]) -> SurveyOrder:
     """How an address counts. Raises UsageError."""
     model, met_by = asked.get("model") or DocumentModel.PAGE, asked.get("met_by") or "host"
     if model not in list(DocumentModel) or met_by not in ("host", "domain"):
-        raise UsageError("a document is a page, directory, host or site; sites outside are told apart by host or domain")
+        raise UsageError(
+            "a document is a page, directory, host or site; sites outside are told apart by host or domain"
+        )
     rules = CompanionRules(
-        int(_number(asked, "strong_least", 3, 1, 100_000)), _number(asked, "strong_share", 0.05, 0, 1), int(_number(asked, "back_least", 2, 1, 100_000))
+        int(_number(asked, "strong_least", 3, 1, 100_000)),
+        _number(asked, "strong_share", 0.05, 0, 1),
+        int(_number(asked, "back_least", 2, 1, 100_000)),
     )
     return SurveyOrder(model=DocumentModel(model), rules=rules, choice=UnitChoice(met_by))
 
@@ -373,7 +455,12 @@ def view(request: Request) -> Response:
             "statuses": STATUSES,
             "heads": HEADS,
         }
-        values |= {"own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)}, "formats": FORMATS, "kinds": list(KINDS), "links": LINKS}
+        values |= {
+            "own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)},
+            "formats": FORMATS,
+            "kinds": list(KINDS),
+            "links": LINKS,
+        }
     return rendering.answer(request, "survey_view.html", values)
 
 
@@ -388,7 +475,10 @@ def _table(request: Request, name: str, counted: Counted | None = None) -> LazyT
     if name == "standing":
         return standing_table(folder, house_of(request).survey_watchers.look(folder), marks_in(folder))
     if name in KINDS:
-        return link_table(folder, LinkChoice(name, asked.get("of", ""), asked.get("on", ""), asked.get("to", ""), asked.get("words", "")))
+        return link_table(
+            folder,
+            LinkChoice(name, asked.get("of", ""), asked.get("on", ""), asked.get("to", ""), asked.get("words", "")),
+        )
     return result_table(counted or house_of(request).surveys.of(folder, order_of(asked)), name)
 
 
@@ -399,15 +489,27 @@ def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> dict[
     wished = tuple(part for part in asked.get("columns", "").split(",") if part) or columns
     ticked = TICKED.get(table.name)
     found = house_of(request).surveys.page(table, wish, (*wished, ticked) if ticked else wished)
-    shown, rows = (found.columns[:-1], [row[:-1] for row in found.rows]) if ticked else (found.columns, list(found.rows))
+    shown, rows = (
+        (found.columns[:-1], [row[:-1] for row in found.rows]) if ticked else (found.columns, list(found.rows))
+    )
     values: dict[str, object] = {
         "table": table.name, "columns": shown, "rows": rows, "count": found.count,
         "facets": [facet for facet in found.facets if tells(facet, asked)], "conditions": list(wish.conditions),
     }  # fmt: skip
     if not rendering.wants_json(request):
-        values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
+        values |= {
+            "at": at,
+            "first": wish.first,
+            "per": wish.most,
+            "sizes": ROWS,
+            "sort": wish.sort[0] if wish.sort else "",
+            "downloads": DOWNLOADS,
+        }
         values |= {"sampled": found.sampled, "numeric": {column.name for column in shown if column.kind in _NUMBERS}}
-        values |= {"long": LONG | {"site", "first", "second", "prefixes", "page", "state"}, "ticks": [row[-1] for row in found.rows] if ticked else []}
+        values |= {
+            "long": LONG | {"site", "first", "second", "prefixes", "page", "state"},
+            "ticks": [row[-1] for row in found.rows] if ticked else [],
+        }
     return values
 
 
@@ -417,7 +519,11 @@ def _figures(shown: str, counted: Counted) -> dict[str, object]:
     match shown:
         case "companions":
             kinds = Counter(site.kind for site in found.companions)
-            return {"classes": {kind.value: kinds[kind] for kind in CompanionClass}, "decided": _decided(counted.marks), "gains": _gains(found.companions)}
+            return {
+                "classes": {kind.value: kinds[kind] for kind in CompanionClass},
+                "decided": _decided(counted.marks),
+                "gains": _gains(found.companions),
+            }
         case "indicators":
             return {"totals": {model.value: links for model, links in found.totals}}
         case "matrix":
@@ -427,25 +533,39 @@ def _figures(shown: str, counted: Counted) -> dict[str, object]:
             return {"network_sites": NETWORK_SITES, "sets": found.model.sets, "relations": found.model.relations}
         case "harvest":
             harvest = found.harvest
-            return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent, "round_robin": round_robin_told(harvest.baseline),
+            return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent,
+                "round_robin": round_robin_told(harvest.baseline),
                     "completeness": completeness_told(harvest)}  # fmt: skip
         case "method":
             method = found.method
-            tally = {"documents": method.documents, "distinct links": method.links, "pages merged for equal content": method.merged}
-            return {"runs": method.runs[-20:], "runs_in_all": len(method.runs), "parameters": method.parameters, "counts": tally,
+            tally = {
+                "documents": method.documents,
+                "distinct links": method.links,
+                "pages merged for equal content": method.merged,
+            }
+            return {"runs": method.runs[-20:], "runs_in_all": len(method.runs), "parameters": method.parameters,
+                "counts": tally,
                     "global_sites": len(GLOBAL_SITES)}  # fmt: skip
     return {}
 
 
 def _decided(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
     """What the user noted, left out ones too: they stand in no list."""
-    return sorted((mark for mark in marks.values() if mark.status is not SiteStatus.DISCOVERED), key=lambda mark: (mark.status.value, mark.prefix))[:MARKED]
+    return sorted(
+        (mark for mark in marks.values() if mark.status is not SiteStatus.DISCOVERED),
+        key=lambda mark: (mark.status.value, mark.prefix),
+    )[:MARKED]
 
 
 def _gains(companions: tuple[CompanionSite, ...]) -> list[dict[str, object]]:
     """What each communicator adds by itself to the connectivity of the survey's sites."""
     return [
-        {"site": site.name, "units": site.units, "back": site.back, **{field: getattr(site.gain, field) for field in site.gain.__slots__}}
+        {
+            "site": site.name,
+            "units": site.units,
+            "back": site.back,
+            **{field: getattr(site.gain, field) for field in site.gain.__slots__},
+        }
         for site in companions
         if site.gain is not None
     ][:MARKED]
@@ -456,7 +576,11 @@ def table_file(request: Request) -> Response:
     name, ending = request.path_params["table"], request.path_params["ending"]
     asked = {key: text for key, text in request.query_params.items() if key not in (*COUNTING, *LINKING)}
     table, (wish, _) = _table(request, name), wish_of(asked)
-    return sent(f"{request.path_params['name']}-{name}", ending, lambda path: house_of(request).surveys.write(table, wish, ending, path))
+    return sent(
+        f"{request.path_params['name']}-{name}",
+        ending,
+        lambda path: house_of(request).surveys.write(table, wish, ending, path),
+    )
 
 
 def picture(request: Request) -> Response:
@@ -466,7 +590,10 @@ def picture(request: Request) -> Response:
         return _document(request, what, "svg", {"content-security-policy": SANDBOX})
     _, folder = folder_of(request)
     standing = house_of(request).survey_watchers.look(folder).standing
-    said = f"{len(standing.campaign.units):,} sites, {standing.pages:,} pages, rule {standing.campaign.rule}, seed {standing.campaign.seed}"
+    said = (
+        f"{len(standing.campaign.units):,} sites, {standing.pages:,} pages, rule "
+        f"{standing.campaign.rule}, seed {standing.campaign.seed}"
+    )
     content = _text(lambda out: write_yield_curves(standing.harvest, standing.campaign.title, said, out))
     return Response(content, media_type=MEDIA["svg"], headers={"content-security-policy": SANDBOX})
 
@@ -480,10 +607,16 @@ def file(request: Request) -> Response:
 
 def _document(request: Request, what: str, ending: str, headers: dict[str, str]) -> Response:
     if ending not in FORMATS.get(what, ()):
-        raise UsageError("a survey writes " + "; ".join(f"{name} as {', '.join(endings)}" for name, endings in FORMATS.items()))
+        raise UsageError(
+            "a survey writes " + "; ".join(f"{name} as {', '.join(endings)}" for name, endings in FORMATS.items())
+        )
     _, folder = folder_of(request)
     found = house_of(request).surveys.of(folder, order_of(dict(request.query_params))).found
-    return Response(_text(lambda out: write_survey(found, what, ending, out, max_sites=NETWORK_SITES)), media_type=MEDIA[ending], headers=headers)
+    return Response(
+        _text(lambda out: write_survey(found, what, ending, out, max_sites=NETWORK_SITES)),
+        media_type=MEDIA[ending],
+        headers=headers,
+    )
 
 
 def _text(write: Callable[[io.StringIO], None]) -> bytes:

@@ -23,8 +23,10 @@ from periplus.ui.rendering import folder_of, house_of
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
 LONG = frozenset({
-    "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message", "related_url", "anchor_text",
-    "target_url", "note", "cause", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by", "beginning", "sentence", "keywords",
+    "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message",
+    "related_url", "anchor_text",
+    "target_url", "note", "cause", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by",
+    "beginning", "sentence", "keywords",
 })  # columns that may wrap  # fmt: skip
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 MEDIA = {
@@ -47,39 +49,51 @@ class Screen:
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
 SCREENS = {
     "pages": Screen(
-        "Pages", "pages", "Every URL that was ever seen, with what is known of it.", ("url", "title", "status", "reason", "type", "size", "depth", "language")
+        "Pages", "pages", "Every URL that was ever seen, with what is known of it.",
+        ("url", "title", "status", "reason", "type", "size", "depth", "language")
     ),
-    "links": Screen("Links", "links", "Links as pages write them; those of one page that agree in target, kind and position are one row.", _LINK),
+    "links": Screen("Links", "links",
+        "Links as pages write them; those of one page that agree in target, kind and position are one row.", _LINK),
     "external": Screen(
         "External links", "links", "Links to other sites. Those to dead places stand among the dead links.",
-        ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"), (("internal", "no"), ("target_state", "!invalid")),
+        ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"),
+        (("internal", "no"), ("target_state", "!invalid")),
     ),
     "dead": Screen(
         "Dead links", "links", "Links to what does not exist or cannot be reached, with the pages that hold them.",
         ("target", "target_reason", "target_status", "source", "anchor", "position"), (("target_state", "invalid"),),
     ),
     "bad": Screen(
-        "Bad links", "bad", "What stands where a link belongs and is none: mailto:, javascript:, malformed.", ("source", "text", "why", "anchor", "position")
+        "Bad links", "bad", "What stands where a link belongs and is none: mailto:, javascript:, malformed.",
+        ("source", "text", "why", "anchor", "position")
     ),
     "faults": Screen(
-        "Issues", "faults", "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",
+        "Issues", "faults",
+        "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",
         ("severity", "message", "cause", "detail", "pages", "url", "code"),
     ),
     "issues": Screen(
         "Issues page by page", "issues", "What is wrong with each page, by all that was seen in crawls and checks.",
         ("severity", "message", "url", "cause", "detail", "anchor_text", "position", "category"),
     ),
-    "hosts": Screen("Hosts", "hosts", "Every host that was met.", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
-    "sites": Screen("Sites", "sites", "Every site that was met.", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")),
-    "runs": Screen("Runs", "runs", "Every run of the collection.", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")),
-    "redirects": Screen("Redirects", "redirects", "URLs that redirect, one hop a row.", ("url", "target_url", "status", "permanent", "fetched_at")),
+    "hosts": Screen("Hosts", "hosts", "Every host that was met.",
+        ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
+    "sites": Screen("Sites", "sites", "Every site that was met.",
+        ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")),
+    "runs": Screen("Runs", "runs", "Every run of the collection.",
+        ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")),
+    "redirects": Screen("Redirects", "redirects", "URLs that redirect, one hop a row.",
+        ("url", "target_url", "status", "permanent", "fetched_at")),
     "stories": Screen(
-        "Stories", "stories", "What several sites tell, the weightiest first.", ("story", "title", "sites", "pages", "first", "first_site", "told_by")
+        "Stories", "stories", "What several sites tell, the weightiest first.",
+        ("story", "title", "sites", "pages", "first", "first_site", "told_by")
     ),
     "story-pages": Screen(
-        "Pages of stories", "story-pages", "Each page of each story, in order.", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
+        "Pages of stories", "story-pages", "Each page of each story, in order.",
+        ("story", "place", "date", "after", "site", "title", "url", "dated_by")
     ),
-    "visits": Screen("Visits", "visits", "Every request, and what came of it.", ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
+    "visits": Screen("Visits", "visits", "Every request, and what came of it.",
+        ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
 }  # fmt: skip
 
 
@@ -91,7 +105,10 @@ OF_ONE = {  # tables of one topic or portal, named with it
         ("probability", "title", "url", "label", "beginning"),
     ),
     "words": Screen(
-        "Words", "words", "The words that tell the topic’s pages from others most.", ("word", "speaks", "weight", "positive_share", "negative_share")
+        "Words",
+        "words",
+        "The words that tell the topic’s pages from others most.",
+        ("word", "speaks", "weight", "positive_share", "negative_share"),
     ),
     "entries": Screen(
         "Entries",
@@ -99,7 +116,12 @@ OF_ONE = {  # tables of one topic or portal, named with it
         "What the portal may show, as it was gathered last, with what was decided since.",
         ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords"),
     ),
-    "sources": Screen("Sources", "sources", "Sites that tell the portal’s stories.", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
+    "sources": Screen(
+        "Sources",
+        "sources",
+        "Sites that tell the portal’s stories.",
+        ("site", "chosen", "verdict", "stories", "gain", "relevance"),
+    ),
 }
 HOMES = {
     "judged": "topic/{}",
@@ -124,21 +146,36 @@ def table(request: Request) -> Response:
     wish, at = wish_of(asked, screen.fixed)
     found = house_of(request).browser.page(folder, screen.table, wish, columns)
     values: dict[str, object] = {
-        "title": screen.title, "name": name, "sentence": screen.sentence, "table": shown, "columns": found.columns, "rows": found.rows,
-        "count": found.count, "facets": [facet for facet in found.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
+        "title": screen.title, "name": name, "sentence": screen.sentence, "table": shown, "columns": found.columns,
+        "rows": found.rows,
+        "count": found.count,
+        "facets": [facet for facet in found.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
         "conditions": [(column, text) for column, text in wish.conditions if (column, text) not in screen.fixed],
     }  # fmt: skip
     if not rendering.wants_json(request):
-        values |= {"at": at, "first": wish.first, "per": wish.most, "sizes": ROWS, "sort": wish.sort[0] if wish.sort else "", "downloads": DOWNLOADS}
+        values |= {
+            "at": at,
+            "first": wish.first,
+            "per": wish.most,
+            "sizes": ROWS,
+            "sort": wish.sort[0] if wish.sort else "",
+            "downloads": DOWNLOADS,
+        }
         home = HOMES.get(shown.partition(":")[0], "")
         values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
-        values |= {"sampled": found.sampled, "unordered": found.unordered, "every": house_of(request).browser.columns(screen.table)}
+        values |= {
+            "sampled": found.sampled,
+            "unordered": found.unordered,
+            "every": house_of(request).browser.columns(screen.table),
+        }
         values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "long": LONG}
     return rendering.answer(request, "table.html", values)
 
 
 def shortened(asked: QueryParams) -> dict[str, str] | None:
-    """The address that forms mean, as one writes it: `where=title&is=~a` is `title=~a`, columns stand in one word; None: it is so already."""
+    """The address that forms mean, as one writes it: `where=title&is=~a` is `title=~a`, columns stand in one word;
+    None: it is so already.
+    """
     if "where" not in asked and len(asked.getlist("columns")) < 2:
         return None
     chosen = {asked["where"]: asked.get("is", "").strip()} if asked.get("where", "") not in (*RESERVED, "") else {}
@@ -184,7 +221,10 @@ def _file(request: Request, folder: Path, screen: Screen, ending: str) -> Respon
 
 
 def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
-    """A table as a file: written beside, and sent as it is whole. Raises UsageError for an ending that is none of DOWNLOADS."""
+    """A table as a file: written beside, and sent as it is whole.
+
+    Raises UsageError for an ending that is none of DOWNLOADS.
+    """
     if ending not in DOWNLOADS:
         raise UsageError(f"there is no file format {ending!r}: choose {', '.join(DOWNLOADS)}")
     with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=f".{ending}", delete=False) as file:
@@ -196,7 +236,12 @@ def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
     finally:
         if not whole:
             path.unlink()
-    return FileResponse(path, media_type=MEDIA[ending], filename=f"{name}.{ending}", background=BackgroundTask(path.unlink, missing_ok=True))
+    return FileResponse(
+        path,
+        media_type=MEDIA[ending],
+        filename=f"{name}.{ending}",
+        background=BackgroundTask(path.unlink, missing_ok=True),
+    )
 
 
 SHOWN = 100  # entries of a list; all of them stand in the JSON
@@ -211,7 +256,13 @@ def compare(request: Request) -> Response:
         runs = kept.runs()
         before, after = asked.get("before", "last-1"), asked.get("after", "last")
         found = kept.diff(before, after, site=asked.get("site", "")) if len(runs) > 1 or "before" in asked else None
-    values: dict[str, object] = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": found}
+    values: dict[str, object] = {
+        "title": "Compare",
+        "name": name,
+        "before": before,
+        "after": after,
+        "comparison": found,
+    }
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     return rendering.answer(request, "compare.html", values | {"runs": list(reversed(runs)), "shown": SHOWN})

@@ -66,7 +66,7 @@ def routes() -> list[BaseRoute]:
 
 
 def topics(request: Request) -> Response:
-    """The topics of a collection, and the form that makes one; with a form in the address, the command that it means."""
+    """The topics of a collection, and the form that makes one; with a form in the address, the command that it means."""  # noqa: E501
     _, folder = folder_of(request)
     asked, word = request.query_params, job_word(house_of(request), folder)
     return _list(request, *(line_or_fault(lambda: _lines(train_order(asked, word))) if asked.get("name") else ("", "")))
@@ -88,10 +88,13 @@ def create(request: Request) -> Response:
 def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
     name, folder = folder_of(request)
     values: dict[str, object] = {
-        "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)], "line": line, "fault": fault,
+        "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)], "line": line,
+        "fault": fault,
         "methods": METHODS, "jobs": _jobs(house_of(request), name, ""),
     }  # fmt: skip
-    return rendering.answer(request, "topics.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400)
+    return rendering.answer(
+        request, "topics.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400
+    )
 
 
 def _row(folder: Path, name: str) -> TopicRow:
@@ -102,7 +105,15 @@ def _row(folder: Path, name: str) -> TopicRow:
         return TopicRow(name, fault=str(error))
     positives = sum(mark.positive for mark in topic.examples)
     f = topic.report.scores.f if topic.report else None
-    return TopicRow(name, topic.method.value, positives, len(topic.examples) - positives, f, labels, when_kept(judged_file(folder, name)))
+    return TopicRow(
+        name,
+        topic.method.value,
+        positives,
+        len(topic.examples) - positives,
+        f,
+        labels,
+        when_kept(judged_file(folder, name)),
+    )
 
 
 def _lines(order: JobOrder) -> str:
@@ -112,7 +123,9 @@ def _lines(order: JobOrder) -> str:
 
 def _jobs(house: House, collection: str, topic: str) -> list[Job]:
     """About this topic, or any."""
-    return jobs_about(house, collection, lambda order: order.kind == "topic" and (not topic or order.command[2:3] == (topic,)))
+    return jobs_about(
+        house, collection, lambda order: order.kind == "topic" and (not topic or order.command[2:3] == (topic,))
+    )
 
 
 def topic(request: Request) -> Response:
@@ -127,8 +140,10 @@ def topic(request: Request) -> Response:
         line = _lines(crawl_order(chosen, request.query_params, starts, job_word(house_of(request), folder)))
     telling = learned.report.telling if learned.report else ()
     values: dict[str, object] = {
-        "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned), "labels": len(known_labels(folder, chosen)),
-        "for_it": [word for word in telling if word.weight > 0][:BEST], "against": [word for word in telling if word.weight < 0][:BEST],
+        "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned),
+        "labels": len(known_labels(folder, chosen)),
+        "for_it": [word for word in telling if word.weight > 0][:BEST],
+        "against": [word for word in telling if word.weight < 0][:BEST],
         "starts": list(starts), "line": line, **_judged(folder, chosen), **_moving_values(request),
     }  # fmt: skip
     return rendering.answer(request, "topic.html", values)
@@ -162,7 +177,13 @@ def _moving_values(request: Request) -> dict[str, object]:
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
     points = harvest_of(folder, chosen)
-    return {"name": name, "topic": chosen, "jobs": _jobs(house_of(request), name, chosen), "harvest": points[-1] if points else None, "points": len(points)}
+    return {
+        "name": name,
+        "topic": chosen,
+        "jobs": _jobs(house_of(request), name, chosen),
+        "harvest": points[-1] if points else None,
+        "points": len(points),
+    }
 
 
 def events(request: Request) -> Response:
@@ -179,7 +200,9 @@ def harvest(request: Request) -> Response:
     """The harvest's curve, as an image."""
     _, folder = folder_of(request)
     chosen, out = request.path_params["topic"], io.StringIO()
-    write_harvest_svg(chosen, [(point.pages, point.relevant, point.lately) for point in harvest_of(folder, chosen)], out)
+    write_harvest_svg(
+        chosen, [(point.pages, point.relevant, point.lately) for point in harvest_of(folder, chosen)], out
+    )
     return Response(out.getvalue(), media_type="image/svg+xml", headers={"content-security-policy": SANDBOX})
 
 
@@ -218,12 +241,16 @@ def label(request: Request) -> Response:
     with house_of(request).labelling.of(folder, chosen) as session:
         page = session.least_sure()
         values: dict[str, object] = {
-            "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page, "scores": session.scores, "answers": session.answers,
-            "left": session.left, "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.said[:SAID]],
+            "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page, "scores": session.scores,
+            "answers": session.answers,
+            "left": session.left,
+            "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.said[:SAID]],
         }  # fmt: skip
     labels = known_labels(folder, chosen)
     values |= {"labels": len(labels), "labels_for": sum(example.positive for example in labels)}
-    return rendering.answer(request, "topic_label.html", values | {"blocks": list(_blocks(folder, page.url)) if page else []})
+    return rendering.answer(
+        request, "topic_label.html", values | {"blocks": list(_blocks(folder, page.url)) if page else []}
+    )
 
 
 def _blocks(folder: Path, url: Url) -> Iterator[str]:

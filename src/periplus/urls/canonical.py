@@ -33,7 +33,8 @@ _PLAIN_HREF = re.compile(
 # Parameters that say where a visitor came from, never what he sees. Sources: the vendors' own documentation of campaign
 # tagging (Google, Matomo, HubSpot, Mailchimp, Meta, Microsoft).
 TRACKING = re.compile(
-    r"(?:(?:utm|mtm|pk|matomo|hsa)_[^=]*|fbclid|gclid|gclsrc|gbraid|wbraid|dclid|msclkid|yclid|twclid|ttclid|li_fat_id|igshid"
+    r"(?:(?:utm|mtm|pk|matomo|hsa)_[^=]*|fbclid|gclid|gclsrc|gbraid|wbraid|dclid|msclkid|yclid|"
+    r"twclid|ttclid|li_fat_id|igshid"
     r"|mc_cid|mc_eid|mkt_tok|vero_id|_ga|_gl|s_cid|icid|epik|_hsenc|_hsmi)(?:=|\Z)",
     re.IGNORECASE,
 )
@@ -45,9 +46,9 @@ def canonical(text: str, base: Url | None = None) -> Url:
 
     Lower-cases scheme and host, encodes the host (IDNA), removes dot segments, the scheme's own default port and the
     fragment; never decodes %2F, never drops a slash, never reorders the query. Two things go beyond the standard: user
-    and password are dropped, for they name no other resource, and what a page's author let slip must not be stored, shown
-    or sent on; and a host name that DNS cannot hold (RFC 1035, 2.3.4) makes no URL, for it would only fill tables.
-    Idempotent. Raises InvalidUrl, and nothing else, for any text that is no http or https URL.
+    and password are dropped, for they name no other resource, and what a page's author let slip must not be stored,
+    shown or sent on; and a host name that DNS cannot hold (RFC 1035, 2.3.4) makes no URL, for it would only fill
+    tables. Idempotent. Raises InvalidUrl, and nothing else, for any text that is no http or https URL.
     Source: URL Living Standard, 4.4 and 4.5, as ada-url 4 implements it.
     """
     return _parsed(text, base)[0]
@@ -90,8 +91,8 @@ def _shown(text: str) -> str:
 def _resolved_by_sight(href: str, base: Url) -> tuple[Url, str] | None:
     """The plain majority of hrefs joined without a parser; None: ask the parser.
 
-    Worth it: 95 % of 15,829 distinct hrefs on 300 pages of manuals take this way, and a href costs 1.4 us instead of 3.2
-    (both measured on a busy machine). A property test holds it equal to the parser.
+    Worth it: 95 % of 15,829 distinct hrefs on 300 pages of manuals take this way, and a href costs 1.4 us instead of
+    3.2 (both measured on a busy machine). A property test holds it equal to the parser.
     """
     match = _PLAIN_HREF.fullmatch(href)
     if match is None:
@@ -140,9 +141,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 def identity(url: Url) -> Url:
     """One spelling of all that name the same resource by the syntax of URLs alone: for names, never for fetching.
 
-    Escapes of unreserved characters are decoded, all others written in upper case, and the dot that marks a host's name as complete goes:
-    `http://example.org./%7eu/%c3` is `http://example.org/~u/%C3`. A server that tells such spellings apart redirects from one to the other.
-    Source: RFC 3986, 6.2.2.1 and 6.2.2.2; of the dot 3.2.2.
+    Escapes of unreserved characters are decoded, all others written in upper case, and the dot that marks a host's name
+    as complete goes: `http://example.org./%7eu/%c3` is `http://example.org/~u/%C3`. A server that tells such spellings
+    apart redirects from one to the other. Source: RFC 3986, 6.2.2.1 and 6.2.2.2; of the dot 3.2.2.
     """
     if "%" not in url and "./" not in url and ".:" not in url:  # nearly always
         return url
@@ -155,7 +156,8 @@ def identity(url: Url) -> Url:
     return Url(url[:start] + authority + _ESCAPE.sub(_plainest, url[end:]))
 
 
-# Escapes that are not as RFC 3986 wants them: of lower-case digits, and of unreserved characters (2.3). Others are not looked at: 9 us less a URL.
+# Escapes that are not as RFC 3986 wants them: of lower-case digits, and of unreserved characters (2.3). Others are not
+# looked at: 9 us less a URL.
 _ESCAPE = re.compile("%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)")
 _UNRESERVED = re.compile("[A-Za-z0-9._~-]")
 
@@ -166,7 +168,9 @@ def _plainest(escape: re.Match[str]) -> str:
 
 
 def url_id(url: Url) -> UrlId:
-    """The URL's name for machines, whichever of its spellings it is met in: signed 64-bit xxh3 of its identity's UTF-8 text."""
+    """The URL's name for machines, whichever of its spellings it is met in:
+    signed 64-bit xxh3 of its identity's UTF-8 text.
+    """
     number = xxhash.xxh3_64_intdigest(identity(url).encode())
     return UrlId(number - (1 << 64) if number >> 63 else number)
 

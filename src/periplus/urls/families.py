@@ -1,9 +1,9 @@
 """To which families does a URL belong, judged by its text alone?
 
 A family is a set of URLs that one program on the server very likely answers alike: a path whose numbers and tokens are
-masked, with the names (not the values) of its parameters; then its directory, and the directories above. Families are written
-as users read them: `/calendar?month=*&year=*`, `/shop?**` (that path, any parameters), `/tree/(a/b/)+`, `/wiki/**`.
-Session tokens have their own rule here, since a URL that differs only in one names no other page.
+masked, with the names (not the values) of its parameters; then its directory, and the directories above. Families are
+written as users read them: `/calendar?month=*&year=*`, `/shop?**` (that path, any parameters), `/tree/(a/b/)+`,
+`/wiki/**`. Session tokens have their own rule here, since a URL that differs only in one names no other page.
 Pure: text in, text out; any canonical URL has families, nothing raises.
 """
 
@@ -19,7 +19,8 @@ ROOT = "/**"  # the widest family: all of a host
 MAX_ANCESTORS = 6  # directories judged per URL: the outermost three and the innermost three; bounds work on 4 KB paths
 CYCLE_SEGMENTS = 4  # longest cycle looked for in a path; relative links gone wrong repeat one to three segments
 
-# The names that application servers give by default: PHP, Java, ASP, ColdFusion, Perl and Python shops, osCommerce, vBulletin.
+# The names that application servers give by default: PHP, Java, ASP, ColdFusion, Perl and Python
+# shops, osCommerce, vBulletin.
 SESSION_NAMES = frozenset(
     [
         "phpsessid",
@@ -79,7 +80,10 @@ _COOKIELESS = re.compile(r"/\([A-Z]\([0-9a-z]{24}\)\)(?=/)")  # ASP.NET: /(S(lit
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A URL without what may be a session's token. names: what was taken out, sorted, joined by "&"; empty when nothing was."""
+    """A URL without what may be a session's token.
+
+    names: what was taken out, sorted, joined by "&"; empty when nothing was.
+    """
 
     url: Url
     names: str
@@ -134,7 +138,8 @@ def _without_path_session(head: str) -> tuple[str, list[str]]:
 def families(url: Url) -> tuple[str, ...]:
     """The families of a URL, the narrowest first, ROOT last: parameters, path, then the directories upwards.
 
-    A path whose last segment is a plain word is no family of its own (it would hold one page): all such of its directory are one.
+    A path whose last segment is a plain word is no family of its own (it would hold one page): all such
+    of its directory are one.
     """
     head, _, query = url.partition("?")
     (directory, directories), leaf = _placed(head)
@@ -173,7 +178,9 @@ def _names(query: str) -> str:
 
 
 def with_wider(family: str) -> tuple[str, ...]:
-    """A family and those above it, from its own text: as `families` gives them for its URLs, but for long paths and tokens."""
+    """A family and those above it, from its own text: as `families` gives them for its URLs,
+    but for long paths and tokens.
+    """
     wider = [family]
     path = family.partition("?")[0]
     if path != family and not family.endswith("?**"):
@@ -187,7 +194,9 @@ def with_wider(family: str) -> tuple[str, ...]:
 
 
 def is_paging(family: str) -> bool:
-    """Whether the family is a numbered list: its only parameter is a page's number, or that follows a folder of such a name."""
+    """Whether the family is a numbered list: its only parameter is a page's number,
+    or that follows a folder of such a name.
+    """
     if family.endswith("=*"):
         return family.partition("?")[2][:-2].lower() in PAGING_NAMES
     return family.endswith("/*") and family[:-2].rpartition("/")[2].lower() in PAGING_NAMES
@@ -219,10 +228,11 @@ def _directories(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def fold_cycles(segments: list[str]) -> list[str]:
-    """Segments with each group that stands twice or more in a row folded: a b a b a -> (a/b/)+ a; then a broken last turn.
+    """Segments with each group that stands twice or more in a row folded: a b a b a -> (a/b/)+ a;
+    then a broken last turn.
 
-    The shortest cycle is taken first, from the left; what is left of a last turn is dropped, so that all depths of one endless
-    path fold to one text.
+    The shortest cycle is taken first, from the left; what is left of a last turn is dropped, so that all depths of one
+    endless path fold to one text.
     """
     folded: list[str] = []
     at = 0

@@ -11,15 +11,17 @@ from publicsuffixlist import PublicSuffixList
 
 from periplus.model.web import HostKey, Origin, Url
 
-# The only place where hosts are compared. Functions that take a `Url` rely on its canonical form (a host in lower case, a
-# path, no userinfo) and are plain work on text, since they run once a link: 0.2 to 0.4 us.
+# The only place where hosts are compared. Functions that take a `Url` rely on its canonical form (a host in lower case,
+# a path, no userinfo) and are plain work on text, since they run once a link: 0.2 to 0.4 us.
 
 HOSTS_REMEMBERED = 65_536  # about 20 MB of text at worst; a crawl meets far fewer hosts at a time
 
 
 def _authority(url: Url) -> str:
-    """`name` or `name:port`; the host has at least one character, so that a search from 8 suits both schemes. Without the dot that marks
-    a name as complete: the two are one host."""
+    """`name` or `name:port`; the host has at least one character, so that a search from 8 suits both schemes.
+
+    Without the dot that marks a name as complete: the two are one host.
+    """
     authority = url[8 if url[4] == "s" else 7 : url.find("/", 8)]
     if authority[-1] == "." or ".:" in authority:
         name, colon, port = authority.partition(":")
@@ -75,8 +77,11 @@ def is_ip(host: str) -> bool:
 
 @cache
 def _suffixes(encoded: bool) -> PublicSuffixList:
-    """The list that the package bundles, with names in punycode among it or without (17 ms to read instead of 50), so only when it
-    is first needed. Its private part counts: alice.github.io and bob.github.io belong to different people."""
+    """The list that the package bundles, with names in punycode among it or without (17 ms to read instead of 50),
+    so only when it is first needed.
+
+    Its private part counts: alice.github.io and bob.github.io belong to different people.
+    """
     return PublicSuffixList(accept_encoded_idn=encoded)
 
 
@@ -98,8 +103,10 @@ def _registries(encoded: bool) -> PublicSuffixList:
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def registry_suffix(host: str) -> str:
-    """Under what a registry registered the host's name: `ac.uk` for `www.inf.ed.ac.uk`, `io` for `ann.github.io`. Empty for
-    addresses and single names."""
+    """Under what a registry registered the host's name: `ac.uk` for `www.inf.ed.ac.uk`, `io` for `ann.github.io`.
+
+    Empty for addresses and single names.
+    """
     name = _plain(host)
     if is_ip(name) or "." not in name:
         return ""
@@ -125,12 +132,14 @@ def _plain(host: str) -> str:
     return host.lower().removesuffix(".") or host  # `http://./` names a host, oddly enough
 
 
-# A table of our own: that of Python's `ipaddress` differs by its release, and lets through what has been special for years.
+# A table of our own: that of Python's `ipaddress` differs by its release, and lets through what
+# has been special for years.
 #
-# Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries as of 2025-10-09, every block that is not globally reachable;
-# multicast and reserved space from the IANA address space registries; what cloud providers document of their metadata services.
-# Of IPv6 only 2000::/3 has ever been given out (RFC 4291, 2.4), so all else is refused, named here or not. The few reachable addresses
-# within 192.0.0.0/24 and 2001::/23 are anycast for other protocols than HTTP, and are refused with their block.
+# Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries as of 2025-10-09, every block that is not globally
+# reachable; multicast and reserved space from the IANA address space registries; what cloud providers document of their
+# metadata services. Of IPv6 only 2000::/3 has ever been given out (RFC 4291, 2.4), so all else is refused, named here
+# or not. The few reachable addresses within 192.0.0.0/24 and 2001::/23 are anycast for other protocols than HTTP, and
+# are refused with their block.
 
 METADATA = "cloud metadata"  # gives credentials of the machine to whoever asks from it
 NOT_GIVEN_OUT = "not global unicast"
@@ -184,11 +193,18 @@ _IPV6 = [
 ]
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _MAPPED, _NAT64 = IPv6Address("::ffff:0:0").packed[:12], IPv6Address("64:ff9b::").packed[:12]
-_LOCAL_NAT64, _TEREDO, _6TO4 = IPv6Address("64:ff9b:1::").packed[:6], IPv6Address("2001::").packed[:4], IPv6Address("2002::").packed[:2]
+_LOCAL_NAT64, _TEREDO, _6TO4 = (
+    IPv6Address("64:ff9b:1::").packed[:6],
+    IPv6Address("2001::").packed[:4],
+    IPv6Address("2002::").packed[:2],
+)
 
 
 def special_network(address: str) -> str:
-    """Which special network an IP address lies in, or leads into by an IPv4 address within it; empty: it is public. `%zone` does not count."""
+    """Which special network an IP address lies in, or leads into by an IPv4 address within it; empty: it is public.
+
+    `%zone` does not count.
+    """
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv4Address):
         return next((name for block, name in _IPV4 if ip in block), "")

@@ -24,8 +24,8 @@ _LOCAL_NUMBER = re.compile(r"[0-9A-Fa-f*#().-]*[0-9A-Fa-f*#][0-9A-Fa-f*#().-]*")
 def mailto_problem(text: str) -> str | None:
     """What is wrong with a mailto: link, as half a sentence; None: nothing. Total: takes any text.
 
-    Several addresses, header fields, percent-encoding and UTF-8 in both parts are right. Beyond the standard: white space
-    around an address is forgiven, as every mail program does; a link without any address or header is not.
+    Several addresses, header fields, percent-encoding and UTF-8 in both parts are right. Beyond the standard: white
+    space around an address is forgiven, as every mail program does; a link without any address or header is not.
     Source: RFC 6068, section 2.
     """
     rest = text.strip()[len("mailto:") :] if text.strip()[:7].lower() == "mailto:" else text.strip()
@@ -87,7 +87,11 @@ def _fields_problem(fields: str, addressed: bool) -> str | None:
             return f"the header field {_shown(name)} has no value"
         if not _HEADER_NAME.fullmatch(unquote_to_bytes(name).decode("latin-1")):
             return f"{_shown(name)} is no name of a header field"
-        if name.lower() in _ADDRESS_HEADERS and value and (problem := _addresses_problem(value.replace("%2C", ",").replace("%2c", ","))):
+        if (
+            name.lower() in _ADDRESS_HEADERS
+            and value
+            and (problem := _addresses_problem(value.replace("%2C", ",").replace("%2c", ",")))
+        ):
             return problem
     return None if addressed or fields else "it names no address"
 
@@ -102,7 +106,13 @@ def address_problem(address: str) -> str | None:
     if not local or not domain:
         return f"{_shown(address)} lacks what stands {'before' if not local else 'behind'} the @"
     if not _LOCAL.fullmatch(local):
-        what = "a semicolon where a comma parts addresses" if ";" in local else "two @" if "@" in local else "a sign that is not allowed before the @"
+        what = (
+            "a semicolon where a comma parts addresses"
+            if ";" in local
+            else "two @"
+            if "@" in local
+            else "a sign that is not allowed before the @"
+        )
         return f"{_shown(address)} has {what}"
     if not _DOMAIN.fullmatch(domain):
         return f"{_shown(domain)} is no domain name"
@@ -115,12 +125,17 @@ def _domain_is_too_long(domain: str) -> bool:
     """Judged in the form that travels: a label that is not ASCII grows by punycode (which is slow for long ones)."""
     if len(domain) > DOMAIN_BYTES:
         return True
-    labels = [("xn--" + label.encode("punycode").decode()) if not label.isascii() else label for label in domain.split(".")]
+    labels = [
+        ("xn--" + label.encode("punycode").decode()) if not label.isascii() else label for label in domain.split(".")
+    ]
     return sum(map(len, labels)) + len(labels) - 1 > DOMAIN_BYTES or any(len(label) > LABEL_BYTES for label in labels)
 
 
 def tel_problem(text: str) -> str | None:
-    """What is wrong with a tel: link; None: nothing. Spaces are forgiven, as telephones do. Source: RFC 3966, section 3."""
+    """What is wrong with a tel: link; None: nothing.
+
+    Spaces are forgiven, as telephones do. Source: RFC 3966, section 3.
+    """
     rest = text.strip()[len("tel:") :] if text.strip()[:4].lower() == "tel:" else text.strip()
     try:
         number = "".join(unquote_to_bytes(rest.partition(";")[0]).decode("utf-8").replace("\u00a0", " ").split())

@@ -17,10 +17,11 @@ from periplus.urls import hosts
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 
-# A site's rule says what never matters on a site (`www.`, a last slash, index files, session ids); a script's rule says which
-# parameters make a page of one script, as the site mapper's A3 has it: required, required of a set, optional, optional with a
-# default; unlisted ones fall away, the rest is sorted by name. A URL that breaks its script's rule is ignored, and the rule is
-# the reason. The rules of a site come first, then the first script whose path fits. Without rules a URL is left as it is.
+# A site's rule says what never matters on a site (`www.`, a last slash, index files, session ids); a script's rule says
+# which parameters make a page of one script, as the site mapper's A3 has it: required, required of a set, optional,
+# optional with a default; unlisted ones fall away, the rest is sorted by name. A URL that breaks its script's rule is
+# ignored, and the rule is the reason. The rules of a site come first, then the first script whose path fits. Without
+# rules a URL is left as it is.
 
 Pairs = list[tuple[str, str]]  # (name, the rest with its "="), as the query spells them
 
@@ -79,7 +80,10 @@ class Applied:
 
 
 def apply(url: Url, rules: Rules) -> Applied:
-    """The page's one URL, or the rule that it breaks. Idempotent; the result is canonical. Some 5 us with rules, none without."""
+    """The page's one URL, or the rule that it breaks.
+
+    Idempotent; the result is canonical. Some 5 us with rules, none without.
+    """
     if not rules:
         return Applied(url)
     steps: list[str] = []
@@ -152,7 +156,9 @@ def _path(path: str, rule: SiteRule) -> str:
     while True:
         before = path
         if rule.path_ignored and ";" in path:
-            path = _PATH_PARAMETER.sub(lambda match: "" if rule.path_ignored and rule.path_ignored.fullmatch(match[1]) else match[0], path)
+            path = _PATH_PARAMETER.sub(
+                lambda match: "" if rule.path_ignored and rule.path_ignored.fullmatch(match[1]) else match[0], path
+            )
         head, _, last = path.rpartition("/")
         if last and last in rule.index:
             path, last = head + "/", ""
@@ -292,7 +298,11 @@ def rules_of(text: str, where: str = "periplus.toml") -> Rules:
     lines: dict[str, list[int]] = {"site": [], "script": []}
     for match in _HEADER.finditer(text):
         lines[match[1]].append(text.count("\n", 0, match.start()) + 1)
-    tables = [_Table(name, table, _place(where, name, number, lines[name])) for name in lines for number, table in enumerate(_tables(content, name, where))]
+    tables = [
+        _Table(name, table, _place(where, name, number, lines[name]))
+        for name in lines
+        for number, table in enumerate(_tables(content, name, where))
+    ]
     return Rules(
         tuple(_site_rule(table) for table in tables if table.name == "site"),
         tuple(_script_rule(table) for table in tables if table.name == "script"),

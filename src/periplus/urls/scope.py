@@ -83,7 +83,9 @@ class SiteScope:
                 below = any(site == start and _is_below(path, folder) for start, folder in self.folders)
                 return (True, "below the start") if below else (False, "not below the start")
             case _:
-                return (True, "the start's site") if site_key(url) in self.sites else (False, "outside the start's site")
+                return (
+                    (True, "the start's site") if site_key(url) in self.sites else (False, "outside the start's site")
+                )
 
 
 def site_scope(starts: Iterable[Url], rules: Scope) -> SiteScope:
@@ -92,7 +94,9 @@ def site_scope(starts: Iterable[Url], rules: Scope) -> SiteScope:
     sites = frozenset(map(site_key, urls))
     domains = frozenset(hosts.registered_domain(hosts.host_name(url)) for url in urls)
     folders = tuple(sorted({(site_key(url), _folder(url)) for url in urls}))
-    return SiteScope(rules, urls, sites, domains, folders, _compiled("include", rules.include), _compiled("exclude", rules.exclude))
+    return SiteScope(
+        rules, urls, sites, domains, folders, _compiled("include", rules.include), _compiled("exclude", rules.exclude)
+    )
 
 
 def _folder(start: Url) -> str:
@@ -114,6 +118,7 @@ def _compiled(setting: str, expressions: Iterable[str]) -> tuple[re.Pattern[str]
             patterns.append(re.compile(expression))
         except (re.error, OverflowError, RecursionError) as error:
             raise UsageError(
-                f"{setting}: {expression!r} is not a regular expression ({error}); write . * ? + ( [ \\ with a \\ before them to mean themselves"
+                f"{setting}: {expression!r} is not a regular expression ({error}); write . * ? + ( [ \\ with a \\ "
+                "before them to mean themselves"
             ) from None
     return tuple(patterns)

@@ -1,8 +1,8 @@
 """In what do two URLs differ that may lead to one page, and how is a URL known without that difference?
 
-A *twist* is one way in which addresses of one page differ: a parameter, the order of parameters, `www.`, the scheme, a last
-slash, an index file, a `;name=value` in the path. What a site's twists mean is never guessed here: whoever compares the
-contents of twins learns it. Pure: text in, values out.
+A *twist* is one way in which addresses of one page differ: a parameter, the order of parameters, `www.`, the scheme, a
+last slash, an index file, a `;name=value` in the path. What a site's twists mean is never guessed here: whoever
+compares the contents of twins learns it. Pure: text in, values out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ MOST_TWISTS = 4  # that may be judged as one: more say that two addresses have l
 
 
 class Twist(NamedTuple):
-    """One way in which addresses of one page differ. kind: parameter, path-parameter, order, www, scheme, slash or index."""
+    """One way in which addresses of one page differ.
+
+    kind: parameter, path-parameter, order, www, scheme, slash or index.
+    """
 
     kind: str
     name: str = ""  # of the parameter or the index file
@@ -58,9 +61,18 @@ def shape(url: Url) -> Shape:
     name = index[0][1:] if index else ""
     path = path[: len(path) - len(name)] if name else path
     slash = path.endswith("/")
-    pairs = tuple((pair.partition("=")[0], pair[pair.find("=") :] if "=" in pair else "") for pair in query.split("&") if pair)
+    pairs = tuple(
+        (pair.partition("=")[0], pair[pair.find("=") :] if "=" in pair else "") for pair in query.split("&") if pair
+    )
     return Shape(
-        address[: start - 3], hosts.without_www(host) != host, hosts.without_www(host), path.rstrip("/") if slash else path, extras, name, slash, pairs
+        address[: start - 3],
+        hosts.without_www(host) != host,
+        hosts.without_www(host),
+        path.rstrip("/") if slash else path,
+        extras,
+        name,
+        slash,
+        pairs,
     )
 
 
@@ -76,7 +88,9 @@ def _without_extras(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 def twists_of(url: Url) -> frozenset[Twist]:
     """All twists that this URL has or may lack, parameters by name."""
     parts = shape(url)
-    named = {Twist("parameter", name) for name, _ in parts.pairs} | {Twist("path-parameter", name) for name, _ in parts.path_parameters}
+    named = {Twist("parameter", name) for name, _ in parts.pairs} | {
+        Twist("path-parameter", name) for name, _ in parts.path_parameters
+    }
     return frozenset(named | ({Twist("index", parts.index_file)} if parts.index_file else set()))
 
 
@@ -109,7 +123,9 @@ def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> 
     if a == b:
         return set()
     names = {name for name, _ in (*a, *b)}
-    return {name for name in names if [rest for one, rest in a if one == name] != [rest for one, rest in b if one == name]}
+    return {
+        name for name in names if [rest for one, rest in a if one == name] != [rest for one, rest in b if one == name]
+    }
 
 
 def without(url: Url, twists: Set[Twist]) -> str:
@@ -133,8 +149,10 @@ def without(url: Url, twists: Set[Twist]) -> str:
 
 
 def place(url: Url, twists: Set[Twist]) -> str:
-    """Where a finding about these twists holds, as a path pattern: the whole site for `www.`, scheme, slash and index files; the
-    script (its numbers masked) when parameters remain that make pages; else its folder, for there each page has its own path."""
+    """Where a finding about these twists holds, as a path pattern: the whole site for `www.`, scheme, slash and
+    index files; the script (its numbers masked) when parameters remain that make pages; else its folder, for there
+    each page has its own path.
+    """
     for twist in twists:
         if twist.kind in _OF_PARAMETERS:
             parameters, script, folder = _places(url)
@@ -153,13 +171,18 @@ def _places(url: Url) -> tuple[frozenset[Twist], str, str]:
     folder = "/".join(mask(segment) for segment in head.split("/"))
     masked = mask(last)
     script = f"{folder}/{masked}"
-    return frozenset(Twist("parameter", name) for name, _ in parts.pairs), script, script if masked != last else f"{folder}/*"
+    return (
+        frozenset(Twist("parameter", name) for name, _ in parts.pairs),
+        script,
+        script if masked != last else f"{folder}/*",
+    )
 
 
 def is_well_known(twists: Set[Twist]) -> bool:
     """Whether all are parameters by which servers track visitors, and nothing else: sessions and campaigns."""
     return all(
-        twist.kind in ("parameter", "path-parameter") and (twist.name.lower() in SESSION_NAMES or TRACKING.fullmatch(twist.name) is not None)
+        twist.kind in ("parameter", "path-parameter")
+        and (twist.name.lower() in SESSION_NAMES or TRACKING.fullmatch(twist.name) is not None)
         for twist in twists
     )
 
@@ -167,7 +190,11 @@ def is_well_known(twists: Set[Twist]) -> bool:
 def words(twists: Set[Twist]) -> str:
     """For users: `sid, order of parameters, last slash`."""
     named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
-    return ", ".join(sorted(named.get(twist.kind) or (";" if twist.kind == "path-parameter" else "") + twist.name for twist in twists))
+    return ", ".join(
+        sorted(
+            named.get(twist.kind) or (";" if twist.kind == "path-parameter" else "") + twist.name for twist in twists
+        )
+    )
 
 
 class TwinPage(NamedTuple):
@@ -192,10 +219,11 @@ class Merger(NamedTuple):
 def merged(pages: Iterable[TwinPage], starts: Set[Url]) -> list[Merger]:
     """Which of these pages are the same, by URL. starts: of the crawl.
 
-    Pages are the same when their bytes are and their addresses differ in the scheme, in `www.` or in an index file only; and when one names
-    the other of its site as canonical, which says the same text and names no third. Of them the page is the one that others name as canonical,
-    else the one that is a start, has a start's scheme and `www.`, is fetched by https, names no index file, is nearest to the start: never
-    the one that was fetched first. O(pages log pages).
+    Pages are the same when their bytes are and their addresses differ in the scheme, in `www.` or in an index
+    file only; and when one names the other of its site as canonical, which says the same text and names no
+    third. Of them the page is the one that others name as canonical, else the one that is a start, has a
+    start's scheme and `www.`, is fetched by https, names no index file, is nearest to the start: never the one
+    that was fetched first. O(pages log pages).
     """
     known = {page.url: page for page in pages}
     groups: dict[tuple[str, bytes], list[Url]] = {}
@@ -217,7 +245,14 @@ def merged(pages: Iterable[TwinPage], starts: Set[Url]) -> list[Merger]:
         main = min(urls, key=lambda url: (url not in named, url not in starts, *_oddity(known[url], doors)))
         same = known[main]
         found += [
-            Merger(known[url], same, f"{'same bytes as' if known[url].body == same.body else 'names as canonical, with the same text,'} {main}")
+            Merger(
+                known[url],
+                same,
+                (
+                    f"{'same bytes as' if known[url].body == same.body else 'names as canonical, with the same text,'}"
+                    f" {main}"
+                ),
+            )
             for url in urls
             if url != main
         ]
@@ -246,7 +281,15 @@ def _leader_of(leader: dict[Url, Url], url: Url) -> Url:
 def _oddity(page: TwinPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
     parts = shape(page.url)
     far = page.layer is None
-    return (parts.scheme, parts.www) not in doors, parts.scheme != "https", bool(parts.index_file), far, page.layer or 0, len(page.url), page.url
+    return (
+        (parts.scheme, parts.www) not in doors,
+        parts.scheme != "https",
+        bool(parts.index_file),
+        far,
+        page.layer or 0,
+        len(page.url),
+        page.url,
+    )
 
 
 def cores_shared(urls: Iterable[Url]) -> set[Url]:

@@ -18,7 +18,9 @@ from periplus.model.page import Block, BlockKind
 
 OTHER, LOWER, UPPER, DIGIT, SPACE, COMMA, STOP, WIDE, MARK = range(9)
 CLASSES = 9
-"""Letters without case are LOWER; WIDE are ideographs and kana, of which two make a word; MARK are the signs that part links: | » · and others."""
+"""Letters without case are LOWER; WIDE are ideographs and kana, of which two make a word;
+MARK are the signs that part links: | » · and others.
+"""
 
 _STOPS = ".!?…。！？।؟։;"
 _COMMAS = ",:،、，：；"
@@ -39,7 +41,10 @@ def _table() -> npt.NDArray[np.uint8]:
 
 
 def counts(texts: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """float32[n, CLASSES]: characters of each class; uint8[n]: classes of the first and of the last character. No text is empty."""
+    """float32[n, CLASSES]: characters of each class; uint8[n]: classes of the first and of the last character.
+
+    No text is empty.
+    """
     codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _table()[np.minimum(codes, 0xFFFF)]
     ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)))
@@ -76,7 +81,10 @@ class _Step(NamedTuple):
 
 @lru_cache(maxsize=_CACHED)
 def facts(path: str) -> PathFacts:
-    """What a path tells, as in `Block.path`. A step is added to what the path above it tells: `document.blocks` keeps paths below 500 steps."""
+    """What a path tells, as in `Block.path`.
+
+    A step is added to what the path above it tells: `document.blocks` keeps paths below 500 steps.
+    """
     head, slash, last = path.rpartition("/")
     step = _step(last)
     if slash:
@@ -108,7 +116,8 @@ _ZERO_FOR_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 class Traces(NamedTuple):
     """A page read once: what evidence counts of it, and what measures need too."""
 
-    digests: list[int]  # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
+    # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
+    digests: list[int]
     lowered: list[str]  # of each block: its text in small letters, on one line
     path: list[int]  # of each block: which one of paths is its own
     paths: list[PathFacts]  # those that differ in more than digits
@@ -138,21 +147,27 @@ def traces_of(blocks: Sequence[Block]) -> Traces:
     path_of = [found[path] for path in names]
     lowered = [block.text.replace("\n", " ").lower() for block in blocks]
     digest, shapes = xxhash.xxh3_64_intdigest, [path.shape for path in paths]
-    digests = [digest(text, shapes[path]) for text, path in zip(_folded(lowered), path_of, strict=True)] if blocks else []
+    digests = (
+        [digest(text, shapes[path]) for text, path in zip(_folded(lowered), path_of, strict=True)] if blocks else []
+    )
     return Traces(digests, lowered, path_of, paths)
 
 
 def _folded(lowered: Sequence[str]) -> list[bytes]:
-    """Texts in small letters with each number as 0. What is not ASCII may hold other digits; the rest is folded as bytes, in a quarter of the time."""
+    """Texts in small letters with each number as 0.
+
+    What is not ASCII may hold other digits; the rest is folded as bytes, in a quarter of the time.
+    """
     lines = "\n".join([text if text.isascii() else _DIGITS.sub("0", text) for text in lowered])
     return _ZEROS.sub(b"0", lines.encode("utf-8", "surrogatepass").translate(_ZERO_FOR_DIGIT)).split(b"\n")
 
 
 class SiteEvidence:
-    """Counts of 64-bit digests over a site's pages; the same pages give the same counts in any order, but for texts that stand on two paths.
+    """Counts of 64-bit digests over a site's pages; the same pages give the same counts in any order,
+    but for texts that stand on two paths.
 
-    Learn each page once; before a page is learnt in a new version, forget the old one. Memory is bounded: beyond TEXTS_KEPT the rarest
-    texts are forgotten, and what is on every page comes back at once.
+    Learn each page once; before a page is learnt in a new version, forget the old one. Memory is bounded: beyond
+    TEXTS_KEPT the rarest texts are forgotten, and what is on every page comes back at once.
     """
 
     def __init__(self) -> None:
@@ -195,7 +210,9 @@ class SiteEvidence:
         for number, facts_of_path in enumerate(traces.paths):
             row = self._paths.get(facts_of_path.key)
             if row is not None:
-                row[:] = [max(count - less, 0) for count, less in zip(row, (1, blocks_on[number], gone[number]), strict=True)]
+                row[:] = [
+                    max(count - less, 0) for count, less in zip(row, (1, blocks_on[number], gone[number]), strict=True)
+                ]
                 if not row[0]:
                     del self._paths[facts_of_path.key]
 
@@ -203,7 +220,9 @@ class SiteEvidence:
         """For a store: 12 bytes a text, 20 a path."""
         head = np.array([self.pages, len(self._texts), len(self._paths)], dtype="<u8")
         keys = np.array([*self._texts, *self._paths], dtype="<u8")
-        counts = np.array([*self._texts.values(), *(count for row in self._paths.values() for count in row)], dtype="<u4")
+        counts = np.array(
+            [*self._texts.values(), *(count for row in self._paths.values() for count in row)], dtype="<u4"
+        )
         return _FORMAT + head.tobytes() + keys.tobytes() + counts.tobytes()
 
     @classmethod
@@ -232,8 +251,12 @@ class SiteEvidence:
         path = np.array(traces.path, dtype=np.intp)
         alone = np.bincount(path[others <= 0], minlength=size)
         known = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
-        pages, blocks_on, texts = np.maximum(known.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0)
-        return PageEvidence(np.maximum(others, 0), pages, blocks_on, texts, np.array([max(self.pages - own, 0)], dtype=np.float32))
+        pages, blocks_on, texts = np.maximum(
+            known.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0
+        )
+        return PageEvidence(
+            np.maximum(others, 0), pages, blocks_on, texts, np.array([max(self.pages - own, 0)], dtype=np.float32)
+        )
 
 
 def joined(seen: Sequence[PageEvidence]) -> PageEvidence:
@@ -272,9 +295,11 @@ _APART = 3  # blocks between two pages where neighbours are looked up: as far as
 
 
 class Pages:
-    """One or more pages side by side, none without blocks: the blocks of all, their different paths, and the containers of these.
+    """One or more pages side by side, none without blocks: the blocks of all, their different paths,
+    and the containers of these.
 
-    A page has ten blocks for each path, and a path is ten containers deep: what is said of paths is measured once for each of them.
+    A page has ten blocks for each path, and a path is ten containers deep: what is said of paths is
+    measured once for each of them.
     """
 
     def __init__(self, pages: Sequence[Sequence[Block]], traces: Sequence[Traces]) -> None:
@@ -326,13 +351,21 @@ class Pages:
         return np.bincount(self._container, weights=of_paths[self._owner]).astype(np.float64)
 
     def within(self, marked: npt.NDArray[np.bool]) -> tuple[Doubles, Doubles]:
-        """For each path: in how many of the marked containers it lies, and how many fewer that is than for the deepest of its page."""
+        """For each path: in how many of the marked containers it lies,
+        and how many fewer that is than for the deepest of its page.
+        """
         depth = np.bincount(self._owner, weights=marked[self._container], minlength=len(self.depths)).astype(np.float64)
         return depth, np.maximum.reduceat(depth, self.path_begins)[self.path_page] - depth
 
     def totals(self, values: Floats) -> Floats:
-        """The values of blocks summed over each page. One by one: NumPy sums pieces of an array in another order than a whole one."""
-        return np.array([values[begin:end].sum() for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)], dtype=np.float32)
+        """The values of blocks summed over each page.
+
+        One by one: NumPy sums pieces of an array in another order than a whole one.
+        """
+        return np.array(
+            [values[begin:end].sum() for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)],
+            dtype=np.float32,
+        )
 
     def of_paths(self, rows: Sequence[Array] | Array) -> Floats:
         """Rows of paths as rows of blocks."""

@@ -29,7 +29,9 @@ def of_blocks(pages: Pages) -> Measures:
     wordy = c[:, evidence.LOWER] + c[:, evidence.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
     kinds = np.eye(len(KINDS), dtype=np.float32)[pages.kind]
-    positions = np.eye(len(_POSITIONS), dtype=np.float32)[np.frombuffer(bytes(map(_POSITIONS.__getitem__, pages.positions)), dtype=np.uint8)]
+    positions = np.eye(len(_POSITIONS), dtype=np.float32)[
+        np.frombuffer(bytes(map(_POSITIONS.__getitem__, pages.positions)), dtype=np.uint8)
+    ]
     words_through = np.cumsum(pages.words, dtype=np.float64)  # of halves: exact
     before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
     index = pages.index.astype(np.float32)
@@ -61,12 +63,16 @@ def of_blocks(pages: Pages) -> Measures:
         np.log1p(n.astype(np.float32) - 1 - index),
         before / total,
         np.log1p(total - before),
-        *pages.of_pages([np.log1p(pages.sizes), np.log(pages.total.astype(np.float64)), pages.totals(pages.plain) / pages.total]),
+        *pages.of_pages(
+            [np.log1p(pages.sizes), np.log(pages.total.astype(np.float64)), pages.totals(pages.plain) / pages.total]
+        ),
     ]
 
 
 def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
-    """For each block the share of its words that its page's title has, and the share of the title's words that it has."""
+    """For each block the share of its words that its page's title has,
+    and the share of the title's words that it has.
+    """
     part = np.zeros(len(pages.page), dtype=np.float32)
     share = np.zeros(len(pages.page), dtype=np.float32)
     brief = ((pages.words > 0) & (pages.words <= _LONG_TITLE_WORDS)).tolist()
@@ -143,7 +149,13 @@ def of_site(pages: Pages, seen: PageEvidence) -> Measures:
     known = np.maximum(seen.pages, 1)
     distinct_on_path = seen.path_texts / np.maximum(seen.path_blocks, 1)
     log_mates, mates_share, distinct, log_blocks, mates_of_block = pages.of_paths(
-        [np.log1p(mates), mates / known[pages.path_page], distinct_on_path, np.log1p(seen.path_blocks / np.maximum(mates, 1)), np.maximum(mates, 1)]
+        [
+            np.log1p(mates),
+            mates / known[pages.path_page],
+            distinct_on_path,
+            np.log1p(seen.path_blocks / np.maximum(mates, 1)),
+            np.maximum(mates, 1),
+        ]
     )
     share = np.minimum(seen.text_pages / np.maximum(most, 1)[pages.page], 1)
     return [
@@ -219,14 +231,19 @@ def _count_copies(texts: Sequence[str], counted: Sequence[bool], before: Floats,
 
 
 def named(path: PathFacts, weigh: Callable[[tuple[str, ...]], float]) -> tuple[float, ...]:
-    """How the words that name a path's containers speak for content, as log-odds: the innermost, all, least and most of the outer ones, the last three."""
+    """How the words that name a path's containers speak for content, as log-odds: the innermost, all,
+    least and most of the outer ones, the last three.
+    """
     steps = [weigh(words) for words in path.words]
     outer = steps[1:] or [0.0]
     return steps[0], sum(steps), min(outer), max(outer), sum(steps[:3])
 
 
 def matrix(pages: Pages, seen: PageEvidence, names: Callable[[PathFacts], tuple[float, ...]]) -> Floats:
-    """float32[m, n]: a row for each measure, a column for each block. seen: of all the pages. names: `named` with weights."""
+    """float32[m, n]: a row for each measure, a column for each block.
+
+    seen: of all the pages. names: `named` with weights.
+    """
     rows = [
         *of_blocks(pages),
         *of_headline(pages),

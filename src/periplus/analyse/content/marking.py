@@ -12,11 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from periplus.analyse.content import features
-from periplus.analyse.content.evidence import Array, Floats, PageEvidence, Pages, PathFacts, SiteEvidence, Traces, joined, signed_distance, traces_of
+from periplus.analyse.content.evidence import (
+    Array,
+    Floats,
+    PageEvidence,
+    Pages,
+    PathFacts,
+    SiteEvidence,
+    Traces,
+    joined,
+    signed_distance,
+    traces_of,
+)
 from periplus.model.page import Block, Part
 
-# First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six comparisons and a look-up.
-# Then a small net, which sees the trees' scores of the surroundings too. They are learnt by `quality/extraction/train.py` and shipped as `weights.json`.
+# First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six
+# comparisons and a look-up.
+# Then a small net, which sees the trees' scores of the surroundings too. They are learnt by
+# `quality/extraction/train.py` and shipped as `weights.json`.
 
 Scores = npt.NDArray[np.float32]
 
@@ -90,7 +103,9 @@ def _forest(table: dict[str, list[list[float]]]) -> Forest:
 
 
 def _net(table: dict[str, list[float]]) -> Net:
-    mean, scale, bias, out = (np.array(table[name], dtype=np.float32) for name in ("mean", "scale", "hidden_bias", "out"))
+    mean, scale, bias, out = (
+        np.array(table[name], dtype=np.float32) for name in ("mean", "scale", "hidden_bias", "out")
+    )
     hidden = np.array(table["hidden"], dtype=np.float32).reshape(len(out), len(mean))
     return Net(mean[:, None], scale[:, None], hidden, bias[:, None], out, table["out_bias"][0])
 
@@ -132,7 +147,8 @@ def _of_containers(pages: Pages, mass: Floats, words: Floats) -> list[Array]:
 def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
     """Where a block stands in the content of its page as it seems so far, and how much of that there is."""
     is_strong = (score > 0.5) & (pages.plain >= STRONG_WORDS)
-    before = np.empty(len(score), dtype=np.float64)  # of float32, a long page's sum went past the whole, and its logarithm was none
+    # of float32, a long page's sum went past the whole, and its logarithm was none
+    before = np.empty(len(score), dtype=np.float64)
     strong: list[tuple[int, int, int]] = []  # of each page the first, the last, and how many
     best = []
     for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
@@ -174,8 +190,8 @@ class PageContext(NamedTuple):
 def parts_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, learnt: bool = True) -> tuple[Part, ...]:
     """One part for each block.
 
-    evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among those that
-    evidence has learnt.
+    evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among
+    those that evidence has learnt.
     """
     return next(parts_of_each([known(blocks, evidence, learnt=learnt)]))
 
@@ -185,10 +201,14 @@ def scores_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, 
     return next(_scores_of_each([known(blocks, evidence, learnt=learnt)]))
 
 
-def known(blocks: Sequence[Block], evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True) -> PageContext:
+def known(
+    blocks: Sequence[Block], evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True
+) -> PageContext:
     """As for `parts_of`. traces: the page's, where they are at hand."""
     traces = traces or traces_of(blocks)
-    return PageContext(blocks, traces, (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None))
+    return PageContext(
+        blocks, traces, (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None)
+    )
 
 
 def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
@@ -240,4 +260,9 @@ def _weight(words: tuple[str, ...]) -> float:
 
 
 def _judged(learnt: Forest | Net, measures: Floats) -> Floats:
-    return np.concatenate([learnt.scores(measures[:, start : start + _JUDGED_AT_ONCE]) for start in range(0, measures.shape[1], _JUDGED_AT_ONCE)])
+    return np.concatenate(
+        [
+            learnt.scores(measures[:, start : start + _JUDGED_AT_ONCE])
+            for start in range(0, measures.shape[1], _JUDGED_AT_ONCE)
+        ]
+    )

@@ -11,7 +11,17 @@ import numpy as np
 
 from periplus.analyse.audit import NOT_FOLLOWED
 from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
-from periplus.analyse.engines.stages import BLOCK_ROWS, Ints, Mask, StageTask, blocks, flags, is_among, manifest_in, numbers
+from periplus.analyse.engines.stages import (
+    BLOCK_ROWS,
+    Ints,
+    Mask,
+    StageTask,
+    blocks,
+    flags,
+    is_among,
+    manifest_in,
+    numbers,
+)
 from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.page import FOLLOWED_KINDS, LinkKind
@@ -24,10 +34,16 @@ FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
 ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
 
 DEPTH_MOST, LENGTH_MOST, NUMBER_BITS, LENGTH_BITS = 1022, 8191, 40, 13
-"""What a merit has room for: it is one number of 63 bits. Longer URLs are alike in length, and deeper pages in depth."""
+"""What a merit has room for: it is one number of 63 bits.
+
+Longer URLs are alike in length, and deeper pages in depth.
+"""
 FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
-"""Of a URL, what names the folder that it lies in: without scheme and `www.`, as analyse.webometrics tells directories."""
-LEADERS_MOST = 16  # of one bucket, as in analyse.duplicates: bounds the work where thousands of pages share a band and no more
+"""Of a URL, what names the folder that it lies in: without scheme and `www.`,
+as analyse.webometrics tells directories.
+"""
+# of one bucket, as in analyse.duplicates: bounds the work where thousands of pages share a band and no more
+LEADERS_MOST = 16
 
 
 class UrlVectors(NamedTuple):
@@ -66,7 +82,9 @@ def homes(dataset: Path, end: Ints, urls: UrlVectors) -> Ints:
 
 
 def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
-    """By which pages go in order, the least first: nearer to the start (-1: no link leads there), shorter URL, then by the URL's text."""
+    """By which pages go in order, the least first: nearer to the start (-1: no link leads there), shorter URL,
+    then by the URL's text.
+    """
     near = np.where(depth < 0, DEPTH_MOST + 1, np.minimum(depth, DEPTH_MOST))
     found: Ints = (near << (LENGTH_BITS + NUMBER_BITS)) | (np.minimum(length, LENGTH_MOST) << NUMBER_BITS) | number
     return found
@@ -89,16 +107,22 @@ def directory_hashes(dataset: Path) -> Ints:
     found = []
     for block in blocks(dataset, "urls", ["text"]):
         names = pc.replace_substring_regex(block.column(0), FOLDER, r"\1").dictionary_encode()
-        hashes = np.fromiter((xxhash.xxh3_64_intdigest(name.encode()) for name in names.dictionary.to_pylist()), np.uint64, len(names.dictionary))
+        hashes = np.fromiter(
+            (xxhash.xxh3_64_intdigest(name.encode()) for name in names.dictionary.to_pylist()),
+            np.uint64,
+            len(names.dictionary),
+        )
         found.append(hashes.view(np.int64)[np.asarray(names.indices)])
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-# Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is read where it is looked at.
+# Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is
+# read where it is looked at.
 #
-# Near pages are told by 128 MinHash values alone, since at this size no text is read twice. Each page in the order of merit joins the page
-# before it that is most like it among those that stand for a group and share a band with it, or else stands for a group itself. So a
-# group does not drift along a chain of small steps, and every engine finds the same ones.
+# Near pages are told by 128 MinHash values alone, since at this size no text is read twice. Each page in the
+# order of merit joins the page before it that is most like it among those that stand for a group and share a
+# band with it, or else stands for a group itself. So a group does not drift along a chain of small steps, and
+# every engine finds the same ones.
 
 TEXT_ROWS = 2_000  # of texts read at once: some 10 MB
 HOUR_MS = 3_600_000.0
@@ -149,11 +173,17 @@ def _outline(text: str, content: str | None) -> Hashes:
     import xxhash
 
     own = frozenset(() if content is None else content.split("\n"))
-    lines = {xxhash.xxh3_64_intdigest(line.encode("utf-8", "surrogatepass")) for line in text.split("\n") if line and line not in own}
+    lines = {
+        xxhash.xxh3_64_intdigest(line.encode("utf-8", "surrogatepass"))
+        for line in text.split("\n")
+        if line and line not in own
+    }
     return np.array(sorted(lines), np.uint64)
 
 
-def sketch_rows(names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]) -> tuple[Ints, Ints, list[bytes]]:
+def sketch_rows(
+    names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]
+) -> tuple[Ints, Ints, list[bytes]]:
     """Columns of a table of sketches; pages without a text have no row."""
     found = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
     full = [place for place, names in enumerate(found) if len(names)]
@@ -189,7 +219,9 @@ def _alike(task: StageTask, of: str, table: str, threshold: float, left_out: Int
     """Groups of the pages of a table of sketches."""
     urls, bins = _bins(task, of, left_out)
     order = np.argsort(merits_of(task.dataset)[urls])
-    leader, similarity = leaders(bins, order, _buckets(task, bins, band_bins(threshold)), int(np.ceil(threshold * BINS - 1e-9)))
+    leader, similarity = leaders(
+        bins, order, _buckets(task, bins, band_bins(threshold)), int(np.ceil(threshold * BINS - 1e-9))
+    )
     size = np.bincount(leader, minlength=1)[leader] > 1
     task.write(table, {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]})
 
@@ -206,11 +238,16 @@ def _bins(task: StageTask, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
             file.write(b"".join(rows))
             kept.append(urls[fit])
     urls = np.concatenate(kept) if kept else np.zeros(0, np.int64)
-    return urls, np.memmap(path, np.uint64, "r", shape=(len(urls), BINS)) if len(urls) else np.zeros((0, BINS), np.uint64)
+    return urls, np.memmap(path, np.uint64, "r", shape=(len(urls), BINS)) if len(urls) else np.zeros(
+        (0, BINS), np.uint64
+    )
 
 
 def _buckets(task: StageTask, bins: Hashes, width: int) -> Ints:
-    """int64[pages, bands]: the bucket of each page in each band, -1 for one that it has for itself. In a file, by columns."""
+    """int64[pages, bands]: the bucket of each page in each band, -1 for one that it has for itself.
+
+    In a file, by columns.
+    """
     pages, bands = len(bins), BINS // width
     if not pages:
         return np.zeros((0, bands), np.int64)
@@ -236,9 +273,14 @@ def band_keys(bins: Hashes, band: int, width: int) -> Hashes:
     return mixed
 
 
-def leaders(bins: Hashes, order: Ints, buckets: Ints, needed: int) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """(of each page the one that stands for its group, the share of equal values with it). order: pages by merit; needed: values that
-    must be equal. Only the first LEADERS_MOST of a bucket that stand for groups are compared with."""
+def leaders(
+    bins: Hashes, order: Ints, buckets: Ints, needed: int
+) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """(of each page the one that stands for its group, the share of equal values with it).
+
+    order: pages by merit; needed: values that must be equal. Only the first LEADERS_MOST of a bucket that stand for
+    groups are compared with.
+    """
     leader = np.arange(len(order))
     similarity = np.ones(len(order))
     turn = np.empty(len(order), np.int64)

@@ -1,4 +1,6 @@
-"""The stages that lead from a collection's tables to each analysis, read and written block by block, and which are still to be computed."""
+"""The stages that lead from a collection's tables to each analysis, read and written block by block,
+and which are still to be computed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-BLOCK_ROWS = 1 << 19  # of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
+# of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
+BLOCK_ROWS = 1 << 19
 PART_ROWS = 1 << 22  # of a file: some 40 MB of links, so that a cluster has tasks to give out
 
 
@@ -68,7 +71,9 @@ def blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_R
                 yield block.select(list(columns))
 
 
-def number_blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[tuple[Ints, ...]]:
+def number_blocks(
+    folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS
+) -> Iterator[tuple[Ints, ...]]:
     """The same of columns of whole numbers that all have a value."""
     for block in blocks(folder, table, columns, rows):
         yield tuple(np.asarray(block.column(name), np.int64) for name in columns)
@@ -127,7 +132,12 @@ class TableWriter:
 
         self._folder = folder / table
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._schema = pa.schema([pa.field(field.name, pa.type_for_alias(field.type), metadata={"description": field.sentence}) for field in fields])
+        self._schema = pa.schema(
+            [
+                pa.field(field.name, pa.type_for_alias(field.type), metadata={"description": field.sentence})
+                for field in fields
+            ]
+        )
         self._file: pq.ParquetWriter | None = None
         self._rows = self._parts = 0
 
@@ -135,7 +145,9 @@ class TableWriter:
         """A block of rows: a column's values by its name."""
         import pyarrow as pa
 
-        block = pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in self._schema], schema=self._schema)
+        block = pa.RecordBatch.from_arrays(
+            [pa.array(columns[field.name], field.type) for field in self._schema], schema=self._schema
+        )
         self.add_block(block)
 
     def add_block(self, block: pa.RecordBatch) -> None:
@@ -148,7 +160,9 @@ class TableWriter:
 
     def _begin(self) -> None:
         self._end()
-        self._file = parquet_module().ParquetWriter(self._folder / f"part-{self._parts:05}.parquet", self._schema, compression="zstd")
+        self._file = parquet_module().ParquetWriter(
+            self._folder / f"part-{self._parts:05}.parquet", self._schema, compression="zstd"
+        )
         self._parts += 1
         self._rows = 0
 
@@ -159,13 +173,21 @@ class TableWriter:
     def __enter__(self) -> TableWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None and self._file is None:
             self._begin()
         self._end()
 
 
-def write_manifest(folder: Path, kind: str, inputs: Mapping[str, object], parameters: Mapping[str, object], tables: Mapping[str, Sequence[Field]]) -> Manifest:
+def write_manifest(
+    folder: Path,
+    kind: str,
+    inputs: Mapping[str, object],
+    parameters: Mapping[str, object],
+    tables: Mapping[str, Sequence[Field]],
+) -> Manifest:
     """Says that the folder is whole: the last thing that is written. tables: their files are there."""
     notes = tuple(_noted(folder, name, fields) for name, fields in tables.items())
     manifest = Manifest(kind, VERSION, time.time(), inputs, parameters, notes)
@@ -182,7 +204,9 @@ def _noted(folder: Path, table: str, fields: Sequence[Field]) -> TableNote:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         parts.append(PartNote(path.name, rows, path.stat().st_size, digest))
-    return TableNote(table, sum(part.rows for part in parts), tuple(parts), {field.name: field.sentence for field in fields})
+    return TableNote(
+        table, sum(part.rows for part in parts), tuple(parts), {field.name: field.sentence for field in fields}
+    )
 
 
 def parquet_module() -> pq:
@@ -194,9 +218,9 @@ def parquet_module() -> pq:
     return pyarrow.parquet
 
 
-# A stage is named by a hash of what it is computed from: the dataset's digest, the stages before it, its parameters, its version. So one that
-# is finished, which its manifest says, is never computed again for the same question, by whatever engine; and a change of a parameter
-# computes anew only what depends on it.
+# A stage is named by a hash of what it is computed from: the dataset's digest, the stages before it, its parameters,
+# its version. So one that is finished, which its manifest says, is never computed again for the same question, by
+# whatever engine; and a change of a parameter computes anew only what depends on it.
 
 _URL = Field("url", "int64", "the number of the URL")
 _SOURCE = Field("source", "int64", "the number of the page with the link")
@@ -204,8 +228,16 @@ _TARGET = Field("target", "int64", "the number of the URL that it leads to")
 _SITE = Field("site", "int64", "the number of its site")
 _GROUP = Field("group", "int64", "the number of the page that stands for the group; it is of the group, too")
 _RANKS = (_URL, Field("rank", "double", "share of a random surfer's time"))
-_SKETCH = (_URL, Field("shingles", "int64", "how many distinct ones"), Field("bins", "binary", "128 MinHash values, 8 bytes each, little-endian"))
-_ALIKE = (_URL, _GROUP, Field("similarity", "double", "the share of MinHash values that it has in common with the page that stands for it"))
+_SKETCH = (
+    _URL,
+    Field("shingles", "int64", "how many distinct ones"),
+    Field("bins", "binary", "128 MinHash values, 8 bytes each, little-endian"),
+)
+_ALIKE = (
+    _URL,
+    _GROUP,
+    Field("similarity", "double", "the share of MinHash values that it has in common with the page that stands for it"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +253,10 @@ class StageParameters:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step that is computed as a whole. needs: the stages before it; parameters: the fields of StageParameters that it depends on."""
+    """A step that is computed as a whole.
+
+    needs: the stages before it; parameters: the fields of StageParameters that it depends on.
+    """
 
     name: str
     sentence: str
@@ -233,7 +268,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StageTask:
-    """One stage to be computed. folders: of the stages that it needs, whole; out: where its tables go; scratch: a folder that goes afterwards."""
+    """One stage to be computed.
+
+    folders: of the stages that it needs, whole; out: where its tables go; scratch: a folder that goes afterwards.
+    """
 
     stage: Stage
     dataset: Path
@@ -269,7 +307,8 @@ _ALL = (
         {
             "nodes": (
                 Field("url", "int64", "the number of the page's URL; ascending"), _SITE,
-                Field("indexed", "bool", "fetched and analysed"), Field("home", "bool", "the map of its site begins here"),
+                Field("indexed", "bool", "fetched and analysed"),
+                Field("home", "bool", "the map of its site begins here"),
             ),
             "edges": (
                 Field("source", "int64", "the number of the page with the link; ascending, then by target"), _TARGET,
@@ -278,14 +317,16 @@ _ALL = (
         },
     ),
     Stage("ranks", "PageRank within each site", ("graph",), ("damping", "tolerance", "max_rounds"), {"ranks": _RANKS}),
-    Stage("web_ranks", "PageRank over all sites together", ("graph",), ("damping", "tolerance", "max_rounds"), {"ranks": _RANKS}),
+    Stage("web_ranks", "PageRank over all sites together", ("graph",), ("damping", "tolerance", "max_rounds"),
+        {"ranks": _RANKS}),
     Stage(
         "map", "The hierarchical map of each site", ("graph", "ranks"), (),
         {
             "map": (
                 _URL, Field("layer", "int64", "clicks from the home page"),
                 Field("parent", "int64", "the page of the layer before that it hangs from; -1: the home page"),
-                Field("below", "int64", "pages under it, at any depth"), Field("place", "int64", "its place in its site's map, depth first, from 0"),
+                Field("below", "int64", "pages under it, at any depth"),
+                Field("place", "int64", "its place in its site's map, depth first, from 0"),
             )
         },
     ),
@@ -293,7 +334,8 @@ _ALL = (
         "broken", "Links that lead nowhere", ("ends",), (),
         {
             "broken": (
-                _SOURCE, _TARGET, Field("kind", "string", "a, image, ..."), Field("position", "string", "nav, header, main, ..."),
+                _SOURCE, _TARGET, Field("kind", "string", "a, image, ..."),
+                Field("position", "string", "nav, header, main, ..."),
                 Field("end", "int64", "where redirects lead from there: the URL that is not to be had"),
             )
         },
@@ -302,14 +344,18 @@ _ALL = (
         "external", "Links to other sites", ("ends",), (),
         {
             "sites": (
-                Field("site", "int64", "the number of a site that others link to; ascending"), Field("links", "int64", "links that lead there"),
-                Field("pages", "int64", "pages that have some"), Field("targets", "int64", "distinct URLs of it where they lead"),
+                Field("site", "int64", "the number of a site that others link to; ascending"),
+                Field("links", "int64", "links that lead there"),
+                Field("pages", "int64", "pages that have some"),
+                Field("targets", "int64", "distinct URLs of it where they lead"),
             )
         },
     ),
     Stage(
         "duplicates", "Pages that say the same", (), (),
-        {"duplicates": (_URL, _GROUP, Field("like", "string", "what it has in common with the page that stands for it: bytes, words or folded"))},
+        {"duplicates": (_URL, _GROUP,
+                Field("like", "string",
+                    "what it has in common with the page that stands for it: bytes, words or folded"))},
     ),
     Stage("sketches", "MinHash of each page's content", (), (), {"sketches": _SKETCH}),
     Stage("near", "Pages that say nearly the same", ("duplicates", "sketches"), ("near",), {"near": _ALIKE}),
@@ -319,8 +365,10 @@ _ALL = (
         "interlinking", "How often each site links to each", ("graph",), (),
         {
             "links": (
-                Field("model", "string", "what counts as a document: page, directory or site"), Field("source", "int64", "the number of the linking site"),
-                Field("target", "int64", "the number of the site linked to; its own where documents of one site are linked"),
+                Field("model", "string", "what counts as a document: page, directory or site"),
+                Field("source", "int64", "the number of the linking site"),
+                Field("target", "int64",
+                    "the number of the site linked to; its own where documents of one site are linked"),
                 Field("count", "int64", "distinct pairs of documents"),
             )
         },
@@ -330,7 +378,8 @@ _ALL = (
         {
             "cascades": (
                 Field("story", "int64", "the number of the page that stands for all pages of the text"), _SITE,
-                Field("place", "int64", "how many sites had it before, by time, then by number"), Field("when", "int64", "milliseconds since the epoch"),
+                Field("place", "int64", "how many sites had it before, by time, then by number"),
+                Field("when", "int64", "milliseconds since the epoch"),
                 Field("delay_h", "double", "hours since the first site had it"),
             )
         },
@@ -384,7 +433,8 @@ def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
 
 Watch = Callable[[str, int, int], None]  # (stage's sentence, stages done, stages in all)
 
-# Bytes that the largest stage holds, by benchmarks/engines.py at 1 M URLs and 9.9 M links: in memory 642 MiB, with links on disk 443 MiB
+# Bytes that the largest stage holds, by benchmarks/engines.py at 1 M URLs and 9.9 M links: in memory 642 MiB,
+# with links on disk 443 MiB
 WHOLE_LINK_BYTES, WHOLE_URL_BYTES = 60, 130
 STREAM_URL_BYTES = 130
 PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
@@ -410,7 +460,14 @@ class EngineChoice:
     why: str
 
 
-def compute(dataset: Path, results: Path, wanted: Sequence[str], order: StageParameters, engines: tuple[str, Engine], watch: Watch) -> list[StageResult]:
+def compute(
+    dataset: Path,
+    results: Path,
+    wanted: Sequence[str],
+    order: StageParameters,
+    engines: tuple[str, Engine],
+    watch: Watch,
+) -> list[StageResult]:
     """Each stage that leads to these, whole, in a folder below results. engines: name and what computes the stages.
 
     A stage whose manifest is there is left as it is; what is there without one was interrupted, and is made anew.
@@ -427,7 +484,9 @@ def compute(dataset: Path, results: Path, wanted: Sequence[str], order: StagePar
         folder = folders[stage.name] = results / folder_name(stage, digest, order)
         was_there, began = is_whole(folder), time.monotonic()
         if not was_there:
-            task = StageTask(stage, dataset, {before: folders[before] for before in stage.needs}, order, folder, folder / ".scratch")
+            task = StageTask(
+                stage, dataset, {before: folders[before] for before in stage.needs}, order, folder, folder / ".scratch"
+            )
             _compute(task, digest, name, engine)
         manifest = manifest_in(folder)
         took_s = 0.0 if was_there else time.monotonic() - began
@@ -442,7 +501,9 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
             shutil.rmtree(task.out)
         task.scratch.mkdir(parents=True)
     except OSError as error:
-        raise StoreError(f"{task.out} cannot be written: {error.strerror}. Choose another folder for results.") from None
+        raise StoreError(
+            f"{task.out} cannot be written: {error.strerror}. Choose another folder for results."
+        ) from None
     engine[task.stage.name](task)
     shutil.rmtree(task.scratch)
     inputs = {"dataset": digest, "engine": name} | {before: folder.name for before, folder in task.folders.items()}
@@ -450,7 +511,10 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
 
 
 def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> EngineChoice:
-    """The least engine that the dataset fits: in memory, else links from disk, else the cluster. memory_bytes: that may be used."""
+    """The least engine that the dataset fits: in memory, else links from disk, else the cluster.
+
+    memory_bytes: that may be used.
+    """
     urls, links = manifest.rows("urls"), manifest.rows("links")
     whole = PROGRAM_BYTES + WHOLE_URL_BYTES * urls + WHOLE_LINK_BYTES * links
     stream = PROGRAM_BYTES + STREAM_URL_BYTES * urls
@@ -459,8 +523,16 @@ def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> Engin
         return EngineChoice("numpy", f"{holds} take some {_size(whole)} of the {_size(memory_bytes)} that may be used")
     if stream <= memory_bytes or not has_cluster:
         more = "" if stream <= memory_bytes else "; even so memory may not do, and no cluster was named (--on)"
-        return EngineChoice("stream", f"{holds} would take some {_size(whole)} of {_size(memory_bytes)}, with links on disk {_size(stream)}{more}")
-    return EngineChoice("spark", f"{holds} would take {_size(stream)} even with links on disk, and {_size(memory_bytes)} may be used")
+        return EngineChoice(
+            "stream",
+            (
+                f"{holds} would take some {_size(whole)} of {_size(memory_bytes)}, with links "
+                f"on disk {_size(stream)}{more}"
+            ),
+        )
+    return EngineChoice(
+        "spark", f"{holds} would take {_size(stream)} even with links on disk, and {_size(memory_bytes)} may be used"
+    )
 
 
 def _size(size_bytes: int) -> str:

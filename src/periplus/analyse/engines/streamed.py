@@ -22,7 +22,9 @@ WAITING = 1 << 22  # numbers that wait to be counted together: 64 MB with their 
 
 
 def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[Ints]:
-    """Each number once, in ascending blocks. The numbers are dealt by size into FILES files below scratch, and each file is read whole.
+    """Each number once, in ascending blocks.
+
+    The numbers are dealt by size into FILES files below scratch, and each file is read whole.
 
     most: greater than any of the numbers, which spread evenly below it.
     """
@@ -97,14 +99,19 @@ def _links(task: StageTask, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
 
 
 def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tuple[Ints, Ints]]:
-    """Each pair once, ascending. Links come by source, so that only a source which the block cuts in two has to wait. Raises StoreError where
-    they do not."""
+    """Each pair once, ascending.
+
+    Links come by source, so that only a source which the block cuts in two has to wait. Raises
+    StoreError where they do not.
+    """
     left = np.zeros(0, np.int64)
     last = -1
     for source, target in edges:
         pairs = distinct_sorted(np.concatenate([left, source * span + target]))
         if len(pairs) and pairs[0] <= last:
-            raise StoreError("the dataset's links are not in the order of their sources, as its columns promise: export it again")
+            raise StoreError(
+                "the dataset's links are not in the order of their sources, as its columns promise: export it again"
+            )
         cut = int(np.searchsorted(pairs, pairs[-1] // span * span)) if len(pairs) else 0
         pairs, left = pairs[:cut], pairs[cut:]
         last = int(pairs[-1]) if len(pairs) else last
@@ -234,7 +241,8 @@ def _layers(links: _Links, homes: Ints, by_precedence: Ints) -> tuple[Ints, Ints
         layer[frontier] = len(layers)
         layers.append(frontier)
         met = [np.zeros(0, np.int64)]
-        for pages in _some(links, frontier[np.argsort(-precedence[frontier])]):  # the best last: of several writes to one place the last stays
+        # the best last: of several writes to one place the last stays
+        for pages in _some(links, frontier[np.argsort(-precedence[frontier])]):
             sources, children = _links_out(links, pages)
             new = layer[children] < 0
             sources, children = sources[new], children[new]
@@ -268,7 +276,9 @@ def broken(task: StageTask) -> None:
         for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"]):
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
             led = end[target]
-            kept = np.flatnonzero(text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.invalid[led])
+            kept = np.flatnonzero(
+                text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.invalid[led]
+            )
             words = {name: block.column(name).take(kept) for name in ("kind", "position")}
             writer.add({"source": source[kept], "target": target[kept], "end": led[kept], **words})
 
@@ -314,7 +324,9 @@ def interlinking(task: StageTask) -> None:
     for pairs in distinct_of(folders(), span * span, task.scratch):
         of_folders.add(site_of[pairs // span] * sites + site_of[pairs % span])
     found, counts = of_pages.counts()
-    write_links(task, sites, {"page": (found, counts), "directory": of_folders.counts(), "site": (found, np.ones_like(counts))})
+    write_links(
+        task, sites, {"page": (found, counts), "directory": of_folders.counts(), "site": (found, np.ones_like(counts))}
+    )
 
 
 ENGINE: Engine = {

@@ -1,4 +1,7 @@
-"""How are the stages computed with everything in memory? By the analyses that a single site's map and report are made with."""
+"""How are the stages computed with everything in memory?
+
+By the analyses that a single site's map and report are made with.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,14 @@ from periplus.analyse.engines.alike import (
     url_vectors,
 )
 from periplus.analyse.engines.stages import Engine, Ints, Mask, StageTask, flags, is_among, numbers, reals
-from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, hierarchical_map, invalid_links, resolved
+from periplus.analyse.linkgraph import (
+    LinksOfDomains,
+    distinct_sorted,
+    external_domains,
+    hierarchical_map,
+    invalid_links,
+    resolved,
+)
 from periplus.analyse.pagerank import pagerank
 from periplus.analyse.webometrics import counted
 from periplus.model.graph import LinkGraph, LinkRows
@@ -52,7 +62,9 @@ def graph(task: StageTask) -> None:
 
 def write_nodes(task: StageTask, urls: UrlVectors, home: Ints) -> None:
     pages = np.flatnonzero(urls.page)
-    task.write("nodes", {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)})
+    task.write(
+        "nodes", {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
+    )
 
 
 def _links(task: StageTask, kinds: list[str]) -> tuple[Ints, Ints]:
@@ -63,12 +75,20 @@ def _links(task: StageTask, kinds: list[str]) -> tuple[Ints, Ints]:
 def graphs_by_site(task: StageTask) -> list[tuple[Ints, LinkGraph]]:
     """(numbers of its pages, graph) of each site."""
     folder = task.folders["graph"]
-    pages, site, indexed = numbers(folder, "nodes", "url"), numbers(folder, "nodes", "site"), flags(folder, "nodes", "indexed")
+    pages, site, indexed = (
+        numbers(folder, "nodes", "url"),
+        numbers(folder, "nodes", "site"),
+        flags(folder, "nodes", "indexed"),
+    )
     order = np.lexsort((pages, site))
-    place = np.zeros(int(pages.max(initial=-1)) + 1, np.int64)  # of a page among those of its site, and of all before it
+    # of a page among those of its site, and of all before it
+    place = np.zeros(int(pages.max(initial=-1)) + 1, np.int64)
     place[pages[order]] = np.arange(len(pages))
     inside = flags(folder, "edges", "inside")
-    source, target = place[numbers(folder, "edges", "source")[inside]], place[numbers(folder, "edges", "target")[inside]]
+    source, target = (
+        place[numbers(folder, "edges", "source")[inside]],
+        place[numbers(folder, "edges", "target")[inside]],
+    )
     by_source = np.lexsort((target, source))
     offsets = np.searchsorted(source[by_source], np.arange(len(pages) + 1))
     target = target[by_source]
@@ -122,7 +142,12 @@ def site_map(task: StageTask) -> None:
             placed = hierarchical_map(one, int(start[0]), rank[pages])
             reached, parent = placed.order, placed.parent[placed.order]
             above = np.where(parent >= 0, pages[parent], -1)
-            rows.append(np.stack([pages[reached], placed.layer[reached], above, placed.below[reached], np.arange(len(reached))], axis=1))
+            rows.append(
+                np.stack(
+                    [pages[reached], placed.layer[reached], above, placed.below[reached], np.arange(len(reached))],
+                    axis=1,
+                )
+            )
     write_map(task, np.concatenate(rows))
 
 
@@ -187,14 +212,20 @@ def interlinking(task: StageTask) -> None:
     site_of = np.zeros(span, np.int64)
     site_of[directory] = site
     of_folders, folder_counts = counted(site_of[folders // span] * sites + site_of[folders % span])
-    write_links(task, sites, {"page": (pairs, counts), "directory": (of_folders, folder_counts), "site": (pairs, np.ones_like(counts))})
+    write_links(
+        task,
+        sites,
+        {"page": (pairs, counts), "directory": (of_folders, folder_counts), "site": (pairs, np.ones_like(counts))},
+    )
 
 
 def write_links(task: StageTask, sites: int, found: dict[str, tuple[Ints, Ints]]) -> None:
     """found: by model, pairs as source * sites + target, and their counts."""
     with task.writer("links") as writer:
         for model, (pairs, counts) in found.items():
-            writer.add({"model": [model] * len(pairs), "source": pairs // sites, "target": pairs % sites, "count": counts})
+            writer.add(
+                {"model": [model] * len(pairs), "source": pairs // sites, "target": pairs % sites, "count": counts}
+            )
 
 
 ENGINE: Engine = {

@@ -1,4 +1,7 @@
-"""Which candidates are a text's keywords, and how are they written? By any of METHODS, for one text, for several, and for some against others."""
+"""Which candidates are a text's keywords, and how are they written?
+
+By any of METHODS, for one text, for several, and for some against others.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from periplus.analyse.keywords.measures import idf, is_passage, likelihoods, multipartiterank, positionrank, singlerank, textrank, topicrank
+from periplus.analyse.keywords.measures import (
+    idf,
+    is_passage,
+    likelihoods,
+    multipartiterank,
+    positionrank,
+    singlerank,
+    textrank,
+    topicrank,
+)
 from periplus.analyse.keywords.reading import NOTHING, Candidates, Counts, Reading, candidates
 from periplus.model.topic import Keyword
 
@@ -17,9 +29,12 @@ Floats = npt.NDArray[np.float64]
 Method = Callable[[Reading, Candidates, Counts], Floats]
 
 TFIDF_WORDS = 3  # the longest phrase
-KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0  # as published, but that of short texts no repetition is asked
+# as published, but that of short texts no repetition is asked
+KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0
 LOOKED_AT = 4  # candidates for each keyword wanted
-WRAPPING = 2  # words; else lists of short texts say the same four times (own texts F1@5 40.2 for 35.9; pages, where it does not hold, would lose 2)
+# words; else lists of short texts say the same four times (own texts F1@5 40.2 for 35.9; pages, where it
+# does not hold, would lose 2)
+WRAPPING = 2
 OF_EACH = 50  # candidates of each text of a group
 FRAMED_TEXTS = 10  # of fewer none can be told from their frame
 RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
@@ -90,17 +105,25 @@ def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "le
     """The keywords of one text, best first, each stem once."""
     result = scored(text, counts, method)
     best = _apart(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
-    return [Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.found.times[at]), 1) for at in best]
+    return [
+        Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.found.times[at]), 1)
+        for at in best
+    ]
 
 
 def _apart(result: Scored, order: list[int], most: int) -> list[int]:
-    """The first `most`, without those that only wrap an earlier one in further words: longer by WRAPPING and more, and no oftener there."""
+    """The first `most`, without those that only wrap an earlier one in further words: longer by WRAPPING and more,
+    and no oftener there.
+    """
     chosen: list[tuple[int, bytes]] = []
     found, keys = result.found, result.text.keys
     for at in order:
         place, size = int(found.places[found.first[at]]), int(found.sizes[at])
         stems = keys[place : place + size].tobytes()  # keys are as good as random: none is met astride two others
-        wraps = (size >= found.sizes[other] + WRAPPING and found.times[at] <= found.times[other] and inner in stems for other, inner in chosen)
+        wraps = (
+            size >= found.sizes[other] + WRAPPING and found.times[at] <= found.times[other] and inner in stems
+            for other, inner in chosen
+        )
         if not any(wraps):
             chosen.append((at, stems))
         if len(chosen) == most:
@@ -118,7 +141,9 @@ class Contrast(NamedTuple):
 ALONE = Contrast()
 
 
-def keywords_of_all(texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", contrast: Contrast = ALONE) -> list[Keyword]:
+def keywords_of_all(
+    texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", contrast: Contrast = ALONE
+) -> list[Keyword]:
     """The keywords of several texts: what is a keyword of many. counts: of a collection that they belong to."""
     total: Counter[int] = Counter()
     pages: Counter[int] = Counter()

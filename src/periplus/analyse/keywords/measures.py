@@ -1,4 +1,6 @@
-"""Measures of a candidate: without knowing its language, as learnt from authors' keywords, and by graphs of words and topics."""
+"""Measures of a candidate: without knowing its language, as learnt from authors' keywords,
+and by graphs of words and topics.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,22 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from periplus.analyse.content.marking import Forest
-from periplus.analyse.keywords.reading import LINE, PARTED, Bits, Candidates, Counts, Ints, Reading, tag_measures, tagged
+from periplus.analyse.keywords.reading import (
+    LINE,
+    PARTED,
+    Bits,
+    Candidates,
+    Counts,
+    Ints,
+    Reading,
+    tag_measures,
+    tagged,
+)
 
-# By NAMES: words; times it stands there (logarithm), as a share of the text; places as shares of the text; sentences with it; rarity in the collection, of
-# it and of its words; capitals within sentences; signs within; whether a pause or a function word stands before and after it (`open`); how
-# often it is part of a longer phrase; how much oftener its words stand elsewhere; how many words stand beside its words.
+# By NAMES: words; times it stands there (logarithm), as a share of the text; places as shares of the text; sentences
+# with it; rarity in the collection, of it and of its words; capitals within sentences; signs within; whether a pause or
+# a function word stands before and after it (`open`); how often it is part of a longer phrase; how much oftener its
+# words stand elsewhere; how many words stand beside its words.
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,7 +70,8 @@ def _where(text: Reading, found: Candidates) -> list[Floats]:
     width = int(text.sentences.max(initial=0)) + 1
     sentences = np.bincount(_distinct(found.owner * width + text.sentences[found.places]) // width, minlength=n)
     return [
-        found.sizes.astype(np.float64), np.log(found.times), found.times / words, first / words, np.log1p(first), last / words, (last - first) / words,
+        found.sizes.astype(np.float64), np.log(found.times), found.times / words, first / words, np.log1p(first),
+        last / words, (last - first) / words,
         np.log(sentences),
     ]  # fmt: skip
 
@@ -77,7 +91,16 @@ def _rarity(text: Reading, found: Candidates, counts: Counts) -> list[Floats]:
     place = np.empty(len(order))
     place[order] = np.arange(len(order))
     told = found.times / np.maximum(counts.of(found.keys), 1)
-    return [own, least, most, mean, np.log1p(weight), np.log1p(place), weight / max(1e-9, float(weight.max(initial=0))), told]
+    return [
+        own,
+        least,
+        most,
+        mean,
+        np.log1p(weight),
+        np.log1p(place),
+        weight / max(1e-9, float(weight.max(initial=0))),
+        told,
+    ]
 
 
 def _at(values: npt.NDArray[np.generic], found: Candidates, step: int) -> Floats:
@@ -132,7 +155,13 @@ def _surroundings(text: Reading, found: Candidates) -> list[Floats]:
         parents = _owners(found, found.places - shift, found.counts + 1)
         inside = parents >= 0
         np.maximum.at(longer, found.owner[inside], found.times[parents[inside]])
-    return [_mean(left, found), _mean(right, found), _mean(left & right, found), longer / found.times, np.log(np.maximum(found.times - longer, 0.5))]
+    return [
+        _mean(left, found),
+        _mean(right, found),
+        _mean(left & right, found),
+        longer / found.times,
+        np.log(np.maximum(found.times - longer, 0.5)),
+    ]
 
 
 def _owners(found: Candidates, places: Ints, counts: Ints) -> Ints:
@@ -173,14 +202,21 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
     pairs = [kept[:-step] * n + kept[step:] for step in range(1, WINDOW) if len(kept) > step]
     near = _distinct(np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)]))
     following = _distinct(owner[:-1] * n + owner[1:])
-    return np.bincount(near // n, minlength=n).astype(np.float64), np.bincount(following % n, minlength=n), np.bincount(following // n, minlength=n)
+    return (
+        np.bincount(near // n, minlength=n).astype(np.float64),
+        np.bincount(following % n, minlength=n),
+        np.bincount(following // n, minlength=n),
+    )
 
 
-# Two forests of the same kind as those that tell content from navigation: one for passages (an abstract, one paragraph), whose keywords are the long
-# phrases of a field, one for pages, whose keywords are rare in the collection. Learnt by quality/keywords/train.py, shipped as `forests.json`.
+# Two forests of the same kind as those that tell content from navigation: one for passages (an abstract, one
+# paragraph), whose keywords are the long phrases of a field, one for pages, whose keywords are rare in the collection.
+# Learnt by quality/keywords/train.py, shipped as `forests.json`.
 
-PASSAGE_WORDS, PASSAGE_PARAGRAPHS = 320, 6  # at most: 97 of 100 abstracts of the sets are within, 10 of 100 help pages, 15 of 100 long news
-PARAGRAPH_WORDS = 14  # of a passage at least on average; three in four help pages have 13 and fewer, nineteen in twenty abstracts 22 and more
+# at most: 97 of 100 abstracts of the sets are within, 10 of 100 help pages, 15 of 100 long news
+PASSAGE_WORDS, PASSAGE_PARAGRAPHS = 320, 6
+# of a passage at least on average; three in four help pages have 13 and fewer, nineteen in twenty abstracts 22 and more
+PARAGRAPH_WORDS = 14
 SCALE = 1000  # leaves and borders of the table are whole numbers: thousandths
 
 
@@ -210,8 +246,8 @@ def forest(name: str) -> Forest:
     return Forest(shape, borders, np.array(table["leaves"], np.float32).ravel() / np.float32(SCALE), table["bias"])
 
 
-# As published, except that runs of content words stand for noun phrases: a parser of parts of speech exists for few of the languages we meet.
-# Scores are for candidates that are such runs; others get -inf.
+# As published, except that runs of content words stand for noun phrases: a parser of parts of speech exists for few of
+# the languages we meet. Scores are for candidates that are such runs; others get -inf.
 # Sources: Mihalcea and Tarau 2004; Wan and Xiao 2008; Florescu and Caragea 2017.
 
 DAMPING = 0.85
@@ -238,7 +274,9 @@ def word_graph(text: Reading, window: int) -> WordGraph:
     right = np.concatenate([np.zeros(0, np.intp), *(pair[1] for pair in pairs)])
     apart = left != right
     rows, columns = np.concatenate((left[apart], right[apart])), np.concatenate((right[apart], left[apart]))
-    return WordGraph(owner, sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(distinct), len(distinct))))
+    return WordGraph(
+        owner, sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(distinct), len(distinct)))
+    )
 
 
 def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
@@ -379,7 +417,9 @@ def multipartiterank(text: Reading, found: Candidates, counts: Counts) -> Floats
         return scores
     topics = _topics(text, found, kept)
     weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(found, kept))
-    scores[kept] = ranked(sparse.csr_array(_adjusted(weights, topics, found.places[found.first[kept]])), np.full(len(kept), 1 / len(kept)))
+    scores[kept] = ranked(
+        sparse.csr_array(_adjusted(weights, topics, found.places[found.first[kept]])), np.full(len(kept), 1 / len(kept))
+    )
     return scores
 
 

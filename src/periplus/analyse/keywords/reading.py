@@ -19,7 +19,8 @@ Bits = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
 MOST_WORDS = 20_000  # of one text: what a page has to say, it says before
-PARTED, JOINED, PAUSE, END, LINE = range(5)  # what stands between two words: blanks; a hyphen; a comma or bracket; a full stop; a line's end
+# what stands between two words: blanks; a hyphen; a comma or bracket; a full stop; a line's end
+PARTED, JOINED, PAUSE, END, LINE = range(5)
 _WIDE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _HAS_WIDE = re.compile(f"[{_WIDE}]")
 _GAPS = re.compile(r"(\W+)")
@@ -61,7 +62,12 @@ class _Keys(dict[str, int]):
     def __missing__(self, form: str) -> int:
         if len(self) > 500_000:  # words of real languages are fewer by far within one run; what is more is noise
             self.clear()
-        stop = form in self._stops or (len(form) == 1 and form < "\u3400") or form.isdigit() or _PARTICLE.match(form) is not None
+        stop = (
+            form in self._stops
+            or (len(form) == 1 and form < "\u3400")
+            or form.isdigit()
+            or _PARTICLE.match(form) is not None
+        )
         self[form] = key = xxhash.xxh3_64_intdigest(self._terms[form].encode("utf-8", "surrogatepass")) & ~1 | stop
         return key
 
@@ -79,7 +85,10 @@ def _lists() -> dict[str, frozenset[str]]:
 
 
 def function_words(language: str) -> frozenset[str]:
-    """Words that bind and say nothing by themselves, with diacritics and without. Of a language that we have no list of: English ones."""
+    """Words that bind and say nothing by themselves, with diacritics and without.
+
+    Of a language that we have no list of: English ones.
+    """
     words = _lists().get(language, _lists()["en"])
     return words | {folded(word) for word in words}
 
@@ -108,7 +117,9 @@ _KINDS = _Kinds()
 
 
 def read(text: str, language: str) -> Reading:
-    """language: BCP 47 primary tag; empty: not known, then words are compared as they are written, case and diacritics apart."""
+    """language: BCP 47 primary tag; empty: not known, then words are compared as they are written,
+    case and diacritics apart.
+    """
     pieces = (_WIDE_GAPS if _HAS_WIDE.search(text) else _GAPS).split(text.replace("_", " "))
     words, gaps = pieces[0 : 2 * MOST_WORDS : 2], [*pieces[1 : 2 * MOST_WORDS : 2]]
     if words and not words[0]:
@@ -146,7 +157,9 @@ def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> R
         capitals=capitals,
         loud=np.fromiter(map(str.isupper, words), bool, count) & (lengths > 1),
         lengths=lengths,
-        paragraphs=sum("\n" in gap and (capital or "\n\n" in gap) for gap, capital in zip(gaps, follows.tolist(), strict=True)),
+        paragraphs=sum(
+            "\n" in gap and (capital or "\n\n" in gap) for gap, capital in zip(gaps, follows.tolist(), strict=True)
+        ),
         digits=~np.fromiter(map(str.isalpha, words), bool, count),
     )
 
@@ -161,7 +174,8 @@ Ints = npt.NDArray[np.intp]
 
 MOST = 5  # words; of the authors' keywords in the sets of quality/keywords one in forty is longer
 LONG = 300  # words: in longer texts ...
-ONCE = 3  # ... a phrase of more words counts if it is repeated: else they are half of all candidates, and hardly one is a keyword
+# ... a phrase of more words counts if it is repeated: else they are half of all candidates, and hardly one is a keyword
+ONCE = 3
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no factor is lost
 
 
@@ -196,12 +210,20 @@ def _those(found: Candidates, kept: npt.NDArray[np.bool_]) -> Candidates:
     at = kept[found.owner]
     number, place = np.cumsum(kept) - 1, np.cumsum(at) - 1
     return Candidates(
-        found.keys[kept], place[found.first[kept]], found.times[kept], found.sizes[kept], found.places[at], found.counts[at], number[found.owner[at]]
+        found.keys[kept],
+        place[found.first[kept]],
+        found.times[kept],
+        found.sizes[kept],
+        found.places[at],
+        found.counts[at],
+        number[found.owner[at]],
     )
 
 
 def _found(text: Reading) -> tuple[Ints, Ints, Keys]:
-    """(first word, words, key) of each, by the number of words and then in the order of the text: the first of a key is the earliest."""
+    """(first word, words, key) of each, by the number of words and then in the order of the text:
+    the first of a key is the earliest.
+    """
     free = np.flatnonzero(~text.stops)
     places, counts, keys = [], [], []
     begins, key = free, text.keys[free]
@@ -225,7 +247,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class Counts(NamedTuple):
-    """Phrases by their keys (ascending), and in how many of the texts each stands; those of a single text are left out."""
+    """Phrases by their keys (ascending), and in how many of the texts each stands;
+    those of a single text are left out.
+    """
 
     texts: int
     keys: Keys
@@ -273,7 +297,8 @@ def _added(kept: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) -> t
     return keys[totals > 1], totals[totals > 1]
 
 
-# A linear model over the word, its endings and its neighbours, learnt by quality/keywords/train.py and shipped as `tags.json`.
+# A linear model over the word, its endings and its neighbours, learnt by quality/keywords/train.py
+# and shipped as `tags.json`.
 
 TagScores = npt.NDArray[np.float32]
 
@@ -286,7 +311,9 @@ SCALE = 100  # weights are stored as whole numbers
 @cache
 def _weights(language: str) -> tuple[dict[str, int], TagScores]:
     """(row of each trait, float32[rows, 3]); the last row is for traits that are not known."""
-    stored = json.loads((files("periplus.analyse.keywords") / "tags.json").read_text(encoding="utf-8")).get(language, {})
+    stored = json.loads((files("periplus.analyse.keywords") / "tags.json").read_text(encoding="utf-8")).get(
+        language, {}
+    )
     rows = {trait: row for row, trait in enumerate(stored)}
     return rows, np.array([*stored.values(), [0, 0, 0]], np.float32) / np.float32(SCALE)
 
@@ -314,7 +341,9 @@ def traits(text: Reading) -> list[list[str]]:
 
 
 def tagged(text: Reading) -> TagScores | None:
-    """float32[words, 3]: log-odds that a keyword begins at, ends at, contains the word; None: nothing was learnt of its language."""
+    """float32[words, 3]: log-odds that a keyword begins at, ends at, contains the word; None:
+    nothing was learnt of its language.
+    """
     rows, weights = _weights(text.language)
     if not rows or not text.words:
         return None
@@ -326,7 +355,9 @@ def tagged(text: Reading) -> TagScores | None:
 
 
 def tag_measures(odds: TagScores | None, found: Candidates) -> TagScores:
-    """float32[len(NAMES), n]: a row for each measure, at the first place of each candidate; noughts where there are no tags."""
+    """float32[len(NAMES), n]: a row for each measure, at the first place of each candidate;
+    noughts where there are no tags.
+    """
     if odds is None:
         return np.zeros((len(NAMES), len(found.keys)), np.float32)
     begins, ends = found.places[found.first], found.places[found.first] + found.sizes
@@ -337,4 +368,6 @@ def tag_measures(odds: TagScores | None, found: Candidates) -> TagScores:
     bounds = np.stack((begins, ends), 1).ravel()
     least = np.minimum.reduceat(np.append(odds[:, WITHIN], np.float32(np.inf)), bounds)[::2]
     begin, end = odds[begins, BEGIN], odds[ends - 1, FINISH]
-    return np.array([begin, end, mean, least, padded[begins, WITHIN], padded[ends + 1, WITHIN], begin + end + mean], np.float32)
+    return np.array(
+        [begin, end, mean, least, padded[begins, WITHIN], padded[ends + 1, WITHIN], begin + end + mean], np.float32
+    )

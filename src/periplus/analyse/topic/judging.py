@@ -22,8 +22,9 @@ from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import Example, ExampleMark, Floats32, Method, TellingWord, Topic, TopicReport, TopicScores
 
-# Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave no gaps between words, every
-# pair of neighbouring signs is one. A word's grams are its stretches of a few letters, by which its other forms are known.
+# Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave
+# no gaps between words, every pair of neighbouring signs is one. A word's grams are its stretches of a few letters, by
+# which its other forms are known.
 
 TEXT_CHARS = 50_000  # of a page that are judged: its topic is plain by then, and a book shall not take a second
 WORD_CHARS = 40  # longer runs are no words
@@ -53,10 +54,15 @@ def _parts(word: str) -> Iterator[str]:
 
 def grams(word: str) -> list[int]:
     """Buckets of the word's stretches of letters; at least one."""
-    framed = f"<{word[:WORD_CHARS]}>".encode("utf-16-le", "surrogatepass")  # a letter is two bytes: pieces are cut without encoding each
+    # a letter is two bytes: pieces are cut without encoding each
+    framed = f"<{word[:WORD_CHARS]}>".encode("utf-16-le", "surrogatepass")
     low, high = GRAM_CHARS
     length = len(framed)
-    found = [crc32(framed[start : start + size]) % GRAM_BUCKETS for size in range(2 * low, 2 * high + 1, 2) for start in range(0, length - size + 1, 2)]
+    found = [
+        crc32(framed[start : start + size]) % GRAM_BUCKETS
+        for size in range(2 * low, 2 * high + 1, 2)
+        for start in range(0, length - size + 1, 2)
+    ]
     return found or [crc32(framed) % GRAM_BUCKETS]
 
 
@@ -66,7 +72,9 @@ def bucket(piece: str, buckets: int) -> int:
 
 
 def content_text(title: str, blocks: Sequence[Block], parts: Sequence[Part] | None) -> str:
-    """What of a page is judged: its title and its content; all its text where nothing is marked, or nothing as content."""
+    """What of a page is judged: its title and its content; all its text where nothing is marked,
+    or nothing as content.
+    """
     said = [block.text for block in blocks if block.kind not in _NO_TEXT]
     if parts is not None and len(parts) == len(blocks):
         marked = zip(blocks, parts, strict=True)
@@ -74,7 +82,8 @@ def content_text(title: str, blocks: Sequence[Block], parts: Sequence[Part] | No
     return "\n".join([title, *said] if title else said)
 
 
-# One JSON object. Arrays are base64 of little-endian float32, so that a topic that was read is the one that was written, bit by bit.
+# One JSON object. Arrays are base64 of little-endian float32, so that a topic that was read is the one that
+# was written, bit by bit.
 
 VERSION = 1
 _ARRAYS = ("rarities", "weights", "hashed")
@@ -105,16 +114,23 @@ def topic_text(topic: Topic) -> str:
         "words": topic.words,
     }
     arrays = {name: base64.b64encode(getattr(topic, name).astype("<f4").tobytes()).decode("ascii") for name in _ARRAYS}
-    return json.dumps(said | arrays, ensure_ascii=True) + "\n"  # words may hold lone surrogates, which UTF-8 has no form for
+    # words may hold lone surrogates, which UTF-8 has no form for
+    return json.dumps(said | arrays, ensure_ascii=True) + "\n"
 
 
 def topic_of_text(text: str, where: str) -> Topic:
-    """The topic that was written. where: its file, for a message. Raises StoreError for what is none, or of a newer program."""
+    """The topic that was written.
+
+    where: its file, for a message. Raises StoreError for what is none, or of a newer program.
+    """
     try:
         said = json.loads(text)
         version = said["periplus_topic"]
         if version > VERSION:
-            raise StoreError(f"{where} was written by a newer Periplus (topics of version {version}; this one reads {VERSION}): upgrade, or train it anew")
+            raise StoreError(
+                f"{where} was written by a newer Periplus (topics of version {version}; this one reads "
+                f"{VERSION}): upgrade, or train it anew"
+            )
         return _topic(said)
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         raise StoreError(f"{where} is no topic, or damaged ({error}): remove it and train it anew") from None
@@ -159,7 +175,8 @@ def _array(written: str) -> Floats32:
 Floats = NDArray[np.float64]
 
 REMEMBERED = 200_000  # words: some 30 MB; a crawl meets new ones for ever
-KNOWN_LEAST = 0.2  # of a page's words: of pages in the examples' language half and more are known, of another's one in twenty
+# of a page's words: of pages in the examples' language half and more are known, of another's one in twenty
+KNOWN_LEAST = 0.2
 _TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
 _JUDGING_NO_TEXT = float("-inf")
 
@@ -177,7 +194,9 @@ class Judge:
 
     def judge_words(self, texts: Iterable[Mapping[str, int]]) -> Floats:
         """The same of texts whose words are counted already."""
-        distances = self.topic.steepness * (np.array([self._score(counts) for counts in texts], dtype=np.float64) - self.topic.threshold)
+        distances = self.topic.steepness * (
+            np.array([self._score(counts) for counts in texts], dtype=np.float64) - self.topic.threshold
+        )
         return np.exp(-np.logaddexp(0.0, -distances))
 
     def _score(self, counts: Mapping[str, int]) -> float:
@@ -196,7 +215,9 @@ class Judge:
 
 
 class _Words(dict[str, complex]):
-    """By word, its weight (real) and rarity (imaginary, negative where it is unknown), so that an array of both is made at one grasp."""
+    """By word, its weight (real) and rarity (imaginary, negative where it is unknown),
+    so that an array of both is made at one grasp.
+    """
 
     def __init__(self, topic: Topic) -> None:
         self._places = {word: place for place, word in enumerate(topic.words)}
@@ -217,7 +238,8 @@ class _Words(dict[str, complex]):
         return found
 
 
-# Logistic regression on hashed words, one step an example, longer steps at first. Both kinds weigh the same: a step is scaled by how rare its kind was.
+# Logistic regression on hashed words, one step an example, longer steps at first. Both kinds weigh the same: a step is
+# scaled by how rare its kind was.
 
 BUCKETS = 1 << 18  # 1 MB: of 60,000 words a fifth share theirs
 ROUNDS = 4  # through the examples at first; of 2, 4, 8 the least that reached the F of the last
@@ -266,7 +288,10 @@ def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
 def learned_on(topic: Topic, example: Example) -> Topic:
     """The topic after one more example, marked by nothing: it keeps no digest of it."""
     table = _step(
-        WeightTable(topic.hashed.copy(), -topic.threshold), input_of(word_counts(example.text)), example.positive, STEP / (1 + SLOWING * len(topic.examples))
+        WeightTable(topic.hashed.copy(), -topic.threshold),
+        input_of(word_counts(example.text)),
+        example.positive,
+        STEP / (1 + SLOWING * len(topic.examples)),
     )
     return replace(topic, hashed=table.weights, threshold=-table.bias)
 

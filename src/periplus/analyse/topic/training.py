@@ -30,11 +30,16 @@ def scores_of(truth: Bools, chances: Floats) -> TopicScores:
     said = chances >= 0.5
     hits = float((truth & said).sum())
     precision, recall = hits / max(float(said.sum()), 1.0), hits / max(float(truth.sum()), 1.0)
-    return TopicScores(precision, recall, 2 * precision * recall / max(precision + recall, 1e-12), average_precision(truth, chances))
+    return TopicScores(
+        precision, recall, 2 * precision * recall / max(precision + recall, 1e-12), average_precision(truth, chances)
+    )
 
 
 def average_precision(truth: Bools, scores: Floats) -> float:
-    """Mean, over the positives, of the precision at the place of each; pages of one score share their places. 0 where nothing is positive."""
+    """Mean, over the positives, of the precision at the place of each; pages of one score share their places.
+
+    0 where nothing is positive.
+    """
     if not truth.any():
         return 0.0
     order = np.argsort(-scores, kind="stable")
@@ -44,7 +49,10 @@ def average_precision(truth: Bools, scores: Floats) -> float:
 
 
 def best_threshold(truth: Bools, scores: Floats) -> float:
-    """Where F is highest: a tenth of the gap above the next lower score. Away from the examples' source it is the positives whose scores fall."""
+    """Where F is highest: a tenth of the gap above the next lower score.
+
+    Away from the examples' source it is the positives whose scores fall.
+    """
     order = np.argsort(-scores, kind="stable")
     hits, ranked = np.cumsum(truth[order]), scores[order]
     f = 2 * hits / (np.arange(1, len(scores) + 1) + truth.sum())
@@ -54,7 +62,9 @@ def best_threshold(truth: Bools, scores: Floats) -> float:
 
 
 def steepness_of(truth: Bools, distances: Floats) -> float:
-    """The slope s for which 1 / (1 + exp(-s distance)) is likeliest, both kinds weighing the same; between 0.05 and STEEPEST over their spread."""
+    """The slope s for which 1 / (1 + exp(-s distance)) is likeliest, both kinds weighing the same;
+    between 0.05 and STEEPEST over their spread.
+    """
     spread = max(float(distances.std()), 1e-9)
     slopes = np.geomspace(0.05, STEEPEST, 41) / spread
     signed = np.where(truth, distances, -distances)
@@ -69,7 +79,9 @@ WORDS_MOST = 60_000  # the most frequent: a model of 1 MB; beyond, words of 4,00
 
 
 class Space(NamedTuple):
-    """The words, ascending, with their rarities: ln((1 + n) / (1 + texts that have it)) + 1, as tf-idf is usually smoothed."""
+    """The words, ascending, with their rarities: ln((1 + n) / (1 + texts that have it)) + 1,
+    as tf-idf is usually smoothed.
+    """
 
     places: dict[str, int]
     rarities: Floats
@@ -80,24 +92,41 @@ def space_of(texts: Sequence[Counts]) -> Space:
     """The words that count in these texts."""
     known = Counter(word for counts in texts for word in counts if len(word) <= WORD_CHARS)
     least = LEAST_TEXTS if len(texts) > LEAST_TEXTS else 1
-    often = sorted((word for word, number in known.items() if number >= least), key=lambda word: (-known[word], word))[:WORDS_MOST]
+    often = sorted((word for word, number in known.items() if number >= least), key=lambda word: (-known[word], word))[
+        :WORDS_MOST
+    ]
     words = sorted(often)
     found = np.array([known[word] for word in words], dtype=np.float64)
-    return Space({word: place for place, word in enumerate(words)}, np.log((1 + len(texts)) / (1 + found)) + 1, float(np.log(1 + len(texts)) + 1))
+    return Space(
+        {word: place for place, word in enumerate(words)},
+        np.log((1 + len(texts)) / (1 + found)) + 1,
+        float(np.log(1 + len(texts)) + 1),
+    )
 
 
 def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
-    """float64[n, v]: (1 + ln of the count) times rarity, over the length of the row with all its words, also those that do not count."""
+    """float64[n, v]: (1 + ln of the count) times rarity, over the length of the row with all its words,
+    also those that do not count.
+    """
     starts, columns, values = [0], list[NDArray[np.int32]](), list[Floats]()
     for counts in texts:
-        found = np.array([(space.places.get(word, -1), times) for word, times in counts.items()], dtype=np.int64).reshape(-1, 2)
+        found = np.array(
+            [(space.places.get(word, -1), times) for word, times in counts.items()], dtype=np.int64
+        ).reshape(-1, 2)
         known = found[:, 0] >= 0
-        row = (1 + np.log(found[:, 1])) * np.where(known, space.rarities[found[:, 0]], space.unknown_rarity) if len(space.places) else np.zeros(len(found))
+        row = (
+            (1 + np.log(found[:, 1])) * np.where(known, space.rarities[found[:, 0]], space.unknown_rarity)
+            if len(space.places)
+            else np.zeros(len(found))
+        )
         columns.append(found[known, 0].astype(np.int32))
         values.append(row[known] / max(float(np.sqrt(row @ row)), 1e-12))
         starts.append(starts[-1] + int(known.sum()))
     data = np.concatenate([*values, np.zeros(0)])
-    return csr_array((data, np.concatenate([*columns, np.zeros(0, np.int32)]), np.array(starts, dtype=np.int32)), shape=(len(texts), len(space.places)))
+    return csr_array(
+        (data, np.concatenate([*columns, np.zeros(0, np.int32)]), np.array(starts, dtype=np.int32)),
+        shape=(len(texts), len(space.places)),
+    )
 
 
 def gram_rows(space: Space) -> csr_array:
@@ -109,12 +138,14 @@ def gram_rows(space: Space) -> csr_array:
         values += [float(len(own) ** -0.5)] * len(own)
         starts.append(len(columns))
     return csr_array(
-        (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32)), shape=(len(space.places), GRAM_BUCKETS)
+        (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32)),
+        shape=(len(space.places), GRAM_BUCKETS),
     )
 
 
-# Logistic regression in which both kinds of texts weigh the same, and the support vector machine (squared hinge) as it is published, both with ridge
-# and solved by L-BFGS: strictly convex, so that the same examples give the same weights whatever the solver. Log-odds of words as in naive Bayes.
+# Logistic regression in which both kinds of texts weigh the same, and the support vector machine (squared hinge) as it
+# is published, both with ridge and solved by L-BFGS: strictly convex, so that the same examples give the same weights
+# whatever the solver. Log-odds of words as in naive Bayes.
 
 ROUNDS = 30  # of L-BFGS
 TOLERANCE = 1e-4  # of the loss, relative: scores then correlate by .99999 with those of 1e-10, in a quarter of the time
@@ -130,15 +161,23 @@ class LinearWeights(NamedTuple):
     bias: float
 
 
-def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, grams: csr_array | None = None) -> LinearWeights:
+def fitted(
+    rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False, grams: csr_array | None = None
+) -> LinearWeights:
     """The weights that minimise half their squares plus cost times the losses.
 
-    rows: n x v. labels: n. hinge: squared hinge loss, else logistic. grams: v x GRAM_BUCKETS: weights of words are partly shared by words with the same grams.
+    rows: n x v. labels: n. hinge: squared hinge loss, else logistic. grams: v x GRAM_BUCKETS: weights of words are
+    partly shared by words with the same grams.
     """
     signs = np.where(labels, 1.0, -1.0)
-    balance = cost * (np.ones(len(labels)) if hinge else np.where(labels, 0.5 / max(labels.mean(), 1e-9), 0.5 / max((~labels).mean(), 1e-9)))
+    balance = cost * (
+        np.ones(len(labels))
+        if hinge
+        else np.where(labels, 0.5 / max(labels.mean(), 1e-9), 0.5 / max((~labels).mean(), 1e-9))
+    )
     columns, known = rows.T.tocsr(), rows.shape[1]
-    used = np.zeros(0, np.int64) if grams is None else np.unique(grams.indices)  # of few texts a small part of the buckets
+    # of few texts a small part of the buckets
+    used = np.zeros(0, np.int64) if grams is None else np.unique(grams.indices)
     grams = None if grams is None else grams[:, used].tocsr()
     back = None if grams is None else grams.T.tocsr()
 
@@ -174,13 +213,16 @@ def log_odds(rows: csr_array, labels: Bools) -> Floats:
     return np.asarray(np.log(sums[0] / sums[0].sum()) - np.log(sums[1] / sums[1].sum())).ravel()
 
 
-# The default joins two linear models, each scaled by the spread of its cross-validated scores: logistic regression, which is the better the more the
-# pages are like the examples, and log-odds of words, which carry further. Away from the examples' source the first finds too few pages and the second
-# too many. The threshold is where F is highest in cross-validation, held within the middle between what most pages of the collection score and what
-# most positive examples do: that is what unlabelled pages are for. Measured by `quality/relevance`.
+# The default joins two linear models, each scaled by the spread of its cross-validated scores: logistic regression,
+# which is the better the more the pages are like the examples, and log-odds of words, which carry further. Away from
+# the examples' source the first finds too few pages and the second too many. The threshold is where F is highest in
+# cross-validation, held within the middle between what most pages of the collection score and what most positive
+# examples do: that is what unlabelled pages are for. Measured by `quality/relevance`.
 
-LOGISTIC_COST, SVM_COST = 3.0, 1.0  # of 0.01 to 10 the best out of source by a little; 1 is what the published machine has by default
-FOLDS, FEWER_FOLDS, MANY = 5, 3, 3_000  # folds of the cross-validation, of more examples than MANY fewer: they differ little then
+# of 0.01 to 10 the best out of source by a little; 1 is what the published machine has by default
+LOGISTIC_COST, SVM_COST = 3.0, 1.0
+# folds of the cross-validation, of more examples than MANY fewer: they differ little then
+FOLDS, FEWER_FOLDS, MANY = 5, 3, 3_000
 LEAST_PLACE, MOST_PLACE = 0.4, 0.5  # of the threshold, from the pages' median (0) to that of the positive examples (1)
 
 
@@ -218,21 +260,35 @@ def examples_of(given: Sequence[Example]) -> Examples:
     for example in given:
         digest = md5(example.text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
         if digest in found and found[digest][0].positive is not example.positive:
-            raise UsageError(f"{example.name or example.text[:60]!r} is given both as positive and as negative: take one of them out")
+            raise UsageError(
+                f"{example.name or example.text[:60]!r} is given both as positive and as negative: take one of them out"
+            )
         if digest not in found and (counts := word_counts(example.text)):
             found[digest] = (example, counts)
     digests = sorted(found)
     items = tuple(found[digest][0] for digest in digests)
     marks = tuple(ExampleMark(digest, item.positive, item.source) for digest, item in zip(digests, items, strict=True))
-    return Examples(items, marks, tuple(found[digest][1] for digest in digests), np.array([item.positive for item in items], dtype=np.bool_))
+    return Examples(
+        items,
+        marks,
+        tuple(found[digest][1] for digest in digests),
+        np.array([item.positive for item in items], dtype=np.bool_),
+    )
 
 
-def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int]] = (), method: Method = Method.CALIBRATED) -> Learned:
-    """The topic with its cross-validated scores. background: words of unlabelled pages. Raises UsageError where one kind of examples is missing."""
+def learned(
+    name: str, examples: Examples, background: Sequence[Mapping[str, int]] = (), method: Method = Method.CALIBRATED
+) -> Learned:
+    """The topic with its cross-validated scores.
+
+    background: words of unlabelled pages. Raises UsageError where one kind of examples is missing.
+    """
     labels = examples.labels
     if not labels.any() or labels.all():
         kind = "positive" if not labels.any() else "negative"
-        raise UsageError(f'there is no {kind} example with words in it: give some (a folder, a page of the collection, search:"...")')
+        raise UsageError(
+            f'there is no {kind} example with words in it: give some (a folder, a page of the collection, search:"...")'
+        )
     space = space_of([*examples.counts, *background])
     if method is Method.SVM:
         space = space._replace(unknown_rarity=0.0)  # words that are not known are left out of its rows, as is usual
@@ -251,7 +307,9 @@ def learned(name: str, examples: Examples, background: Sequence[Mapping[str, int
     threshold = 0.0 if method is Method.SVM else _threshold(labels, scores, seen)
     steepness = steepness_of(labels, scores - threshold)
     chances = _chances(steepness * (scores - threshold))
-    words = sum((part.words / scale for part, scale in zip(model.parts, scales, strict=True)), np.zeros(len(space.places)))
+    words = sum(
+        (part.words / scale for part, scale in zip(model.parts, scales, strict=True)), np.zeros(len(space.places))
+    )
     bias = sum(part.bias / scale for part, scale in zip(model.parts, scales, strict=True))
     topic = Topic(
         name=name,
@@ -293,7 +351,9 @@ def _threshold(labels: Bools, scores: Floats, seen: Floats) -> float:
     high, low = float(np.median(scores[labels])), float(np.median(scores[~labels]))
     if len(seen):
         low = min(low, float(np.median(seen)))
-    return float(np.clip(best_threshold(labels, scores), low + LEAST_PLACE * (high - low), low + MOST_PLACE * (high - low)))
+    return float(
+        np.clip(best_threshold(labels, scores), low + LEAST_PLACE * (high - low), low + MOST_PLACE * (high - low))
+    )
 
 
 def _chances(distances: Floats) -> Floats:
@@ -306,27 +366,35 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
     chances = np.zeros(len(labels))
     for fold in range(int(folds.max()) + 1):
         table = judging.taught(
-            [(item, label) for item, label, own in zip(inputs, labels.tolist(), folds.tolist(), strict=True) if own != fold or not folds.any()]
+            [
+                (item, label)
+                for item, label, own in zip(inputs, labels.tolist(), folds.tolist(), strict=True)
+                if own != fold or not folds.any()
+            ]
         )
         for place in np.flatnonzero(folds == fold):
             chances[place] = judging.chance(table, inputs[place])
     table = judging.taught(list(zip(inputs, labels.tolist(), strict=True)))
     nothing = np.zeros(0, np.float32)
     report = TopicReport(scores_of(labels, chances), (), (), (), ())
-    topic = Topic(name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, 0.0, -table.bias, 1.0, examples.marks, 0, report)
+    topic = Topic(
+        name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, 0.0, -table.bias, 1.0, examples.marks, 0, report
+    )
     return Learned(topic, space, rows, chances)
 
 
-# Negatives that come from elsewhere than the positives teach the difference of the two places: the topic is then told with F .99 among the examples
-# and missed elsewhere. Four signs of it: frequent words, of which no topic is made, tell the examples apart; a few words stand on nearly all pages of
-# one kind; texts of one kind are much longer; a source of positives is not recognised when it was left out.
+# Negatives that come from elsewhere than the positives teach the difference of the two places: the topic is then told
+# with F .99 among the examples and missed elsewhere. Four signs of it: frequent words, of which no topic is made, tell
+# the examples apart; a few words stand on nearly all pages of one kind; texts of one kind are much longer; a source of
+# positives is not recognised when it was left out.
 
 CURVE = (10, 30, 100, 300, 1_000)  # positive examples; a point needs half as many again to be tried on
 CURVE_FEWEST_LEFT = 10
 TELLING = 20  # words of each kind
 HELD_OUT_LEAST = 5  # examples of a source, to say anything of it
 COMMON_WORDS = 50  # most frequent ones of all the texts: in every language nearly all of them are particles
-COMMON_TELL = 0.92  # F of these alone; quality/relevance --style: .41 to .90 where both kinds come from one source, .98 and 1 where not
+# F of these alone; quality/relevance --style: .41 to .90 where both kinds come from one source, .98 and 1 where not
+COMMON_TELL = 0.92
 MARK_SHARES = (0.9, 0.1)  # a word on so many pages of one kind, and on so few of the other, is a mark
 MARKS_FEWEST = 3  # one or two may be the topic's own
 LENGTHS_APART = 4.0  # of the medians of both kinds
@@ -340,7 +408,9 @@ def assessed(found: Learned, examples: Examples) -> Topic:
     known = found.topic.report
     assert known is not None
     report = TopicReport(known.scores, _curve(found, examples), held_out, telling, ())
-    warnings = tuple(_warnings(found, examples, report)) if min(examples.labels.sum(), (~examples.labels).sum()) >= FEW else ()
+    warnings = (
+        tuple(_warnings(found, examples, report)) if min(examples.labels.sum(), (~examples.labels).sum()) >= FEW else ()
+    )
     return replace(found.topic, report=replace(report, warnings=warnings))
 
 
@@ -352,14 +422,21 @@ def _telling(found: Learned, examples: Examples) -> tuple[TellingWord, ...]:
     else:
         weights, words = topic.weights.astype(np.float64), list(topic.words)
     shares = _shares(found, labels)
-    strength = weights * found.space.rarities * np.where(weights > 0, shares[0], shares[1])  # of a word as often as it occurs
+    # of a word as often as it occurs
+    strength = weights * found.space.rarities * np.where(weights > 0, shares[0], shares[1])
     order = np.argsort(-strength, kind="stable")
-    chosen = [at for at in order[:TELLING] if strength[at] > 0] + [at for at in order[::-1][:TELLING] if strength[at] < 0]
-    return tuple(TellingWord(words[at], float(weights[at]), float(shares[0][at]), float(shares[1][at])) for at in chosen)
+    chosen = [at for at in order[:TELLING] if strength[at] > 0] + [
+        at for at in order[::-1][:TELLING] if strength[at] < 0
+    ]
+    return tuple(
+        TellingWord(words[at], float(weights[at]), float(shares[0][at]), float(shares[1][at])) for at in chosen
+    )
 
 
 def _curve(found: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
-    """F on the other examples when learned from the first so many positive ones, and as many negatives in proportion."""
+    """F on the other examples when learned from the first so many positive ones,
+    and as many negatives in proportion.
+    """
     labels, points = examples.labels, []
     positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
     for size in CURVE:
@@ -375,10 +452,16 @@ def _curve(found: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
 
 
 def _held_out(found: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
-    """Of each source of positives that has enough of them: recall on them when the topic is learned from the other sources only."""
+    """Of each source of positives that has enough of them:
+    recall on them when the topic is learned from the other sources only.
+    """
     sources = np.array([item.source for item in examples.items])
     own = Counter(sources[examples.labels].tolist())
-    named = [source for source, number in own.most_common(4) if number >= HELD_OUT_LEAST and len(own) > 1 and own.total() - number >= HELD_OUT_LEAST]
+    named = [
+        source
+        for source, number in own.most_common(4)
+        if number >= HELD_OUT_LEAST and len(own) > 1 and own.total() - number >= HELD_OUT_LEAST
+    ]
     result = []
     for source in named:
         left_out = (sources == source) & examples.labels
@@ -401,18 +484,36 @@ def _warnings(found: Learned, examples: Examples, report: TopicReport) -> Iterat
     labels = examples.labels
     if (f := common_words_tell(found, labels)) >= COMMON_TELL:
         yield (
-            f"the {COMMON_WORDS} most frequent words alone, of which no topic is made, tell the examples apart with F {f:.2f}:"
-            " the negatives differ from the positives by source or style. Add negatives from where the positives come from."
+            f"the {COMMON_WORDS} most frequent words alone, of which no topic is made, tell the "
+            f"examples apart with F {f:.2f}:"
+            " the negatives differ from the positives by source or style. Add negatives from "
+            "where the positives come from."
         )
     if len(marks := _marks(found, labels)) >= MARKS_FEWEST:
-        yield f"on nearly all examples of one kind and hardly any of the other: {', '.join(marks[:8])}. A site's own words? Then give pages of it as both."
-    lengths = [median(sum(counts.values()) for counts, label in zip(examples.counts, labels.tolist(), strict=True) if label is kind) for kind in (True, False)]
+        yield (
+            f"on nearly all examples of one kind and hardly any of the other: {', '.join(marks[:8])}. A site's own "
+            "words? Then give pages of it as both."
+        )
+    lengths = [
+        median(
+            sum(counts.values())
+            for counts, label in zip(examples.counts, labels.tolist(), strict=True)
+            if label is kind
+        )
+        for kind in (True, False)
+    ]
     if max(lengths) > LENGTHS_APART * max(min(lengths), 1):
-        yield f"positive examples have {lengths[0]:.0f} words, negative ones {lengths[1]:.0f} (medians): what is learned may be the length."
+        yield (
+            f"positive examples have {lengths[0]:.0f} words, negative ones {lengths[1]:.0f} (medians): "
+            "what is learned may be the length."
+        )
     inside = report.scores.recall
     for source, recall in report.held_out:
         if recall < inside - LOST:
-            yield f"learned without {source}, only {recall:.0%} of its pages are found (with it {inside:.0%}): the sources say different things."
+            yield (
+                f"learned without {source}, only {recall:.0%} of its pages are found (with it {inside:.0%}): the "
+                "sources say different things."
+            )
 
 
 def common_words_tell(found: Learned, labels: Bools) -> float:

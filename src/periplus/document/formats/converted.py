@@ -22,7 +22,8 @@ class Converted(NamedTuple):
 
 
 def page(parts: Iterable[str], title: str = "", language: str = "", description: str = "") -> str:
-    """A page of HTML around parts that are HTML, as many of them as HTML_CHARS allow: one of which some are left out is not closed.
+    """A page of HTML around parts that are HTML, as many of them as HTML_CHARS allow:
+    one of which some are left out is not closed.
 
     title, language and description are plain text.
     """
@@ -44,7 +45,9 @@ def block(tag: str, text: str) -> str:
 
 
 def is_absolute(target: str) -> bool:
-    """Whether a link of a file leads out of it: what a file names relatively lies in the file, or on its author's disk."""
+    """Whether a link of a file leads out of it: what a file names relatively lies in the file,
+    or on its author's disk.
+    """
     return target.partition(":")[0].lower() in ("http", "https", "mailto", "ftp")
 
 

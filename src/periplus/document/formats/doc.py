@@ -157,7 +157,9 @@ def html_of(body: bytes) -> Converted:
     """Total: what is no such file has a fault."""
     try:
         text = _text(_Streams(body))
-        return Converted(page(_blocks(text)), f"long: {TEXT_CHARS:,} characters were read" if len(text) >= TEXT_CHARS else "")
+        return Converted(
+            page(_blocks(text)), f"long: {TEXT_CHARS:,} characters were read" if len(text) >= TEXT_CHARS else ""
+        )
     except _Broken as error:
         return Converted(page(()), "encrypted" if str(error) == "encrypted" else f"damaged: {error}")
     except struct.error:

@@ -31,7 +31,10 @@ def html_of(body: bytes) -> Converted:
                 parts.append(told(root, _rules(headings, _targets(relations))))
         if not parts and not archive.faults:
             archive.faults.append("damaged: no word/document.xml")
-        return Converted(page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")), "; ".join(archive.faults))
+        return Converted(
+            page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")),
+            "; ".join(archive.faults),
+        )
 
 
 def _said(core: etree._Element | None) -> dict[str, str]:
@@ -57,7 +60,11 @@ def _targets(relations: etree._Element | None) -> dict[str, str]:
     """Where links lead that leave the file, by the ids of their relations."""
     if relations is None:
         return {}
-    return {attribute(one, "Id"): attribute(one, "Target") for one in relations if attribute(one, "TargetMode") == "External"}
+    return {
+        attribute(one, "Id"): attribute(one, "Target")
+        for one in relations
+        if attribute(one, "TargetMode") == "External"
+    }
 
 
 def _rules(headings: dict[str, int], targets: dict[str, str]) -> dict[str, Rule]:

@@ -26,12 +26,20 @@ def html_of(body: bytes) -> Converted:
         if package is None:
             return Converted(page(()), "; ".join(archive.faults) or "damaged: no package")
         files = {attribute(one, "id"): attribute(one, "href") for one in _all(package, "item")}
-        chapters = [files[reference] for one in _all(package, "itemref") if (reference := attribute(one, "idref")) in files]
-        names = [posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(name))) for name in chapters[:CHAPTERS_MOST]]
+        chapters = [
+            files[reference] for one in _all(package, "itemref") if (reference := attribute(one, "idref")) in files
+        ]
+        names = [
+            posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(name)))
+            for name in chapters[:CHAPTERS_MOST]
+        ]
         if len(chapters) > CHAPTERS_MOST:
             archive.faults.append(f"long: {CHAPTERS_MOST} of {len(chapters)} chapters were read")
         parts = [_chapter(archive.bytes_of(name)) for name in dict.fromkeys(names)]
-        said = {name: next(((one.text or "").strip() for one in _all(package, name)), "") for name in ("title", "language", "description")}
+        said = {
+            name: next(((one.text or "").strip() for one in _all(package, name)), "")
+            for name in ("title", "language", "description")
+        }
         return Converted(page(parts, **said), "; ".join(archive.faults))
 
 

@@ -1,7 +1,8 @@
 """What does a feed hold? Its entries as HTML, headings with links, each with its text; and its links. RSS, Atom, RDF.
 
-What is relative is resolved as readers of feeds do it: against `xml:base`, else the page of its entry, else the page that the feed names
-as its own, else where the feed was found. Source: RFC 4287, 2; XML Base, 3 and 4; RSS itself says nothing.
+What is relative is resolved as readers of feeds do it: against `xml:base`, else the page of its entry, else
+the page that the feed names as its own, else where the feed was found. Source: RFC 4287, 2; XML Base, 3 and
+4; RSS itself says nothing.
 """
 
 from __future__ import annotations
@@ -120,12 +121,20 @@ def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, st
 
 
 def _target(entry: etree._Element) -> str:
-    """The entry's page: Atom's link without rel or with rel=alternate, RSS's link as text, else a guid that is a link."""
+    """The entry's page: Atom's link without rel or with rel=alternate, RSS's link as text,
+    else a guid that is a link.
+    """
     for element in entry:
         if local(element) == "link" and attribute(element, "rel") in ("", "alternate"):
             return attribute(element, "href") or (element.text or "").strip()
     guid = child(entry, "guid")
-    return (guid.text or "").strip() if guid is not None and attribute(guid, "isPermaLink") != "false" and (guid.text or "").strip().startswith("http") else ""
+    return (
+        (guid.text or "").strip()
+        if guid is not None
+        and attribute(guid, "isPermaLink") != "false"
+        and (guid.text or "").strip().startswith("http")
+        else ""
+    )
 
 
 def _html(element: etree._Element) -> str:

@@ -14,8 +14,12 @@ from periplus.model.page import Block, BlockKind
 
 SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
 ROOT_CHARS = 50  # of what stands in a root until the script comes
-# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte, Angular, Quasar, Polymer.
-_ROOTS = "#root,#app,#__next,#__nuxt,#___gatsby,#svelte,#q-app,#react-root,#app-root,#app-mount,#application,app-root,my-app,[ng-app],[data-reactroot]"
+# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte,
+# Angular, Quasar, Polymer.
+_ROOTS = (
+    "#root,#app,#__next,#__nuxt,#___gatsby,#svelte,#q-app,#react-root,#app-root,#app-mount,#application,app-root,"
+    "my-app,[ng-app],[data-reactroot]"
+)
 
 
 def read(source: Source) -> Content:
@@ -28,15 +32,28 @@ def read(source: Source) -> Content:
     scripts = bool(html.elements(tree, "script"))
     unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
     blocks = blocks_of(tree, said.language)  # last of all questions: it consumes the tree
-    return Content(said, blocks, rows.links(), rows.bad_links(), translations, rows.bounds(), scripts and _is_shell(tree, blocks, unscripted_chars))
+    return Content(
+        said,
+        blocks,
+        rows.links(),
+        rows.bad_links(),
+        translations,
+        rows.bounds(),
+        scripts and _is_shell(tree, blocks, unscripted_chars),
+    )
 
 
 def _is_shell(tree: html.Tree, blocks: Sequence[Block], unscripted_chars: int) -> bool:
-    """Whether a page with scripts is empty until one fills it. unscripted_chars: of what is shown without scripts only."""
+    """Whether a page with scripts is empty until one fills it.
+
+    unscripted_chars: of what is shown without scripts only.
+    """
     if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > SHELL_CHARS + unscripted_chars:
         return False
     roots = html.select(tree, _ROOTS)
-    return bool(roots) and all(len(html.text_of(root)) <= ROOT_CHARS and html.first(root, "a[href]") is None for root in roots)
+    return bool(roots) and all(
+        len(html.text_of(root)) <= ROOT_CHARS and html.first(root, "a[href]") is None for root in roots
+    )
 
 
 def read_xhtml(source: Source) -> Content:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 TEXT_CHARS = 1_000_000  # 0.3 s
-# Signs that may mean something take 7 to 30 us each, other text 0.1: a text of signs alone took 7 s a MB, the dearest HTML that we know takes 0.4.
-# So many are read, and one more in so many characters. Of 302 real documents none needs more than one in 17. What is beyond stays plain, and is told.
+# Signs that may mean something take 7 to 30 us each, other text 0.1: a text of signs alone took 7 s a MB, the dearest
+# HTML that we know takes 0.4. So many are read, and one more in so many characters. Of 302 real documents none needs
+# more than one in 17. What is beyond stays plain, and is told.
 SIGNS_MOST, CHARS_A_SIGN = 2_000, 12
 LINE_CHARS = 1_000  # a line that is longer is cut where it stands
 _SIGN = re.compile(r"[\[!*_~<&\\`|]|^[ \t]*(?:[-+>#]|\d+[.)])", re.M)

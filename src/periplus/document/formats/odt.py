@@ -22,7 +22,10 @@ def html_of(body: bytes) -> Converted:
             archive.faults.append("damaged: no content.xml")
         said = _said(archive.tree("meta.xml"))
         parts = [told(content, _RULES)] if content is not None else []
-        return Converted(page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")), "; ".join(archive.faults))
+        return Converted(
+            page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")),
+            "; ".join(archive.faults),
+        )
 
 
 def _said(meta: etree._Element | None) -> dict[str, str]:
@@ -42,12 +45,18 @@ def _heading(element: etree._Element) -> ElementMarkup:
 
 def _anchor(element: etree._Element) -> ElementMarkup:
     target = attribute(element, "href")
-    return ElementMarkup(f'<a href="{escape(target)}">', "</a>", text=True) if is_absolute(target) else ElementMarkup(text=True)
+    return (
+        ElementMarkup(f'<a href="{escape(target)}">', "</a>", text=True)
+        if is_absolute(target)
+        else ElementMarkup(text=True)
+    )
 
 
 def _spaces(element: etree._Element) -> ElementMarkup:
     count = attribute(element, "c")
-    return ElementMarkup(" " * min(int(count), _SPACES_MOST) if count.isascii() and count.isdigit() and len(count) < 9 else " ")
+    return ElementMarkup(
+        " " * min(int(count), _SPACES_MOST) if count.isascii() and count.isdigit() and len(count) < 9 else " "
+    )
 
 
 def _around(tag: str, *, text: bool = False) -> Rule:

@@ -1,4 +1,7 @@
-"""What does a PDF file hold, told as HTML? Its text in the order of its pages, headings by its outline, and its links."""
+"""What does a PDF file hold, told as HTML?
+
+Its text in the order of its pages, headings by its outline, and its links.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,11 @@ def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, li
             target = held.raw[: length - 1].decode("utf-8", "replace")
             if is_absolute(target) and target not in links:
                 on = raw.FPDFLink_GetAnnotRect(found, box)
-                links[target] = folded(_plain(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS] if on else ""
+                links[target] = (
+                    folded(_plain(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
+                    if on
+                    else ""
+                )
 
 
 def _outline(document: PdfDocument) -> dict[str, int]:
@@ -110,7 +117,10 @@ def _outline(document: PdfDocument) -> dict[str, int]:
 
 
 def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
-    """A page's lines as headings, items and paragraphs. A paragraph may go on over the page's end: that is not known here."""
+    """A page's lines as headings, items and paragraphs.
+
+    A paragraph may go on over the page's end: that is not known here.
+    """
     lines = [folded(line) for line in text.splitlines()]
     usual = sorted(len(line) for line in lines)[int(len(lines) * 0.9)] if lines else 0
     pending, tag = "", "p"

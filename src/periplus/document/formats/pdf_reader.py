@@ -1,8 +1,11 @@
-"""What becomes of a PDF file that breaks its reader? It breaks a process of its own, which may die, hang or use up its memory, and no crawl.
+"""What becomes of a PDF file that breaks its reader?
 
-PDFium is a large program in C++ that reads what strangers wrote. It works in a child process with bounded memory and without core dumps,
-one file after another; a file that takes too long is the end of that process, and the next file gets another one. Over its pipes travel, each with its
-length before it, the bytes of a file and, back, HTML and fault as JSON.
+It breaks a process of its own, which may die, hang or use up its memory, and no crawl.
+
+PDFium is a large program in C++ that reads what strangers wrote. It works in a child process with bounded
+memory and without core dumps, one file after another; a file that takes too long is the end of that process,
+and the next file gets another one. Over its pipes travel, each with its length before it, the bytes of a file
+and, back, HTML and fault as JSON.
 """
 
 from __future__ import annotations
@@ -19,13 +22,17 @@ from typing import IO
 
 from periplus.document.formats.converted import Converted, page
 
-MEMORY_BYTES = 1 << 30  # of addresses: after a manual of 800 pages a reader has 45 MB of them; a file may have 32 MB, and its text 20
+# of addresses: after a manual of 800 pages a reader has 45 MB of them; a file may have 32 MB, and its text 20
+MEMORY_BYTES = 1 << 30
 FILE_S = 60.0  # for one file: 2,000 pages take some 2 s
 _LENGTH_BYTES = 8
 
 
 class PdfReader:
-    """A child process that reads PDF files, started when it is first needed and again when it died. For any number of threads."""
+    """A child process that reads PDF files, started when it is first needed and again when it died.
+
+    For any number of threads.
+    """
 
     def __init__(self, words: tuple[str, ...] = ("-m", __name__), limit_s: float = FILE_S) -> None:
         self._words, self._limit_s = words, limit_s
@@ -41,12 +48,17 @@ class PdfReader:
             if told is not None:
                 return told
             self.close()
-        return Converted(page(()), f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it")
+        return Converted(
+            page(()),
+            f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it",
+        )
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             self.close()
-            self._child = subprocess.Popen([sys.executable, *self._words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+            self._child = subprocess.Popen(
+                [sys.executable, *self._words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
         return self._child
 
     def close(self) -> None:

@@ -11,21 +11,65 @@ TEXT_CHARS = 5_000_000
 GROUPS_MOST = 2_000  # within one another; no writer has a reason for more
 _TOKEN = re.compile(r"\\(?:([a-zA-Z]{1,32})(-?\d{1,9})? ?|'([0-9a-fA-F]{2})|([^a-zA-Z]))|([{}])|[\r\n]+|([^\\{}\r\n]+)")
 _SIGNS = {
-    "tab": " ", "line": "\n", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "endash": "–", "emdash": "—", "bullet": "•",
+    "tab": " ", "line": "\n", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "endash": "–",
+    "emdash": "—", "bullet": "•",
     "enspace": " ", "emspace": " ", "qmspace": " ",
 }  # fmt: skip
-_NAMED = {"fonttbl": "fonts", "stylesheet": "styles", "info": "", "title": "title", "subject": "subject", "fldinst": "field", "fldrslt": "body"}
+_NAMED = {
+    "fonttbl": "fonts",
+    "stylesheet": "styles",
+    "info": "",
+    "title": "title",
+    "subject": "subject",
+    "fldinst": "field",
+    "fldrslt": "body",
+}
 _SYMBOLS = {"~": "\xa0", "_": "-", "{": "{", "}": "}", "\\": "\\", "\n": "\n", "\r": "\n"}
 _UNREAD = frozenset({
     "colortbl", "pict", "objdata", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf",
-    "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator", "xmlnstbl", "themedata", "colorschememapping", "datastore", "latentstyles", "pntext",
+    "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator", "xmlnstbl", "themedata", "colorschememapping",
+    "datastore", "latentstyles", "pntext",
     "listtext", "nonshppict", "bkmkstart", "bkmkend", "filetbl", "mmathPr", "pgptbl", "fldtype",
 })  # fmt: skip
-_CODECS = {437: "cp437", 708: "iso8859_6", 710: "mac_roman", 932: "cp932", 936: "gb18030", 949: "cp949", 950: "cp950", 10000: "mac_roman", 65001: "utf-8"}
-_CODECS |= {code: f"cp{code}" for code in (850, 852, 855, 857, 860, 861, 862, 863, 864, 865, 866, 874, 1361, *range(1250, 1259))} | {1361: "johab"}
-_FONT_CODECS = {77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gb18030", 136: "cp950", 161: "cp1253", 162: "cp1254", 163: "cp1258"}
-_FONT_CODECS |= {177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850", 0: "cp1252"}
-_PARAGRAPH_WORDS = frozenset({"par", "sect", "page", "row", "cell", "nestcell", "pard", "s", "outlinelevel", "ls", "pnlvlblt", "pnlvlbody"})
+_CODECS = {
+    437: "cp437",
+    708: "iso8859_6",
+    710: "mac_roman",
+    932: "cp932",
+    936: "gb18030",
+    949: "cp949",
+    950: "cp950",
+    10000: "mac_roman",
+    65001: "utf-8",
+}
+_CODECS |= {
+    code: f"cp{code}" for code in (850, 852, 855, 857, 860, 861, 862, 863, 864, 865, 866, 874, 1361, *range(1250, 1259))
+} | {1361: "johab"}
+_FONT_CODECS = {
+    77: "mac_roman",
+    128: "cp932",
+    129: "cp949",
+    130: "johab",
+    134: "gb18030",
+    136: "cp950",
+    161: "cp1253",
+    162: "cp1254",
+    163: "cp1258",
+}
+_FONT_CODECS |= {
+    177: "cp1255",
+    178: "cp1256",
+    186: "cp1257",
+    204: "cp1251",
+    222: "cp874",
+    238: "cp1250",
+    254: "cp437",
+    255: "cp850",
+    0: "cp1252",
+}
+_PARAGRAPH_WORDS = frozenset(
+    {"par", "sect", "page", "row", "cell", "nestcell", "pard", "s", "outlinelevel", "ls", "pnlvlblt", "pnlvlbody"}
+)
 _READ_IF_KNOWN = frozenset({"shptxt", "shppict", "cs", "ds"})
 _HALVES = re.compile("[\ud800-\udfff]")
 _HIGH = frozenset(map(chr, range(0xD800, 0xDC00)))
@@ -177,7 +221,13 @@ class _Reader:
     def _add_unicode(self, number: int) -> None:
         self._skip = self._group.fallback
         code = number % 65536
-        if 0xDC00 <= code < 0xE000 and self._group.into == "body" and self._paragraph.inline and (high := self._paragraph.inline[-1]) and high[-1:] in _HIGH:
+        if (
+            0xDC00 <= code < 0xE000
+            and self._group.into == "body"
+            and self._paragraph.inline
+            and (high := self._paragraph.inline[-1])
+            and high[-1:] in _HIGH
+        ):
             whole = 0x10000 + ((ord(high[-1]) - 0xD800) << 10) + (code - 0xDC00)
             self._paragraph.inline[-1] = high[:-1] + chr(whole)
         else:
@@ -225,5 +275,6 @@ def html_of(body: bytes) -> Converted:
     is_whole = reader.read(body.decode("latin-1"))
     title, subject = (_HALVES.sub("\ufffd", "".join(reader.words[name])).strip() for name in ("title", "subject"))
     return Converted(
-        page(reader.parts, title, description=subject), "" if is_whole else f"long: more than {TEXT_CHARS:,} characters, or {GROUPS_MOST:,} groups"
+        page(reader.parts, title, description=subject),
+        "" if is_whole else f"long: more than {TEXT_CHARS:,} characters, or {GROUPS_MOST:,} groups",
     )

@@ -1,4 +1,6 @@
-"""What does a text in SGML hold, told as HTML? DocBook, LinuxDoc and their like: minimised tags and entities are written out.
+"""What does a text in SGML hold, told as HTML?
+
+DocBook, LinuxDoc and their like: minimised tags and entities are written out.
 
 No document type is read, so what an element is for is known by its name; names not known count by what is in them.
 """
@@ -14,24 +16,33 @@ from periplus.document.formats.converted import Converted, escape, page
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<\?[^>]*(?:>|\Z)|<!\[\s*(?P<marked>[^\[<>]*)\[|\]\]>|<![^>]*(?:>|\Z)"
-    r"|<(?P<close>/)?(?P<name>[A-Za-z][\w.:-]*)(?P<attributes>(?:[^<>\"'/]|\"[^\"]*\"|'[^']*')*)(?P<net>/?>|/)|(?P<same></?>)|(?P<text>[^<\]]+|.)",
+    r"|<(?P<close>/)?(?P<name>[A-Za-z][\w.:-]*)(?P<attributes>(?:[^<>\"'/]|\"[^\"]*\"|'[^']*')*)(?P<net>/?>"
+    r"|/)|(?P<same></?>)|(?P<text>[^<\]]+|.)",
     re.S,
 )
 _ATTRIBUTE = re.compile(r"([\w.:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))")
-# Sections, by rank: one that begins ends those of its rank and below whose end tags were left out; `section` has always its own.
+# Sections, by rank: one that begins ends those of its rank and below whose end tags were left out;
+# `section` has always its own.
 _RANKS = {"part": 0, "sect": 2, "refsect1": 3, "refsect2": 4, "refsect3": 5, "section": 99}
 _RANKS |= dict.fromkeys(("chapter", "chapt", "appendix", "preface", "refentry", "glossary", "bibliography"), 1)
 _RANKS |= {f"sect{number}": number + 2 for number in range(1, 6)}
 _SECTIONS_MOST = 50  # within one another; books have six
 _TITLES = frozenset({"title", "refname", "subtitle", "heading", "bridgehead"})
-_AFTER_TITLE = frozenset({"author", "authorgroup", "date", "version", "titlepag", "toc", "lot", "copyright", "revhistory", "sect"})
+_AFTER_TITLE = frozenset(
+    {"author", "authorgroup", "date", "version", "titlepag", "toc", "lot", "copyright", "revhistory", "sect"}
+)
 _TAGS = {
-    **dict.fromkeys(("para", "simpara", "p", "formalpara", "abstract", "note", "warning", "tip", "important", "caution", "address"), "p"),
-    **dict.fromkeys(("itemizedlist", "orderedlist", "variablelist", "simplelist", "segmentedlist", "itemize", "enum", "descrip", "ul", "ol", "dl"), "ul"),
+    **dict.fromkeys(("para", "simpara", "p", "formalpara", "abstract", "note", "warning", "tip", "important", "caution",
+            "address"), "p"),
+    **dict.fromkeys(("itemizedlist", "orderedlist", "variablelist", "simplelist", "segmentedlist", "itemize", "enum",
+            "descrip", "ul", "ol", "dl"), "ul"),
     **dict.fromkeys(("listitem", "item", "member", "li", "dd", "step"), "li"),
-    **dict.fromkeys(("programlisting", "screen", "literallayout", "synopsis", "verb", "code", "tscreen", "funcsynopsis", "cmdsynopsis", "pre"), "pre"),
-    **dict.fromkeys(("term", "tag", "dt"), "dt"), **dict.fromkeys(("table", "informaltable", "tabular"), "table"), **dict.fromkeys(("row", "tr"), "tr"),
-    **dict.fromkeys(("entry", "td", "th"), "td"), **dict.fromkeys(("caption", "figcaption"), "caption"), "blockquote": "blockquote", "footnote": "p",
+    **dict.fromkeys(("programlisting", "screen", "literallayout", "synopsis", "verb", "code", "tscreen", "funcsynopsis",
+            "cmdsynopsis", "pre"), "pre"),
+    **dict.fromkeys(("term", "tag", "dt"), "dt"), **dict.fromkeys(("table", "informaltable", "tabular"), "table"),
+    **dict.fromkeys(("row", "tr"), "tr"),
+    **dict.fromkeys(("entry", "td", "th"), "td"), **dict.fromkeys(("caption", "figcaption"), "caption"),
+    "blockquote": "blockquote", "footnote": "p",
     **{name: name for name in ("h1", "h2", "h3", "h4", "h5", "h6", "div")},
 }  # fmt: skip
 _EMPTY = frozenset(
@@ -154,7 +165,9 @@ class _Reader:
         self._counts[name] += 1
 
     def _close(self, name: str) -> Iterator[str]:
-        """Ends an element and those in it whose end tags were left out; an end tag of nothing that is open says nothing."""
+        """Ends an element and those in it whose end tags were left out;
+        an end tag of nothing that is open says nothing.
+        """
         if name in _UNREAD and self._unread:
             self._unread -= 1
         if not self._counts[name]:

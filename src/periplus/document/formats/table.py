@@ -1,7 +1,7 @@
 """Which reader takes a document of which media type? A new format is a module and a line here.
 
-Documents of markup are read by a parser. Any other is first told as HTML, by a function of its text or of its bytes: so links, metadata,
-blocks and canonical XML come from one path.
+Documents of markup are read by a parser. Any other is first told as HTML, by a function of its text or of its bytes: so
+links, metadata, blocks and canonical XML come from one path.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 
 
 def may_be_read(declared: str, start: bytes = b"") -> bool:
-    """Whether a body of the declared type may be one that is read. start: some kB of it, which tell where the type does not."""
+    """Whether a body of the declared type may be one that is read.
+
+    start: some kB of it, which tell where the type does not.
+    """
     if not says_nothing(declared):
         return declared in READ_MEDIA_TYPES
     return not start or could_be(start, READ_MEDIA_TYPES)

@@ -1,4 +1,7 @@
-"""What does a plain text hold, told as HTML? Paragraphs, lists and headings, found by how such texts are usually set."""
+"""What does a plain text hold, told as HTML?
+
+Paragraphs, lists and headings, found by how such texts are usually set.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,9 @@ def _heading_level(line: str) -> int:
 
 
 def _items(lines: list[str]) -> Iterator[str]:
-    """A list: an item begins with each mark that stands as far in as the first one's, and goes on in the lines below."""
+    """A list: an item begins with each mark that stands as far in as the first one's,
+    and goes on in the lines below.
+    """
     first = _BULLET.match(lines[0])
     indent = first[1] if first else ""
     items: list[list[str]] = []

@@ -21,7 +21,9 @@ FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
 
 
 def read(source: Source) -> Content:
-    """Well-formed XML: each piece of text is a block; a feed has headings, paragraphs and links. Anything else that calls itself XML is HTML.
+    """Well-formed XML: each piece of text is a block; a feed has headings, paragraphs and links.
+
+    Anything else that calls itself XML is HTML.
 
     Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom (href), enclosures, the style sheet.
     """
@@ -42,8 +44,16 @@ def read(source: Source) -> Content:
     add_headers(rows, Setting(source.url, source.headers))
     titles = html.elements(tree, "title")[:1]
     language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
-    said = dataclasses.replace(said, title=html.text_of(titles[0]) if titles else "", language=language or said.language)
-    return Content(said, plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))), rows.links(), rows.bad_links(), bounds=rows.bounds())
+    said = dataclasses.replace(
+        said, title=html.text_of(titles[0]) if titles else "", language=language or said.language
+    )
+    return Content(
+        said,
+        plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))),
+        rows.links(),
+        rows.bad_links(),
+        bounds=rows.bounds(),
+    )
 
 
 def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
@@ -53,7 +63,13 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
     feed = feed_of(text, source.url)
     for link in rows.first(feed.links):
         rows.resolve_against(link.base)
-        kinds = (LinkKind.MEDIA,) if link.is_enclosure else headers.kinds_of_rel(link.rel) if link.rel else (LinkKind.RELATED,)
+        kinds = (
+            (LinkKind.MEDIA,)
+            if link.is_enclosure
+            else headers.kinds_of_rel(link.rel)
+            if link.rel
+            else (LinkKind.RELATED,)
+        )
         for kind in kinds:
             rows.add(link.text, (kind, Position.BODY, False), link.title)
     add_headers(rows, Setting(source.url, source.headers))
@@ -66,7 +82,13 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
     known = {identity(link.target) for link in rows.links()}
     links = (*rows.links(), *(link for link in inner.links() if identity(link.target) not in known))
     blocks = blocks_of(tree, told.language)  # last of all questions: it consumes the tree
-    return Content(said, blocks, links, rows.bad_links(), bounds=tuple(dict.fromkeys((*feed.bounds, *rows.bounds(), *inner.bounds()))))
+    return Content(
+        said,
+        blocks,
+        links,
+        rows.bad_links(),
+        bounds=tuple(dict.fromkeys((*feed.bounds, *rows.bounds(), *inner.bounds()))),
+    )
 
 
 def _add_links(rows: Rows, tree: html.Tree) -> None:

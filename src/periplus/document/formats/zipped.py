@@ -16,12 +16,28 @@ from periplus.document.formats.converted import HTML_CHARS, escape
 
 MEMBER_BYTES = 33_554_432  # inflated, of one file: as much as a body may have
 TOTAL_BYTES = 67_108_864  # inflated, of one archive
-NODES: Final = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, recover=True, remove_comments=True, remove_pis=True)
-_BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, LookupError, OverflowError)
+NODES: Final = etree.XMLParser(
+    resolve_entities=False, load_dtd=False, no_network=True, recover=True, remove_comments=True, remove_pis=True
+)
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    OverflowError,
+)
 
 
 class Archive:
-    """The files of an archive by name. What is damaged, encrypted, missing or too large reads as nothing, and faults tell of it."""
+    """The files of an archive by name.
+
+    What is damaged, encrypted, missing or too large reads as nothing, and faults tell of it.
+    """
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive, self._room = archive, TOTAL_BYTES
@@ -49,7 +65,10 @@ class Archive:
 
 
 def parsed(data: bytes) -> etree._Element | None:
-    """The root of XML, as far as it is some. Deeper than 256 elements or with a text of 10 MB it is cut: libxml2's own bounds."""
+    """The root of XML, as far as it is some.
+
+    Deeper than 256 elements or with a text of 10 MB it is cut: libxml2's own bounds.
+    """
     if not data:
         return None
     try:

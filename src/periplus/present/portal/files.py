@@ -42,7 +42,9 @@ TEXT_SITES = 10
 
 
 def feed_id(edition: Edition, key: str = "") -> str:
-    """The same for ever, wherever the portal is moved: made from its name and the moment of its creation (RFC 4122, name-based)."""
+    """The same for ever, wherever the portal is moved: made from its name and the moment of its
+    creation (RFC 4122, name-based).
+    """
     return uuid.uuid5(uuid.NAMESPACE_URL, f"periplus portal {edition.portal.name} {edition.portal.created!r} {key}").urn
 
 
@@ -68,7 +70,9 @@ def _told(entry: Entry) -> str:
 
 
 def atom(edition: Edition) -> str:
-    """Without an address of the portal, links are relative to the feed itself (RFC 3986, as RFC 4287, section 2 allows)."""
+    """Without an address of the portal, links are relative to the feed itself (RFC 3986, as RFC 4287,
+    section 2 allows).
+    """
     portal = edition.portal
     entries = "".join(_atom_entry(edition, entry) for entry in fed(edition))
     lead = f"<subtitle>{_text(portal.lead)}</subtitle>\n" if portal.lead else ""
@@ -87,9 +91,15 @@ def atom(edition: Edition) -> str:
 
 def _atom_entry(edition: Edition, entry: Entry) -> str:
     first, *others = entry.story.pages
-    related = "".join(f'<link rel="related" href="{escaped(page.url)}" title="{_text(name_of(page.site))}"/>\n' for page in others)
+    related = "".join(
+        f'<link rel="related" href="{escaped(page.url)}" title="{_text(name_of(page.site))}"/>\n' for page in others
+    )
     words = "".join(f'<category term="{_text(word)}"/>\n' for word in entry.keywords)
-    language = f' xml:lang="{escaped(first.language)}"' if first.language.replace("-", "").isalnum() and first.language.isascii() else ""
+    language = (
+        f' xml:lang="{escaped(first.language)}"'
+        if first.language.replace("-", "").isalnum() and first.language.isascii()
+        else ""
+    )
     return f"""<entry{language}>
 <id>{feed_id(edition, entry.key)}</id>
 <title>{_text(entry.story.title)}</title>
@@ -128,14 +138,22 @@ def _item(edition: Edition, entry: Entry) -> dict[str, object]:
     item: dict[str, object] = {"id": feed_id(edition, entry.key)}
     if edition.portal.address:
         item["url"] = _address(edition, story_path(entry))
-    item |= {"external_url": first.url, "title": _plain(entry.story.title), "content_text": _plain(_summary(entry)), "summary": _plain(_summary(entry))}
+    item |= {
+        "external_url": first.url,
+        "title": _plain(entry.story.title),
+        "content_text": _plain(_summary(entry)),
+        "summary": _plain(_summary(entry)),
+    }
     item |= {"date_published": iso(entry.published), "date_modified": iso(entry.updated)}
     if entry.keywords:
         item["tags"] = [_plain(word) for word in entry.keywords]
     if first.language:
         item["language"] = _plain(first.language)
     item["_periplus"] = {
-        "pages": [{"url": page.url, "site": page.site, "date": iso(page.date.when), "dated_by": page.date.source.value} for page in entry.story.pages]
+        "pages": [
+            {"url": page.url, "site": page.site, "date": iso(page.date.when), "dated_by": page.date.source.value}
+            for page in entry.story.pages
+        ]
     }
     return item
 
@@ -161,11 +179,15 @@ def _outline(site: PortalSite) -> str:
     name, words = _text(name_of(site.key)), _text(site.title or name_of(site.key))
     if not site.feeds:
         return f'<outline type="link" text="{words}" url="{escaped(site.home)}"/>\n'
-    return f'<outline type="rss" text="{words}" title="{name}" xmlUrl="{escaped(site.feeds[0])}" htmlUrl="{escaped(site.home)}"/>\n'
+    return (
+        f'<outline type="rss" text="{words}" title="{name}" xmlUrl="{escaped(site.feeds[0])}" '
+        f'htmlUrl="{escaped(site.home)}"/>\n'
+    )
 
 
 def portal_files(edition: Edition) -> dict[str, bytes]:
-    """Path below the portal's folder -> content, in the order in which they may be written: what a page leads to comes before it.
+    """Path below the portal's folder -> content, in the order in which they may be written:
+    what a page leads to comes before it.
 
     The same edition gives the same bytes; another moment alone changes the front page and the one about the portal.
     """

@@ -97,7 +97,10 @@ _STRIP_WIDTH, _STRIP_HEIGHT = 120, 14
 
 @dataclass(frozen=True, slots=True)
 class PortalPage:
-    """A page before its frame. path: below the portal's folder, with slashes; here: which item of the navigation it belongs to."""
+    """A page before its frame.
+
+    path: below the portal's folder, with slashes; here: which item of the navigation it belongs to.
+    """
 
     path: str
     title: str
@@ -124,7 +127,9 @@ def up(path: str) -> str:
 
 
 def framed(edition: Edition, page: PortalPage) -> str:
-    """A page of XHTML that every browser takes as HTML too: one style sheet beside it, no script, nothing from elsewhere."""
+    """A page of XHTML that every browser takes as HTML too: one style sheet beside it, no script,
+    nothing from elsewhere.
+    """
     portal, root = edition.portal, up(page.path)
     title = text(portal.title) if page.path == FRONT else f"{text(page.title)} · {text(portal.title)}"
     items = "".join(f'<a href="{root}{path}"{_current(page, path)}>{name}</a>' for path, name in _NAV)
@@ -132,7 +137,11 @@ def framed(edition: Edition, page: PortalPage) -> str:
     lead = f'<p class="lead">{text(portal.lead)}</p>' if portal.lead else ""
     name = f'<a href="{root}{FRONT}">{text(portal.title)}</a>'
     heading = f'<h1 class="name">{name}</h1>' if page.path == FRONT else f'<p class="name">{name}</p>'
-    dateline = f'<p class="dateline"><span>{day(edition.made)}</span><span>{_figures(edition)}</span></p>' if page.path == FRONT else ""
+    dateline = (
+        f'<p class="dateline"><span>{day(edition.made)}</span><span>{_figures(edition)}</span></p>'
+        if page.path == FRONT
+        else ""
+    )
     return f"""<!DOCTYPE html>
 <html xmlns="http://www.w3.org/1999/xhtml" lang="en" xml:lang="en"><head><meta charset="utf-8"/>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'self'; img-src 'self'"/>
@@ -167,11 +176,16 @@ def _figures(edition: Edition) -> str:
 
 
 def _foot(edition: Edition, page: PortalPage) -> Html:
-    """Only the front page says when it was made: the others change when their stories do, and are not written anew without need."""
+    """Only the front page says when it was made: the others change when their stories do,
+    and are not written anew without need.
+    """
     renewed = f" Renewed {period(edition.portal.period_s)}." if edition.portal.period_s else ""
     came = f" from {text(edition.run)}" if edition.run else ""
     made = f"Made {utc(edition.made)}{came}." if page.path == FRONT else ""
-    return f'<footer><p>{made}{renewed} <a href="{up(page.path)}{ABOUT}">How this is made, and what it lacks</a>.</p></footer>'
+    return (
+        f'<footer><p>{made}{renewed} <a href="{up(page.path)}{ABOUT}">How this is made, and '
+        "what it lacks</a>.</p></footer>"
+    )
 
 
 def leaving(url: str, name: Html) -> Html:
@@ -183,7 +197,11 @@ def leaving(url: str, name: Html) -> Html:
 
 def of_language(language: str) -> str:
     """Attributes of an element whose text came from a page."""
-    return f' lang="{text(language)}" xml:lang="{text(language)}" dir="auto"' if language.replace("-", "").isalnum() else ' dir="auto"'
+    return (
+        f' lang="{text(language)}" xml:lang="{text(language)}" dir="auto"'
+        if language.replace("-", "").isalnum()
+        else ' dir="auto"'
+    )
 
 
 def tags(words: Iterable[str]) -> Html:
@@ -192,7 +210,10 @@ def tags(words: Iterable[str]) -> Html:
 
 
 def strip(entry: Entry) -> Html:
-    """When each site told the story: a mark each on a line of time, the first one filled. For eyes; the words stand beside it."""
+    """When each site told the story: a mark each on a line of time, the first one filled.
+
+    For eyes; the words stand beside it.
+    """
     first: dict[str, float] = {}
     for page in entry.story.pages:
         first.setdefault(page.site, page.date.when)
@@ -203,10 +224,16 @@ def strip(entry: Entry) -> Html:
     marks = []
     for place, when in enumerate(first.values()):
         x = 5 + (room * (when - begin) / (end - begin) if end > begin else room * place / (len(first) - 1))
-        marks.append(f'<circle class="{"first" if not place else "told"}" cx="{x:.1f}" cy="{_STRIP_HEIGHT / 2:g}" r="{4 if not place else 3}"/>')
+        marks.append(
+            f'<circle class="{"first" if not place else "told"}" cx="{x:.1f}" cy="{_STRIP_HEIGHT / 2:g}" '
+            f'r="{4 if not place else 3}"/>'
+        )
     line = f'<line x1="0" x2="{_STRIP_WIDTH}" y1="{_STRIP_HEIGHT / 2:g}" y2="{_STRIP_HEIGHT / 2:g}"/>'
     size = f'width="{_STRIP_WIDTH}" height="{_STRIP_HEIGHT}" viewBox="0 0 {_STRIP_WIDTH} {_STRIP_HEIGHT}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" class="strip" {size} aria-hidden="true">{line}{"".join(reversed(marks))}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="strip" {size} '
+        f'aria-hidden="true">{line}{"".join(reversed(marks))}</svg>'
+    )
 
 
 def story_page(edition: Edition, entry: Entry) -> PortalPage:
@@ -217,16 +244,21 @@ def story_page(edition: Edition, entry: Entry) -> PortalPage:
     picture = f'<a href="{entry.key}.svg"><img src="{entry.key}.svg" alt="{text(alt)}"/></a>'
     figure = f'<figure class="cascade">{picture}<figcaption>{_caption(entry)}</figcaption></figure>'
     body = (
-        f'<article class="story"><p class="when">{time_element(story.pages[0].date)} <a href="../{week_path(week)}">{week_title(week)}</a></p>\n'
+        f'<article class="story"><p class="when">{time_element(story.pages[0].date)} <a '
+        f'href="../{week_path(week)}">{week_title(week)}</a></p>\n'
         f"<h1{language}>{text(story.title)}</h1>\n{sentence}\n{tags(entry.keywords)}\n"
-        f"<section><h2>How it went from site to site</h2>\n{figure}\n{_pages(entry)}</section>\n{_origin(edition, entry)}</article>"
+        f"<section><h2>How it went from site to site</h2>\n{figure}\n{_pages(entry)}</section>\n"
+        f"{_origin(edition, entry)}</article>"
     )
     return PortalPage(story_path(entry), story.title, body, ARCHIVE)
 
 
 def _caption(entry: Entry) -> Html:
     links, near = len(entry.story.links), len(entry.story.near)
-    said = [f"{count_of(links, 'link')} between its pages" if links else "no page links to another", f"{count_of(near, 'text')} taken over" if near else ""]
+    said = [
+        f"{count_of(links, 'link')} between its pages" if links else "no page links to another",
+        f"{count_of(near, 'text')} taken over" if near else "",
+    ]
     return text("; ".join(part for part in said if part)).capitalize() + "."
 
 
@@ -258,12 +290,24 @@ def _row(entry: Entry, place: int, cites: Sequence[int], near: tuple[int, float]
 def _origin(edition: Edition, entry: Entry) -> Html:
     story = entry.story
     known = entry.provenance or (Provenance("", 0.0),) * len(story.pages)
-    rows = "".join(f"<li>{_came(page, place + 1, source)}</li>" for place, (page, source) in enumerate(zip(story.pages, known, strict=True)))
-    against = f" {count_of(story.disordered, 'link leads', 'links lead')} to a page that is dated later." if story.disordered else ""
-    relevance = f" Its pages are of the topic {text(edition.portal.topic)} with {entry.relevance:.2f} on average." if entry.relevance is not None else ""
+    rows = "".join(
+        f"<li>{_came(page, place + 1, source)}</li>"
+        for place, (page, source) in enumerate(zip(story.pages, known, strict=True))
+    )
+    against = (
+        f" {count_of(story.disordered, 'link leads', 'links lead')} to a page that is dated later."
+        if story.disordered
+        else ""
+    )
+    relevance = (
+        f" Its pages are of the topic {text(edition.portal.topic)} with {entry.relevance:.2f} on average."
+        if entry.relevance is not None
+        else ""
+    )
     return (
         '<details class="origin"><summary>Where this comes from</summary>'
-        f"<p>{count_of(len(story.pages), 'page')} of {count_of(len(story.sites), 'site')}, in order {ORDERED_BY[story.order]}.{against}{relevance} "
+        f"<p>{count_of(len(story.pages), 'page')} of {count_of(len(story.sites), 'site')}, in order "
+        f"{ORDERED_BY[story.order]}.{against}{relevance} "
         f'Entry <code>{entry.key}</code>.</p><ol class="came">{rows}</ol></details>'
     )
 
@@ -271,7 +315,10 @@ def _origin(edition: Edition, entry: Entry) -> Html:
 def _came(page: StoryPage, place: int, source: Provenance) -> Html:
     fetched = f", fetched {utc(source.fetched)}" if source.fetched else ""
     run = f" in {text(source.run)}" if source.run else ""
-    return f'<a href="#p{place}">{text(name_of(page.site))}</a>: dated {day(page.date.when)} by {DATED_BY[page.date.source]}{fetched}{run}'
+    return (
+        f'<a href="#p{place}">{text(name_of(page.site))}</a>: dated {day(page.date.when)} by '
+        f"{DATED_BY[page.date.source]}{fetched}{run}"
+    )
 
 
 SITES_TOLD = 5  # of a story, on a page of many
@@ -283,11 +330,19 @@ def front_page(edition: Edition) -> PortalPage:
     stories = list(edition.front)
     if not stories:
         return PortalPage(
-            FRONT, edition.portal.title, f'<div class="front"><div class="stories">{_nothing(edition)}</div>{_margin(edition)}</div>', FRONT, True
+            FRONT,
+            edition.portal.title,
+            f'<div class="front"><div class="stories">{_nothing(edition)}</div>{_margin(edition)}</div>',
+            FRONT,
+            True,
         )
     lead, others = teaser(stories[0], "", "lead-story"), "\n".join(teaser(entry, "") for entry in stories[1:])
     more = len(edition.entries) - len(stories)
-    rest = f'<p class="more"><a href="{ARCHIVE}">{count_of(more, "more story", "more stories")} in the archive</a></p>' if more > 0 else ""
+    rest = (
+        f'<p class="more"><a href="{ARCHIVE}">{count_of(more, "more story", "more stories")} in the archive</a></p>'
+        if more > 0
+        else ""
+    )
     grid = f'<div class="grid">\n{others}\n</div>' if others else ""
     body = f'<div class="front">\n<div class="stories">\n{lead}\n{grid}{rest}</div>\n{_margin(edition)}</div>'
     return PortalPage(FRONT, edition.portal.title, body, FRONT, True)
@@ -295,7 +350,10 @@ def front_page(edition: Edition) -> PortalPage:
 
 def _nothing(edition: Edition) -> Html:
     if edition.waiting:
-        return f'<p class="empty">{count_of(len(edition.waiting), "story waits", "stories wait")} for the editor\'s approval.</p>'
+        return (
+            f'<p class="empty">{count_of(len(edition.waiting), "story waits", "stories wait")} for '
+            "the editor's approval.</p>"
+        )
     return '<p class="empty">There is no story yet: a story begins when two sites tell one thing.</p>'
 
 
@@ -321,7 +379,11 @@ def _tellers(entry: Entry) -> Html:
         page = first[site]
         later = "" if not place else f" <small>{delay(entry.story.pages[0].date, page.date)}</small>"
         shown.append(f"<li>{leaving(page.url, text(name_of(site)))}{later}</li>")
-    more = f"<li><small>and {count_of(len(sites) - SITES_TOLD, 'more site')}</small></li>" if len(sites) > SITES_TOLD else ""
+    more = (
+        f"<li><small>and {count_of(len(sites) - SITES_TOLD, 'more site')}</small></li>"
+        if len(sites) > SITES_TOLD
+        else ""
+    )
     return f'<div class="tellers">{strip(entry)}<ol>{"".join(shown)}{more}</ol></div>'
 
 
@@ -334,7 +396,10 @@ def _sources(edition: Edition) -> Html:
         return ""
     most = max(*(site.stories for site in edition.sites), 1)
     rows = "".join(
-        f"<li><span>{leaving(site.home, text(name_of(site.key)))}</span>{bar([('told', site.stories)], most, 'meter')}<small>{site.stories}</small></li>"
+        (
+            f"<li><span>{leaving(site.home, text(name_of(site.key)))}</span>"
+            f"{bar([('told', site.stories)], most, 'meter')}<small>{site.stories}</small></li>"
+        )
         for site in edition.sites[:SITES_SHOWN]
     )
     note = f'<p class="more"><a href="{SOURCES}">All {count_of(len(edition.sites), "source")}, with their feeds</a></p>'
@@ -356,7 +421,10 @@ def _words(entries: Sequence[Entry]) -> Html:
 def _weeks(edition: Edition) -> Html:
     count = Counter(entry.week for entry in edition.entries)
     rows = "".join(
-        f'<li><a href="{week_path(week)}">{week_title(week)}</a><small>{count_of(count[week], "story", "stories")}</small></li>'
+        (
+            f'<li><a href="{week_path(week)}">{week_title(week)}</a><small>'
+            f"{count_of(count[week], 'story', 'stories')}</small></li>"
+        )
         for week in sorted(count, reverse=True)[:WEEKS_SHOWN]
     )
     return f'<section><h2>Archive</h2><ul class="weeks">{rows}</ul></section>' if rows else ""
@@ -372,14 +440,22 @@ def archive_pages(edition: Edition) -> Iterator[PortalPage]:
         weeks[entry.week].append(entry)
     order = sorted(weeks)
     body = "\n".join(_week_row(week, weeks[week]) for week in reversed(order))
-    yield PortalPage(ARCHIVE, "Archive", f'<h1>Archive</h1>\n<div class="archive">{body or "<p>Nothing was published yet.</p>"}</div>', ARCHIVE)
+    yield PortalPage(
+        ARCHIVE,
+        "Archive",
+        f'<h1>Archive</h1>\n<div class="archive">{body or "<p>Nothing was published yet.</p>"}</div>',
+        ARCHIVE,
+    )
     for place, week in enumerate(order):
         before, after = order[place - 1] if place else "", order[place + 1] if place + 1 < len(order) else ""
         yield _week_page(week, weeks[week], before, after)
 
 
 def _week_row(week: str, entries: list[Entry]) -> Html:
-    titles = "".join(f'<li><a href="../{story_path(entry)}" dir="auto">{text(entry.story.title)}</a></li>' for entry in _by_reach(entries)[:TITLES_OF_WEEK])
+    titles = "".join(
+        f'<li><a href="../{story_path(entry)}" dir="auto">{text(entry.story.title)}</a></li>'
+        for entry in _by_reach(entries)[:TITLES_OF_WEEK]
+    )
     return (
         f'<section><h2><a href="../{week_path(week)}">{week_title(week)}</a></h2><p class="when">{week_days(week)}, '
         f"{count_of(len(entries), 'story', 'stories')}</p><ul>{titles}</ul></section>"
@@ -388,7 +464,9 @@ def _week_row(week: str, entries: list[Entry]) -> Html:
 
 def _by_reach(entries: list[Entry]) -> list[Entry]:
     """Within a week what counts is who told it, not when in it."""
-    return sorted(entries, key=lambda entry: (-len(entry.story.sites), -len(entry.story.pages), -entry.published, entry.key))
+    return sorted(
+        entries, key=lambda entry: (-len(entry.story.sites), -len(entry.story.pages), -entry.published, entry.key)
+    )
 
 
 def _week_page(week: str, entries: list[Entry], before: str, after: str) -> PortalPage:
@@ -397,7 +475,13 @@ def _week_page(week: str, entries: list[Entry], before: str, after: str) -> Port
     turns += [f'<a rel="next" href="../{week_path(after)}">{week_title(after)} →</a>' if after else ""]
     stories = "\n".join(teaser(entry, up(path)) for entry in _by_reach(entries))
     head = f'<h1>{week_title(week)}</h1><p class="when">{week_days(week)}</p>'
-    return PortalPage(path, week_title(week), f'{head}\n<div class="grid">\n{stories}\n</div>\n<p class="turns">{"".join(turns)}</p>', ARCHIVE, True)
+    return PortalPage(
+        path,
+        week_title(week),
+        f'{head}\n<div class="grid">\n{stories}\n</div>\n<p class="turns">{"".join(turns)}</p>',
+        ARCHIVE,
+        True,
+    )
 
 
 def sources_page(edition: Edition) -> PortalPage:
@@ -409,12 +493,21 @@ def sources_page(edition: Edition) -> PortalPage:
         chips = '<span class="pin">Pinned</span>' if site.pinned else ""
         feeds = "".join(f" <small>{leaving(feed, 'feed')}</small>" for feed in site.feeds[:1])
         name = f"<small>{text(site.title)}</small>" if site.title else ""
-        cells = [f'<th scope="row">{leaving(site.home, text(name_of(site.key)))}{chips}{feeds}<br/>{name}</th>', f'<td class="n">{number(site.stories)}</td>']
+        cells = [
+            f'<th scope="row">{leaving(site.home, text(name_of(site.key)))}{chips}{feeds}<br/>{name}</th>',
+            f'<td class="n">{number(site.stories)}</td>',
+        ]
         cells.append(f'<td class="n">{_share(site.gain)}</td>')
         cells += [f'<td class="n">{_share(site.relevance)}</td>'] if shows_relevance else []
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    table = f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else "<p>No site was chosen yet.</p>"
-    covered = f" Together they have {100 * edition.covered:.0f} % of the stories." if edition.covered is not None else ""
+    table = (
+        f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        if rows
+        else "<p>No site was chosen yet.</p>"
+    )
+    covered = (
+        f" Together they have {100 * edition.covered:.0f} % of the stories." if edition.covered is not None else ""
+    )
     adds = " <i>Adds</i> is the share of all stories that a site has and none above it has."
     subscribe = f'All of them as a list for feed readers: <a href="{OPML}">OPML</a>.'
     note = f'<p class="note">The sites that one would read to miss the least.{covered}{adds} {subscribe}</p>'
@@ -432,16 +525,28 @@ def about_page(edition: Edition) -> PortalPage:
         ("From", f"{edition.run}, ended {utc(edition.run_ended)}" if edition.run else "a collection without runs"),
         ("Pages compared", number(edition.pages)),
         ("Topic", portal.topic or "none: every story of the collection"),
-        ("Stories", f"{number(len(edition.entries))} published" + (f", {number(len(edition.waiting))} waiting" if portal.approve else "")),
-        ("Approval", "an editor approves each story before it is published" if portal.approve else "stories are published as they are found"),
+        (
+            "Stories",
+            f"{number(len(edition.entries))} published"
+            + (f", {number(len(edition.waiting))} waiting" if portal.approve else ""),
+        ),
+        (
+            "Approval",
+            "an editor approves each story before it is published"
+            if portal.approve
+            else "stories are published as they are found",
+        ),
         ("First story", day(min(entry.published for entry in edition.entries)) if edition.entries else "none yet"),
     ]
     rows = "".join(f"<dt>{name}</dt><dd>{text(value)}</dd>" for name, value in facts)
     lacks = "".join(f"<li>{text(lack)}</li>" for lack in edition.lacks)
     missing = f"<h2>What this edition lacks</h2>\n<ul>{lacks}</ul>" if lacks else ""
     how = (
-        "<p>A story is what several sites tell of one thing: pages that share much of their text, or link to one another. Each site that tells it counts "
-        "once, and half as much every three days; the heaviest stories stand first. Sources are the sites that together have most of the stories.</p>"
-        "<p>Pages belong to their authors: each story leads to them, and only the sentence with which the first one begins is shown here.</p>"
+        "<p>A story is what several sites tell of one thing: pages that share much of their text, or link to one "
+        "another. Each site that tells it counts "
+        "once, and half as much every three days; the heaviest stories stand first. Sources are the sites that "
+        "together have most of the stories.</p>"
+        "<p>Pages belong to their authors: each story leads to them, and only the sentence with which the first "
+        "one begins is shown here.</p>"
     )
     return PortalPage(ABOUT, "About", f'<h1>About</h1>\n{how}\n<dl class="facts">{rows}</dl>\n{missing}', ABOUT)

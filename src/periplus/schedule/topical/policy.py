@@ -17,17 +17,20 @@ from periplus.model.page import Document
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.urls.hosts import host_key, path_and_query
 
-# A page has a number, in the order in which it was first met. Its worth is how relevant its text was judged, 0 to 1, once it was read. What is known
-# of it before: the pages that link to it and their worth, the words of these links and of its address, and what others brought that share its
-# host, its directory, its words, or a page that links to both. All in arrays, so that a million pages can be scored at once.
+# A page has a number, in the order in which it was first met. Its worth is how relevant its text was judged, 0 to 1,
+# once it was read. What is known of it before: the pages that link to it and their worth, the words of these links and
+# of its address, and what others brought that share its host, its directory, its words, or a page that links to both.
+# All in arrays, so that a million pages can be scored at once.
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 MOST_PARENTS = 12  # of one page that are remembered one by one; of the others the sums
 MOST_WORDS = 12
-WORD_SLOTS = 1 << 16  # words are told apart by hash: a crawl's anchors have some 50,000, and who shares a slot shares a little luck
-FADING = 0.5  # of a page's credit that a page it links to inherits: after three pages off the topic nothing is left to speak of
+# words are told apart by hash: a crawl's anchors have some 50,000, and who shares a slot shares a little luck
+WORD_SLOTS = 1 << 16
+# of a page's credit that a page it links to inherits: after three pages off the topic nothing is left to speak of
+FADING = 0.5
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -112,7 +115,9 @@ class TopicalPages:
             if host == len(self.hosts):
                 self.hosts.append(key)
             path = path_and_query(url).partition("?")[0]
-            directory = self.directory_number.setdefault(f"{key}{path[: path.rfind('/') + 1]}", len(self.directory_number))
+            directory = self.directory_number.setdefault(
+                f"{key}{path[: path.rfind('/') + 1]}", len(self.directory_number)
+            )
             self.host[number], self.directory[number], self.waits[number] = host, directory, True
             for tally, kinds in ((self.of_host, host), (self.of_directory, directory), (self.of_parent, number)):
                 tally.reach(kinds + 1)
@@ -120,7 +125,18 @@ class TopicalPages:
         return number
 
     def _grow(self) -> None:
-        for name in ("waits", "host", "directory", "links", "from_others", "worth_sum", "worth_most", "promise", "credit", "worth"):
+        for name in (
+            "waits",
+            "host",
+            "directory",
+            "links",
+            "from_others",
+            "worth_sum",
+            "worth_most",
+            "promise",
+            "credit",
+            "worth",
+        ):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
         self.parents = np.concatenate([self.parents, np.full_like(self.parents, -1)])
@@ -146,12 +162,24 @@ class TopicalPages:
         return number
 
     def move(self, source: Url, target: Url) -> int:
-        """A page lies elsewhere: what speaks for its old address speaks for the new one, unless that was met before. Returns the new number."""
+        """A page lies elsewhere: what speaks for its old address speaks for the new one, unless that was met before.
+
+        Returns the new number.
+        """
         known = target in self.number_of
         old, new = self.meet(source), self.meet(target)
         self.take(old)
         if not known:
-            for values in (self.links, self.from_others, self.worth_sum, self.worth_most, self.promise, self.credit, self.parents, self.words):
+            for values in (
+                self.links,
+                self.from_others,
+                self.worth_sum,
+                self.worth_most,
+                self.promise,
+                self.credit,
+                self.parents,
+                self.words,
+            ):
                 values[new] = values[old]
         return new
 
@@ -199,7 +227,18 @@ class TopicalPages:
 
 
 NAMES = (
-    *("always", "parents", "best parent", "links", "links from other hosts", "parents' yield", "best yield", "host", "directory", "pages of host"),
+    *(
+        "always",
+        "parents",
+        "best parent",
+        "links",
+        "links from other hosts",
+        "parents' yield",
+        "best yield",
+        "host",
+        "directory",
+        "pages of host",
+    ),
     *("promise", "words", "best word", "credit", "promise under good parents", "nothing read of host"),
 )
 
@@ -249,7 +288,8 @@ def _yields(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats,
     parents = seen.parents[numbers].astype(np.int64)
     there = parents >= 0
     safe = np.where(there, parents, 0)
-    expected = 0.5 * prior + 0.5 * np.maximum(0.3 * seen.worth[safe], prior)  # a relevant page links to relevant ones rather
+    # a relevant page links to relevant ones rather
+    expected = 0.5 * prior + 0.5 * np.maximum(0.3 * seen.worth[safe], prior)
     shares = seen.of_parent.mean(safe, expected, 3.0)
     count = np.maximum(there.sum(axis=1), 1)
     some = there.any(axis=1)
@@ -269,8 +309,9 @@ def _words(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, 
     return said.sum(axis=1) / np.sqrt(count), said.max(axis=1)
 
 
-# Fitted (logistic regression) on crawls of six topics of a text graph and of two made webs, none of them among those that are reported:
-# docs/topical-crawl.md. Learning them further while crawling gained nothing; what is learned there are the shares.
+# Fitted (logistic regression) on crawls of six topics of a text graph and of two made webs, none of them among
+# those that are reported: docs/topical-crawl.md. Learning them further while crawling gained nothing; what is
+# learned there are the shares.
 WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 0.8, 1.25, -0.15, 0.2, 3.84, -0.86])
 
 
@@ -296,7 +337,12 @@ def best_parent(seen: TopicalPages, numbers: Numbers) -> Floats:
 def all_parents(seen: TopicalPages, numbers: Numbers) -> Floats:
     """By the mean over all pages that link to it, and how many they are."""
     links = seen.links[numbers]
-    found: Floats = (seen.worth_sum[numbers] + 0.5 * seen.prior) / (links + 0.5) + 0.05 * np.log1p(links) + (links == 0) - 1e-9 * numbers
+    found: Floats = (
+        (seen.worth_sum[numbers] + 0.5 * seen.prior) / (links + 0.5)
+        + 0.05 * np.log1p(links)
+        + (links == 0)
+        - 1e-9 * numbers
+    )
     return found
 
 
@@ -358,8 +404,8 @@ class TopicalQueue(Protocol):
 class BestPages:
     """`model.ports.Policy`: hosts by the promise of their best page; nobody is waited for while others are ready.
 
-    Urgent hosts come first, for others may wait for what they are to be asked; last come those with tasks that are no page of the queue (a second
-    attempt, what looked like a trap).
+    Urgent hosts come first, for others may wait for what they are to be asked; last come those with tasks that are no
+    page of the queue (a second attempt, what looked like a trap).
     """
 
     queue: TopicalQueue
@@ -378,7 +424,9 @@ class BestPages:
         for host in ready:
             promise = np.inf if self.is_urgent(host.host_id) else self.queue.promise_of(host.host)
             if promise != -np.inf:
-                found.append((host.wait_s > self.patience_s, np.inf if promise is None else -promise, host.host, host.host_id))
+                found.append(
+                    (host.wait_s > self.patience_s, np.inf if promise is None else -promise, host.host, host.host_id)
+                )
         return found
 
     def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:

@@ -13,12 +13,15 @@ from periplus.model.web import HostKey, Url
 from periplus.schedule.topical.policy import Floats, Numbers, Order, Pointer, TopicalPages
 from periplus.urls.hosts import host_key
 
-# States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are asked. The starts' sites are active.
-# A site's waiting time is exp(narrowness x (1 - relevance)), where relevance is the share of its pages that were relevant. The source has a decreasing
-# function and no formula; with 5 this is the one served in trials, and at 5 the narrowness begins. Time is that of the sites: it moves on to when
-# the site that is served was due. So the crawl is never idle, and never so late that all sites are overdue alike: their rates keep their proportion.
-# Every WINDOW pages it adapts to the harvest: after a fall the crawl narrows to relevant sites, after a rise it widens. Within a site pages are read
-# breadth first. When no active site has a page, the one with most links to it becomes active: the threshold shall not end a crawl.
+# States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are
+#                    asked. The starts' sites are active.
+# A site's waiting time is exp(narrowness x (1 - relevance)), where relevance is the share of its pages that were
+# relevant. The source has a decreasing function and no formula; with 5 this is the one served in trials, and at 5 the
+# narrowness begins. Time is that of the sites: it moves on to when the site that is served was due. So the crawl is
+# never idle, and never so late that all sites are overdue alike: their rates keep their proportion. Every WINDOW pages
+# it adapts to the harvest: after a fall the crawl narrows to relevant sites, after a rise it widens. Within a site
+# pages are read breadth first. When no active site has a page, the one with most links to it becomes active: the
+# threshold shall not end a crawl.
 
 THRESHOLD = 3
 NARROWNESS = 5.0
@@ -48,7 +51,8 @@ class SiteWaits:
     _list: list[_Site] = field(default_factory=list)
     _met: set[Url] = field(default_factory=set)
     _gone: set[Url] = field(default_factory=set)
-    _due: list[tuple[float, int]] = field(default_factory=list)  # of active sites with pages; passed over where it is no longer so
+    # of active sites with pages; passed over where it is no longer so
+    _due: list[tuple[float, int]] = field(default_factory=list)
     _place: dict[HostKey, int] = field(default_factory=dict)
     _now: float = 0.0  # when the site that was served last was due
     _window: list[bool] = field(default_factory=list)
@@ -91,7 +95,9 @@ class SiteWaits:
             self._window.clear()
 
     def take(self, resting: Numbers | None = None) -> Url | None:
-        """The next page of the active site that is due longest, of those that do not rest (numbers of sites, in the order they were met)."""
+        """The next page of the active site that is due longest, of those that do not rest (numbers of sites,
+        in the order they were met).
+        """
         asleep = set() if resting is None else set(resting.tolist())
         put_back, found = [], None
         if not self._next_active(asleep):
@@ -110,12 +116,18 @@ class SiteWaits:
         return found
 
     def _next_active(self, asleep: set[int]) -> bool:
-        while self._due and (self._list[self._due[0][1]].due != self._due[0][0] or not self._settled(self._list[self._due[0][1]])):
+        while self._due and (
+            self._list[self._due[0][1]].due != self._due[0][0] or not self._settled(self._list[self._due[0][1]])
+        ):
             heapq.heappop(self._due)
         return any(place not in asleep and self._settled(self._list[place]) for _, place in self._due)
 
     def _promote(self, asleep: set[int]) -> None:
-        candidates = [site for place, site in enumerate(self._list) if not site.active and place not in asleep and self._settled(site)]
+        candidates = [
+            site
+            for place, site in enumerate(self._list)
+            if not site.active and place not in asleep and self._settled(site)
+        ]
         if candidates:
             self._activate(max(candidates, key=lambda site: site.links))
 
@@ -197,10 +209,11 @@ class SiteWaits:
         return bool(site.waiting)
 
 
-# Each host has a heap of its pages, the best first, and the array of the hosts' best says who is best of those that may be asked. What is read changes
-# what others promise: of the pages that it links to at once, and of its host's best SHORT_LIST before the next is taken from it. When the pages read
-# have grown by a 32nd all are reckoned anew, or the best MOST_ANEW where more wait; all again when they have doubled. An order whose promises change
-# only with links (best first) is so kept exactly.
+# Each host has a heap of its pages, the best first, and the array of the hosts' best says who is best of those that may
+# be asked. What is read changes what others promise: of the pages that it links to at once, and of its host's best
+# SHORT_LIST before the next is taken from it. When the pages read have grown by a 32nd all are reckoned anew, or the
+# best MOST_ANEW where more wait; all again when they have doubled. An order whose promises change only with links (best
+# first) is so kept exactly.
 
 SHORT_LIST = 32
 GROWTH = 32  # all are scored anew when the pages read grew by one in so many
@@ -217,7 +230,8 @@ class PageQueue:
 
     order: Order
     seen: TopicalPages = field(default_factory=TopicalPages)
-    best: Floats = field(default_factory=lambda: np.full(64, NONE))  # of each host, its best page's promise as last reckoned
+    # of each host, its best page's promise as last reckoned
+    best: Floats = field(default_factory=lambda: np.full(64, NONE))
     _scores: Floats = field(default_factory=lambda: np.zeros(64))
     _heaps: list[list[tuple[float, int]]] = field(default_factory=list)
     _read_at: list[int] = field(default_factory=list)  # pages read in all when the host's best were last reckoned
@@ -252,7 +266,9 @@ class PageQueue:
         for heap in self._heaps:
             heap.clear()
         self._scores[numbers] = self._promises(numbers)
-        for score, number, host in zip((-self._scores[numbers]).tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True):
+        for score, number, host in zip(
+            (-self._scores[numbers]).tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True
+        ):
             self._heaps[host].append((score, number))
         for host, heap in enumerate(self._heaps):
             heapq.heapify(heap)
@@ -330,7 +346,9 @@ class PageQueue:
             return
         scores = self._promises(numbers)
         self._scores[numbers] = scores
-        for score, number, host in zip(scores.tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True):
+        for score, number, host in zip(
+            scores.tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True
+        ):
             heapq.heappush(self._heaps[host], (-score, number))
         for host in set(self.seen.host[numbers].tolist()):
             self._settle(host)

@@ -1,8 +1,9 @@
 """Which database and which collection in it does an address mean?
 
-`postgresql://user@host/database?collection=NAME&segments=PLACE`: all but the two words of ours is libpq's own URI. One PostgreSQL
-schema holds one collection, so a database holds as many as one likes; without a name it is `periplus`. segments: a folder or URL that
-every worker can write to, where the bytes of pages are kept; without it they stay in the database. Only the first crawl says it.
+`postgresql://user@host/database?collection=NAME&segments=PLACE`: all but the two words of ours is libpq's own URI. One
+PostgreSQL schema holds one collection, so a database holds as many as one likes; without a name it is `periplus`.
+segments: a folder or URL that every worker can write to, where the bytes of pages are kept; without it they stay in the
+database. Only the first crawl says it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _OWN = frozenset({"collection", "segments"})
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A collection in a database. dsn: as libpq reads it, perhaps with a password; segments: empty where none was said."""
+    """A collection in a database.
+
+    dsn: as libpq reads it, perhaps with a password; segments: empty where none was said.
+    """
 
     dsn: str
     collection: str = DEFAULT_COLLECTION
@@ -59,6 +63,13 @@ def address_of(text: str) -> Address:
     own = {name: value for name, value in said if name in _OWN}
     others = urlencode([(name, value) for name, value in said if name not in _OWN], quote_via=quote)
     collection = own.get("collection") or DEFAULT_COLLECTION
-    if not _NAME.fullmatch(collection) or collection.startswith("pg_") or collection in ("public", "information_schema"):
-        raise UsageError(f"collection={collection} is no name for a collection: use up to 63 of a-z, 0-9 and _, not beginning with a digit or pg_")
+    if (
+        not _NAME.fullmatch(collection)
+        or collection.startswith("pg_")
+        or collection in ("public", "information_schema")
+    ):
+        raise UsageError(
+            f"collection={collection} is no name for a collection: use up to 63 of a-z, 0-9 and _, not "
+            "beginning with a digit or pg_"
+        )
     return Address(urlunsplit(parts._replace(query=others)), collection, own.get("segments", ""))

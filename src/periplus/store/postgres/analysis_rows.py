@@ -41,7 +41,8 @@ class DatabaseRows:
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, (s.url_id IS NOT NULL)::int,"
+            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, "
+            "(s.url_id IS NOT NULL)::int,"
             f" {_millis('u.first_seen')}, {_millis('u.visited')}"
             ' FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text COLLATE "C"'
         )
@@ -52,31 +53,40 @@ class DatabaseRows:
 
     def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), nullif(p.language_found, '')), nullif(p.title, ''),"
-            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, encode(p.body_md5, 'hex'), encode(p.text_md5, 'hex'), encode(p.folded_md5, 'hex'),"
+            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), "
+            "nullif(p.language_found, '')), nullif(p.title, ''),"
+            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, encode(p.body_md5, 'hex'), encode(p.text_md5, "
+            "'hex'), encode(p.folded_md5, 'hex'),"
             f" {_millis('p.fetched')}, {_millis('nullif(p.last_modified, 0)')}"
             f' FROM {_OF_PAGE} WHERE u.reason IN ({_READ}) ORDER BY u.text COLLATE "C"'
         )
         return row_blocks(self._connection, find, TEXT_ROWS)
 
     def first_sources(self, most: int) -> NDArray[np.int64]:
-        """Links lie by shard: of each shard the beginning is taken, as far as ids go of which there should be enough, or further."""
+        """Links lie by shard: of each shard the beginning is taken,
+        as far as ids go of which there should be enough, or further.
+        """
         row = self._connection.execute("SELECT pg_relation_size('link')").fetchone()
         rows = (row[0] if row else 0) / _LINK_BYTES
         share = min(1.0, 2 * most / max(rows, 1.0))
         while True:
             below = int(share * 2**64) - 2**63
             last = "" if share >= 1 else f" AND source < {below}"
-            find = f"SELECT source FROM link WHERE shard BETWEEN 0 AND {SHARDS - 1}{last} ORDER BY source LIMIT {int(most)}"
+            find = (
+                f"SELECT source FROM link WHERE shard BETWEEN 0 AND {SHARDS - 1}{last}"
+                f" ORDER BY source LIMIT {int(most)}"
+            )
             found = np.concatenate([np.zeros((0, 1), np.int64), *number_blocks(self._connection, find, 1)])[:, 0]
             if len(found) == most or share >= 1:
                 return found
             share = min(1.0, share * 4)
 
     def links(self) -> Iterator[NDArray[np.int64]]:
-        seen = "greatest(l.last_seen, coalesce(f.checked, 0))"  # of pages that were asked and had not changed: docs/decisions/0003
+        # of pages that were asked and had not changed: docs/decisions/0003
+        seen = "greatest(l.last_seen, coalesce(f.checked, 0))"
         find = (
-            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, {_code('l.position', POSITIONS)}, l.nofollow, l.times,"
+            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, "
+            f"{_code('l.position', POSITIONS)}, l.nofollow, l.times,"
             f" {_millis('l.first_seen')}, {_millis(seen)}"
             " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
         )
@@ -84,7 +94,8 @@ class DatabaseRows:
 
     def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            f"SELECT u.id, b.text, b.blocks, p.parts FROM {_OF_PAGE} JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
+            f"SELECT u.id, b.text, b.blocks, p.parts FROM {_OF_PAGE}"
+            " JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
             f' WHERE b.text IS NOT NULL AND u.reason IN ({_READ}) ORDER BY u.text COLLATE "C"'
         )
         return row_blocks(self._connection, find, PAGE_ROWS)
@@ -110,14 +121,16 @@ def _code(column: str, names: Sequence[str]) -> str:
 
 # Results are tables `result_...`, which take the places of earlier ones at one moment.
 #
-# They are written under other names and renamed in the end, so that nobody who asks for the earlier ones waits longer than for that.
+# They are written under other names and renamed in the end, so that nobody who asks for the earlier ones
+# waits longer than for that.
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS result (
     name text PRIMARY KEY, digest text NOT NULL, dataset text NOT NULL, parameters text NOT NULL, program text NOT NULL, made float8 NOT NULL,
     loaded float8 NOT NULL)
-"""
-READERS_WAIT = "10min"  # for whoever reads earlier results when the new ones are there: hours of loading are not given up after half a minute
+"""  # noqa: E501
+# for whoever reads earlier results when the new ones are there: hours of loading are not given up after half a minute
+READERS_WAIT = "10min"
 _TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
 
@@ -177,7 +190,9 @@ class DatabaseResults:
 def results(address: Address, now: float) -> Iterator[DatabaseResults]:
     """One import at a time. Raises UsageError, NoCollection, StoreError."""
     with moment(address, writes=True) as connection:
-        held = connection.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))).fetchone()
+        held = connection.execute(
+            "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))
+        ).fetchone()
         if not held or not held[0]:
             raise StoreError(f"results are being loaded into {address} already: wait for the end of that")
         found = DatabaseResults(connection, now)

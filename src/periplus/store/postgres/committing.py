@@ -52,17 +52,30 @@ def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
     row = connection.execute("SELECT id, started, starts, settings FROM run WHERE id = %s", (run_id,)).fetchone()
     assert row is not None
     settings = json.loads(row[3])
-    note = RunNote(row[0], row[1], str(settings.get("user_agent", "")), tuple(json.loads(row[2])), row[3], not settings.get("ignore_robots", False))
+    note = RunNote(
+        row[0],
+        row[1],
+        str(settings.get("user_agent", "")),
+        tuple(json.loads(row[2])),
+        row[3],
+        not settings.get("ignore_robots", False),
+    )
     return str(place[0]) if place else "", note
 
 
 def shards(connection: Connection, host_ids: Sequence[int]) -> list[tuple[int, int]]:
     """(shard, id) of hosts of which only the number is known."""
-    return [(row[0], row[1]) for row in connection.execute("SELECT shard, id FROM host WHERE id = ANY(%s)", (list(host_ids),)).fetchall()]
+    return [
+        (row[0], row[1])
+        for row in connection.execute("SELECT shard, id FROM host WHERE id = ANY(%s)", (list(host_ids),)).fetchall()
+    ]
 
 
 def fair_share(connection: Connection, now: float | None) -> int:
-    find = f"SELECT (SELECT count(*) FROM host WHERE pending > 0), (SELECT count(*) FROM worker WHERE lease_until >= {NOW}), {IS_PAUSED}"
+    find = (
+        "SELECT (SELECT count(*) FROM host WHERE pending > 0), (SELECT count(*) FROM worker"
+        f" WHERE lease_until >= {NOW}), {IS_PAUSED}"
+    )
     row = connection.execute(find, {"now": now}).fetchone()
     assert row is not None
     return 0 if row[2] else max(1, -(-int(row[0]) // max(1, int(row[1]))))
@@ -70,7 +83,9 @@ def fair_share(connection: Connection, now: float | None) -> int:
 
 def is_idle(connection: Connection) -> bool:
     """One statement: what moves from a list to the inbox is seen in one of them."""
-    row = connection.execute("SELECT EXISTS (SELECT 1 FROM host WHERE pending > 0) OR EXISTS (SELECT 1 FROM inbox)").fetchone()
+    row = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM host WHERE pending > 0) OR EXISTS (SELECT 1 FROM inbox)"
+    ).fetchone()
     return row is not None and not row[0]
 
 
@@ -87,9 +102,15 @@ def trap_memory(connection: Connection, lease: Lease) -> TrapMemory:
     run, place = connection.execute, (shard_of(lease.site), lease.host_id)
     families = run("SELECT record FROM family WHERE shard = %s AND host_id = %s ORDER BY key", place).fetchall()
     shown = run("SELECT first, keys FROM shown WHERE shard = %s AND host_id = %s ORDER BY first", place).fetchall()
-    doubts = run("SELECT url_id, doubt FROM doubtful WHERE shard = %s AND host_id = %s ORDER BY url_id", place).fetchall()
+    doubts = run(
+        "SELECT url_id, doubt FROM doubtful WHERE shard = %s AND host_id = %s ORDER BY url_id", place
+    ).fetchall()
     lines = ShownLines(shown[0][0], b"".join(bytes(keys) for _, keys in shown)) if shown else ShownLines()
-    return TrapMemory(tuple(FamilyRecord(*json.loads(record)) for (record,) in families), lines, tuple((UrlId(url), doubt) for url, doubt in doubts))
+    return TrapMemory(
+        tuple(FamilyRecord(*json.loads(record)) for (record,) in families),
+        lines,
+        tuple((UrlId(url), doubt) for url, doubt in doubts),
+    )
 
 
 def known(connection: Connection, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
@@ -105,8 +126,10 @@ def robots(connection: Connection, origin: Origin) -> StoredRobots | None:
 
 def texts(connection: Connection, site: SiteKey, most: int) -> list[tuple[Url, bytes]]:
     find = (
-        "SELECT u.text, p.text_md5 FROM site s JOIN host h ON h.shard = s.shard AND h.site_id = s.id JOIN url u ON u.shard = h.shard AND u.host_id = h.id"
-        " JOIN page p ON p.shard = u.shard AND p.url_id = u.id WHERE s.shard = %s AND s.key = %s AND u.reason IN ('ok', 'noindex')"
+        "SELECT u.text, p.text_md5 FROM site s JOIN host h ON h.shard = s.shard AND h.site_id = s.id"
+        " JOIN url u ON u.shard = h.shard AND u.host_id = h.id"
+        " JOIN page p ON p.shard = u.shard AND p.url_id = u.id WHERE s.shard = %s AND s.key = %s"
+        " AND u.reason IN ('ok', 'noindex')"
         " ORDER BY p.fetched DESC, u.id LIMIT %s"
     )
     rows = connection.execute(find, (shard_of(site), site, most)).fetchall()
@@ -114,8 +137,12 @@ def texts(connection: Connection, site: SiteKey, most: int) -> list[tuple[Url, b
 
 
 def counts(connection: Connection, run: LedgerRun) -> RunCounts:
-    tallies = {name: int(value) for name, value in connection.execute("SELECT name, sum(value) FROM tally GROUP BY name")}
-    by_reason = {name.removeprefix("reason:"): value for name, value in tallies.items() if name.startswith("reason:") and value}
+    tallies = {
+        name: int(value) for name, value in connection.execute("SELECT name, sum(value) FROM tally GROUP BY name")
+    }
+    by_reason = {
+        name.removeprefix("reason:"): value for name, value in tallies.items() if name.startswith("reason:") and value
+    }
     find = (
         "SELECT r.fetched + coalesce(sum(c.value) FILTER (WHERE c.name = 'fetched'), 0)::bigint,"
         " r.wire_bytes + coalesce(sum(c.value) FILTER (WHERE c.name = 'wire_bytes'), 0)::bigint"
@@ -131,7 +158,9 @@ def counts(connection: Connection, run: LedgerRun) -> RunCounts:
 
 
 def standing(connection: Connection, url: Url) -> tuple[Reason, str]:
-    row = connection.execute("SELECT reason, rule FROM url WHERE shard = %s AND id = %s", (shard_of(site_key(url)), url_id(url))).fetchone()
+    row = connection.execute(
+        "SELECT reason, rule FROM url WHERE shard = %s AND id = %s", (shard_of(site_key(url)), url_id(url))
+    ).fetchone()
     assert row is not None
     return Reason(row[0]), row[1]
 
@@ -144,16 +173,24 @@ class Commit:
 
     def __init__(self, run: LedgerRun, keeping: Keeping) -> None:
         self._run, self._keeping = run, keeping
-        self._written: dict[tuple[int, int], tuple[float, float, int, bool, float]] = {}  # by (host, epoch): its pace, and when it may be asked
+        # by (host, epoch): its pace, and when it may be asked
+        self._written: dict[tuple[int, int], tuple[float, float, int, bool, float]] = {}
         self._now = 0.0
 
-    def store(self, connection: Connection, member: Member, parcels: Parcels, batches: int, now: float | None) -> tuple[frozenset[Lease], bool]:
-        """Returns (the leases that were lost meanwhile, whether something stands in the inbox). batches: stored before for this worker."""
+    def store(
+        self, connection: Connection, member: Member, parcels: Parcels, batches: int, now: float | None
+    ) -> tuple[frozenset[Lease], bool]:
+        """Returns (the leases that were lost meanwhile, whether something stands in the inbox).
+
+        batches: stored before for this worker.
+        """
         batch = parcels.batch
         moment, is_done = self._renew(connection, member, batch.in_hand, batches, now)
         held = hosts.holdings(connection, member.name)
         leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
-        lost = frozenset(lease for lease in leases if lease.host_id not in held or held[lease.host_id].epoch != lease.epoch)
+        lost = frozenset(
+            lease for lease in leases if lease.host_id not in held or held[lease.host_id].epoch != lease.epoch
+        )
         if is_done:  # its answer was lost on the way
             return lost - {state.lease for state in batch.hosts if state.release}, True
         ledger = PostgresLedger(connection, self._run, member.part, moment)
@@ -168,13 +205,25 @@ class Commit:
             store_dictionary(connection, site, data)
         return lost, ledger.sent_out
 
-    def _renew(self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None) -> tuple[float, bool]:
-        """(the moment, whether this batch is stored already). A worker that was buried holds nothing, and stays buried until it leases."""
+    def _renew(
+        self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None
+    ) -> tuple[float, bool]:
+        """(the moment, whether this batch is stored already).
+
+        A worker that was buried holds nothing, and stays buried until it leases.
+        """
         update = (
-            f"UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1 FROM (SELECT {NOW} AS now) t,"
+            "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1"
+            f" FROM (SELECT {NOW} AS now) t,"
             " worker w WHERE worker.name = %(name)s AND w.name = worker.name RETURNING t.now, w.batches"
         )
-        values = {"lease": self._keeping.lease_s, "in_hand": in_hand, "batches": batches, "name": member.name, "now": now}
+        values = {
+            "lease": self._keeping.lease_s,
+            "in_hand": in_hand,
+            "batches": batches,
+            "name": member.name,
+            "now": now,
+        }
         row = connection.execute(update, values).fetchone()
         if row is None:
             return hosts.time_now(connection, now), False
@@ -197,11 +246,18 @@ class Commit:
         touched = [host for host in held.values() if host.key in met or host.id in asked or host.id in news]
         hosts.lock(connection, [(host.shard, host.id) for host in touched])
         ledger.hosts = {host.key: HostRef(host.id, host.shard, host.site_id) for host in touched}
-        ledger.load(candidates, batch.errands, [(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if one.task.url_id])
+        ledger.load(
+            candidates,
+            batch.errands,
+            [(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if one.task.url_id],
+        )
 
     def _is_news(self, state: HostState, now: float) -> bool:
-        """Whether a host's pace must be written. While it is held nobody reads when it may be asked next; should its holder die, it is
-        asked a delay later at the soonest: so a time within the delay is no news."""
+        """Whether a host's pace must be written.
+
+        While it is held nobody reads when it may be asked next; should its holder die, it is asked a delay later at the
+        soonest: so a time within the delay is no news.
+        """
         if state.release or state.given_up or state.traps:
             return True
         written = self._written.get((state.lease.host_id, state.lease.epoch))
@@ -210,12 +266,16 @@ class Commit:
         soonest = now + state.delay_s / state.rate
         return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
 
-    def _complete(self, connection: Connection, ledger: PostgresLedger, parcels: Parcels, stored: Sequence[int]) -> None:
+    def _complete(
+        self, connection: Connection, ledger: PostgresLedger, parcels: Parcels, stored: Sequence[int]
+    ) -> None:
         """Entries leave their lists, and everything that was learned enters."""
         completions = [parcels.batch.completions[at] for at in stored]
         listed = self._unlist(connection, ledger, completions)
         writer = PostgresPageWriter(connection, self._run.id, ledger.now)
-        changed = writer.enter([_arrival(parcels, at) for at in stored if _brings_content(parcels.batch.completions[at])])
+        changed = writer.enter(
+            [_arrival(parcels, at) for at in stored if _brings_content(parcels.batch.completions[at])]
+        )
         notes: list[tuple[int, int, Finding]] = []
         for one in completions:
             shard, task, asked = shard_of(one.lease.site), one.task, not isinstance(one.visit.outcome, Skipped)
@@ -235,14 +295,20 @@ class Commit:
                 ledger.offer(candidate)
         _note(connection, ledger, notes)
 
-    def _unlist(self, connection: Connection, ledger: PostgresLedger, completions: Sequence[Completion]) -> set[tuple[int, int, int]]:
-        """Takes the entries from their lists; returns those that were still there: a host may have been given up meanwhile."""
+    def _unlist(
+        self, connection: Connection, ledger: PostgresLedger, completions: Sequence[Completion]
+    ) -> set[tuple[int, int, int]]:
+        """Takes the entries from their lists; returns those that were still there:
+        a host may have been given up meanwhile.
+        """
         if not completions:
             return set()
         keys = [(shard_of(one.lease.site), one.task.host_id, one.task.layer, one.task.seq) for one in completions]
         drop = (
-            "DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::bigint[]) k(shard, host, layer, seq)"
-            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.layer = k.layer AND q.seq = k.seq RETURNING q.shard, q.host_id, q.layer, q.seq"
+            "DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[], "
+            "%s::bigint[]) k(shard, host, layer, seq)"
+            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.layer = k.layer AND q.seq = k.seq"
+            " RETURNING q.shard, q.host_id, q.layer, q.seq"
         )
         rows = connection.execute(drop, columns_of(keys, 4)).fetchall()
         ledger.pending.subtract(Counter((row[0], row[1]) for row in rows))
@@ -253,7 +319,8 @@ class Commit:
         for visit in batch.visits:
             ledger.visit_row(shard_of(site_key(visit.request.url)), visit_row(self._run.id, 0, visit))
         upsert = (
-            "INSERT INTO robots VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (shard, origin) DO UPDATE SET status = excluded.status,"
+            "INSERT INTO robots VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (shard, origin) DO UPDATE"
+            " SET status = excluded.status,"
             " cause = excluded.cause, body = excluded.body, fetched = excluded.fetched, expires = excluded.expires"
         )
         for robots in sorted(batch.robots, key=lambda one: one.origin):
@@ -263,7 +330,9 @@ class Commit:
         for site, finding in batch.fallen:
             ledger.retract(site, finding)
 
-    def _settle(self, connection: Connection, ledger: PostgresLedger, held: dict[int, Holding], states: dict[int, HostState]) -> None:
+    def _settle(
+        self, connection: Connection, ledger: PostgresLedger, held: dict[int, Holding], states: dict[int, HostState]
+    ) -> None:
         """The sums and paces of the hosts that are locked."""
         changes = []
         for ref in ledger.hosts.values():
@@ -285,7 +354,13 @@ class Commit:
             if state.release or state.lease in lost:
                 self._written.pop(key, None)
             elif self._is_news(state, self._now) or any(one.lease == state.lease for one in batch.completions):
-                self._written[key] = (state.delay_s, state.rate, state.strikes, state.answered, self._now + state.wait_s)
+                self._written[key] = (
+                    state.delay_s,
+                    state.rate,
+                    state.strikes,
+                    state.answered,
+                    self._now + state.wait_s,
+                )
 
 
 def _brings_content(one: Completion) -> bool:
@@ -318,7 +393,9 @@ def _note(connection: Connection, ledger: PostgresLedger, notes: Sequence[tuple[
         ledger.count_finding(finding)
         if finding is Finding.NEW:
             continue
-        row = connection.execute("SELECT interval_s, gone_since FROM freshness WHERE shard = %s AND url_id = %s", (shard, url)).fetchone()
+        row = connection.execute(
+            "SELECT interval_s, gone_since FROM freshness WHERE shard = %s AND url_id = %s", (shard, url)
+        ).fetchone()
         interval_s, gone = row or (FIRST_INTERVAL_S, None)
         gone = ledger.now if finding is Finding.GONE else None if finding is Finding.BACK else gone
         upsert = (
@@ -332,19 +409,35 @@ def _keep_traps(connection: Connection, host: HostRef, changes: TrapChanges) -> 
     """What a host's trap detector learned."""
     run, lines, place = connection.execute, changes.lines, (host.shard, host.id)
     if changes.families:
-        upsert = "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE SET record = excluded.record"
-        connection.cursor().executemany(upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.families])
+        upsert = (
+            "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE"
+            " SET record = excluded.record"
+        )
+        connection.cursor().executemany(
+            upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.families]
+        )
     if changes.doubts:
         rows = columns_of(sorted(changes.doubts), 2)
         doubtful = (
-            "INSERT INTO doubtful SELECT u.shard, u.id, u.host_id, k.doubt FROM unnest(%s::bigint[], %s::smallint[]) k(id, doubt)"
-            " JOIN url u ON u.shard = %s AND u.id = k.id WHERE k.doubt > 0 ON CONFLICT (shard, url_id) DO UPDATE SET doubt = excluded.doubt"
+            "INSERT INTO doubtful SELECT u.shard, u.id, u.host_id, k.doubt"
+            " FROM unnest(%s::bigint[], %s::smallint[]) k(id, doubt)"
+            " JOIN url u ON u.shard = %s AND u.id = k.id WHERE k.doubt > 0"
+            " ON CONFLICT (shard, url_id) DO UPDATE SET doubt = excluded.doubt"
         )
         run(doubtful, (*rows, host.shard))
-        run("DELETE FROM doubtful WHERE shard = %s AND url_id = ANY(%s)", (host.shard, [url_id for url_id, doubt in changes.doubts if not doubt]))
+        run(
+            "DELETE FROM doubtful WHERE shard = %s AND url_id = ANY(%s)",
+            (host.shard, [url_id for url_id, doubt in changes.doubts if not doubt]),
+        )
     if lines.keys:
         run(
-            "INSERT INTO shown VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, first) DO UPDATE SET keys = excluded.keys",
+            (
+                "INSERT INTO shown VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, first) DO "
+                "UPDATE SET keys = excluded.keys"
+            ),
             (*place, lines.first, lines.keys),
         )
-        run("DELETE FROM shown WHERE shard = %s AND host_id = %s AND first + length(keys) / 4 <= %s", (*place, lines.needed_from))
+        run(
+            "DELETE FROM shown WHERE shard = %s AND host_id = %s AND first + length(keys) / 4 <= %s",
+            (*place, lines.needed_from),
+        )

@@ -22,14 +22,15 @@ from periplus.store.postgres.address import Address
 #     connection = connect(address)               # waits for a server that is starting; raises StoreError, UsageError
 #     with connection.transaction(): ...          # statements name tables only: the search path is the collection
 #
-# What every connection has from us: a transaction that a dead or cut-off client left open ends after IDLE_TRANSACTION_S, so its hosts
-# are free again; and a client whose server is gone learns of it within TCP_TIMEOUT_S. `autocommit` is on: a transaction is what stands
-# within `connection.transaction()`, and nothing else holds a lock.
+# What every connection has from us: a transaction that a dead or cut-off client left open ends after
+# IDLE_TRANSACTION_S, so its hosts are free again; and a client whose server is gone learns of it within TCP_TIMEOUT_S.
+# `autocommit` is on: a transaction is what stands within `connection.transaction()`, and nothing else holds a lock.
 
 log = logging.getLogger(__name__)
 
 Connection = psycopg.Connection[TupleRow]
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)  # the server or the way to it; a mistake of ours is a ProgrammingError
+# the server or the way to it; a mistake of ours is a ProgrammingError
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 IDLE_TRANSACTION_S = 5  # docs/decisions/0040: without it a host stayed locked for hours after a partition
 TCP_TIMEOUT_S = 10  # unanswered data; also the time to connect
 LOCK_TIMEOUT_S = 30  # our transactions take milliseconds: who waits longer than this waits for somebody frozen
@@ -44,19 +45,23 @@ def _parameters(address: Address) -> dict[str, str]:
     """What libpq is told beside the address; what the address says of the same wins."""
     settings = {
         "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_S}s", "lock_timeout": f"{LOCK_TIMEOUT_S}s",
-        "statement_timeout": f"{STATEMENT_TIMEOUT_S}s", "tcp_user_timeout": f"{TCP_TIMEOUT_S}s", "client_min_messages": "warning",
+        "statement_timeout": f"{STATEMENT_TIMEOUT_S}s", "tcp_user_timeout": f"{TCP_TIMEOUT_S}s",
+        "client_min_messages": "warning",
         "periplus.collection": address.collection,
     }  # fmt: skip
     return {
-        "application_name": f"periplus {VERSION}", "connect_timeout": str(TCP_TIMEOUT_S), "tcp_user_timeout": str(TCP_TIMEOUT_S * 1000),
-        "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3", "client_encoding": "utf8",
+        "application_name": f"periplus {VERSION}", "connect_timeout": str(TCP_TIMEOUT_S),
+        "tcp_user_timeout": str(TCP_TIMEOUT_S * 1000),
+        "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3",
+        "client_encoding": "utf8",
         "target_session_attrs": "read-write",
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }  # fmt: skip
 
 
 def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connection:
-    """A connection whose search path is the collection; its tables need not be there yet (`schema.create`, `schema.check`).
+    """A connection whose search path is the collection; its tables need not be there yet (`schema.create`,
+    `schema.check`).
 
     Waits up to patience_s for a server that does not answer. Raises StoreError when it is over, UsageError for what
     waiting would not mend: a wrong password, no such database, an old server.
@@ -76,7 +81,10 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
 
 
 def pauses(patience_s: float) -> Iterator[float | None]:
-    """How long to wait before each further try: growing, and by chance, so that many workers do not come at one moment. None: no more."""
+    """How long to wait before each further try: growing, and by chance, so that many workers do not come at one moment.
+
+    None: no more.
+    """
     until = time.monotonic() + patience_s
     longest = FIRST_PAUSE_S
     while time.monotonic() + longest < until:
@@ -87,13 +95,23 @@ def pauses(patience_s: float) -> Iterator[float | None]:
 
 def _connect(address: Address) -> Connection:
     said = psycopg.conninfo.conninfo_to_dict(address.dsn)
-    connection = psycopg.connect(address.dsn, autocommit=True, **{name: value for name, value in _parameters(address).items() if name not in said})  # type: ignore[arg-type]  # all are texts, which its signature does not say of further ones
+    # all are texts, which its signature does not say of further ones
+    connection = psycopg.connect(
+        address.dsn,
+        autocommit=True,
+        **{name: value for name, value in _parameters(address).items() if name not in said},  # type: ignore[arg-type]
+    )
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)
         if connection.info.server_version < OLDEST_SERVER:
-            raise UsageError(f"{address} is PostgreSQL {connection.info.server_version // 10_000}; periplus needs 15 or newer")
+            raise UsageError(
+                f"{address} is PostgreSQL {connection.info.server_version // 10_000}; periplus needs 15 or newer"
+            )
         if connection.info.parameter_status("server_encoding") != "UTF8":
-            raise UsageError(f"{address} is a database whose encoding is not UTF8: make one with `createdb -E UTF8 -T template0 NAME`")
+            raise UsageError(
+                f"{address} is a database whose encoding is not UTF8: make one with "
+                "`createdb -E UTF8 -T template0 NAME`"
+            )
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.collection)))
         stack.pop_all()
     return connection
@@ -102,10 +120,20 @@ def _connect(address: Address) -> Connection:
 def _is_lasting(error: psycopg.Error) -> bool:
     """Whether a refusal to connect would be the same in a minute: of the password, the user, the name of the database.
 
-    libpq tells no state for those that come before the session; the words are the server's, in its language, so all else is waited for.
+    libpq tells no state for those that come before the session; the words are the server's, in its
+    language, so all else is waited for.
     """
     said = str(error)
-    return any(words in said for words in ("password authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry", "invalid "))
+    return any(
+        words in said
+        for words in (
+            "password authentication failed",
+            "does not exist",
+            "no password supplied",
+            "no pg_hba.conf entry",
+            "invalid ",
+        )
+    )
 
 
 # A transaction that the server's absence broke is done again, whole, on a new connection.
@@ -114,9 +142,15 @@ T = TypeVar("T")
 
 _SENTENCES: dict[type[psycopg.Error], str] = {  # what doing it again does not mend, and the user can
     errors.DiskFull: "the database's disk is full: make room there; the crawl goes on where it was",
-    errors.InsufficientPrivilege: "the user of the database may not do this: grant it, or name another user in the address",
-    errors.UndefinedTable: "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status --store`",
-    errors.InvalidSchemaName: "the collection is gone from the database: was it dropped or renamed? See `periplus status --store`",
+    errors.InsufficientPrivilege: (
+        "the user of the database may not do this: grant it, or name another user in the address"
+    ),
+    errors.UndefinedTable: (
+        "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status --store`"
+    ),
+    errors.InvalidSchemaName: (
+        "the collection is gone from the database: was it dropped or renamed? See `periplus status --store`"
+    ),
 }
 
 
@@ -128,7 +162,9 @@ class Session:
         self._connection = connect(address, patience_s=patience_s)
 
     def run(self, action: Callable[[Connection], T]) -> T:
-        """action in one transaction. It must bear to be done twice: when the answer to COMMIT is lost, nobody knows whether it was.
+        """action in one transaction.
+
+        It must bear to be done twice: when the answer to COMMIT is lost, nobody knows whether it was.
 
         Raises StoreError when the server stays away, or for what only a person can mend.
         """
@@ -180,7 +216,10 @@ def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
     if type(error) in _SENTENCES:
         return StoreError(_SENTENCES[type(error)])  # type: ignore[index]  # of the types in the table
     if isinstance(error, LOST):
-        return StoreError(f"the database does not answer: {str(error).strip().partition(chr(10))[0]}. Is the server running? The crawl goes on where it was.")
+        return StoreError(
+            f"the database does not answer: {str(error).strip().partition(chr(10))[0]}. Is the server running? "
+            "The crawl goes on where it was."
+        )
     return error
 
 
@@ -198,7 +237,8 @@ def columns_of(rows: Iterable[Sequence[object]], width: int) -> list[list[object
 
 
 def cleaned(value: T) -> T:
-    """A value of frozen dataclasses and tuples without what PostgreSQL's text cannot hold: U+0000 and lone halves of pairs become U+FFFD.
+    """A value of frozen dataclasses and tuples without what PostgreSQL's text cannot hold:
+    U+0000 and lone halves of pairs become U+FFFD.
 
     Slow, and rarely needed: only for what PostgreSQL refused. SQLite keeps both.
     """
@@ -210,5 +250,8 @@ def cleaned(value: T) -> T:
     elif isinstance(value, tuple):
         new = tuple(map(cleaned, value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        new = dataclasses.replace(value, **{field.name: cleaned(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})
+        new = dataclasses.replace(
+            value,
+            **{field.name: cleaned(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init},
+        )
     return new  # type: ignore[return-value]  # of the same type, by construction

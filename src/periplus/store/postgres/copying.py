@@ -1,4 +1,7 @@
-"""How do the rows of a collection enter PostgreSQL, and leave it, when the collection moves? By COPY and by streaming cursors."""
+"""How do the rows of a collection enter PostgreSQL, and leave it, when the collection moves?
+
+By COPY and by streaming cursors.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +30,29 @@ _OWN_COLUMNS = frozenset({"shard", "part"})
 _RUN_SUMS = "('fetched', 'wire_bytes')"  # kept by part in run_count, and in one row of SQLite's `run`
 _SOURCE = {
     "meta": "meta t WHERE t.name NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(OWN_META))),
-    "run_count": f"(SELECT run_id, name, sum(value)::bigint AS value FROM run_count WHERE name NOT IN {_RUN_SUMS} GROUP BY 1, 2) t",
+    "run_count": (
+        "(SELECT run_id, name, sum(value)::bigint AS value FROM run_count"
+        f" WHERE name NOT IN {_RUN_SUMS} GROUP BY 1, 2) t"
+    ),
     "tally": "(SELECT name, sum(value)::bigint AS value FROM tally GROUP BY 1) t",
 }
-_SUM_OF_RUN = "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
+_SUM_OF_RUN = (
+    "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
+)
 _COMPUTED = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wire_bytes")} | {
     # Of a worker that was killed the last request may have started this very moment.
-    ("host", "next_at"): "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE greatest(t.next_at, extract(epoch FROM now()) + t.delay_s / t.rate) END"
+    (
+        "host",
+        "next_at",
+    ): (
+        "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE greatest(t.next_at, extract(epoch"
+        " FROM now()) + t.delay_s / t.rate) END"
+    )
 }
 _BODIES = """
 SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data, x.media_type, x.data
 FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
-"""
+"""  # noqa: E501
 _NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
 
 Shelve = Callable[[Exchange], RecordPlace]
@@ -46,14 +60,20 @@ Shelve = Callable[[Exchange], RecordPlace]
 
 @dataclass(frozen=True, slots=True)
 class BodyTarget:
-    """Where the bytes of moved pages go. shelve: into a segment; None: into the row. dictionary_shards: by a dictionary's id its shard."""
+    """Where the bytes of moved pages go.
+
+    shelve: into a segment; None: into the row. dictionary_shards: by a dictionary's id its shard.
+    """
 
     shelve: Shelve | None
     dictionary_shards: dict[int, int]
 
 
 def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> list[MovedTable]:
-    """The tables that move, with the columns that this database and the other one have. theirs: the columns of a table there."""
+    """The tables that move, with the columns that this database and the other one have.
+
+    theirs: the columns of a table there.
+    """
     find = (
         "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
         " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
@@ -61,14 +81,21 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
     made = []
     for name in TABLES:
         other = set(theirs(name)) - _OWN_COLUMNS - ({"lease_by"} if name == "host" else set())
-        found = [(column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other]
+        found = [
+            (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
+        ]
         made.append(MovedTable(name, tuple(column for column, _ in found), tuple(kind for _, kind in found)))
     return made
 
 
 def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """rows: each behind its shard, which tables of reference have no use for. Within a transaction, into an empty table."""
-    has_shard = connection.execute("SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)).fetchone()
+    """rows: each behind its shard, which tables of reference have no use for.
+
+    Within a transaction, into an empty table.
+    """
+    has_shard = connection.execute(
+        "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)
+    ).fetchone()
     columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
     with connection.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN".encode()) as copy:
         for row in rows:
@@ -91,39 +118,65 @@ def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: Bo
     _write_bodies(connection, held, xml)
 
 
-def _body_row(body: MovedBody, shard: int, place: RecordPlace | None, dictionary_shards: dict[int, int], codec: BodyCodec) -> Row:
+def _body_row(
+    body: MovedBody, shard: int, place: RecordPlace | None, dictionary_shards: dict[int, int], codec: BodyCodec
+) -> Row:
     data, dictionary_id = (b"", None) if place else (body.data, body.dictionary_id)
     if not place and (not data or (dictionary_id is not None and dictionary_shards.get(dictionary_id) != shard)):
         data = codec.pack(body.content, None) if body.content else b""
         dictionary_id = None
-    return (shard, body.id, body.md5, dictionary_id, body.size, data, body.text, body.blocks, *(place or (None, None, None)))
+    return (
+        shard,
+        body.id,
+        body.md5,
+        dictionary_id,
+        body.size,
+        data,
+        body.text,
+        body.blocks,
+        *(place or (None, None, None)),
+    )
 
 
 def _write_bodies(connection: Connection, held: list[Row], xml: list[Row]) -> None:
-    copy_rows(connection, "body", "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length", held)
+    copy_rows(
+        connection, "body", "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length", held
+    )
     copy_rows(connection, "xml", "shard, body_id, media_type, data", xml)
     held.clear()
     xml.clear()
 
 
 def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
-    """What this database alone keeps: which numbers are given already, and what it says of itself. seq: of the last entry of a to-do list."""
+    """What this database alone keeps: which numbers are given already, and what it says of itself.
+
+    seq: of the last entry of a to-do list.
+    """
     for table in _NUMBERED:
-        connection.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table})) WHERE EXISTS (SELECT 1 FROM {table})")
+        connection.execute(
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"
+            f" WHERE EXISTS (SELECT 1 FROM {table})"
+        )
     connection.execute("SELECT setval('queue_seq', greatest(1, %s))", (seq,))
     for name, value in meta.items():
-        connection.execute("INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value))
+        connection.execute(
+            "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
+        )
 
 
 def last_seq(connection: Connection) -> int:
-    found = connection.execute("SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq").fetchone()
+    found = connection.execute(
+        "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
+    ).fetchone()
     return int(found[0]) if found else 0
 
 
 def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
     """The table's rows, exact as they are stored here. Within a transaction; streamed."""
     columns = [_COMPUTED.get((table.name, name), f"t.{name}") for name in table.columns]
-    with _streaming(connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}", AT_ONCE) as cursor:
+    with _streaming(
+        connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}", AT_ONCE
+    ) as cursor:
         yield from cursor
 
 
@@ -131,14 +184,40 @@ def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator
     """What was kept of pages. reader: of the collection's segments, if it has any. Within a transaction."""
     codec = BodyCodec()
     with _streaming(connection, _BODIES, BODIES_AT_ONCE) as cursor:
-        for body_id, md5, size, text, blocks, data, dictionary_id, segment, start, length, dictionary, media_type, xml in cursor:
+        for (
+            body_id,
+            md5,
+            size,
+            text,
+            blocks,
+            data,
+            dictionary_id,
+            segment,
+            start,
+            length,
+            dictionary,
+            media_type,
+            xml,
+        ) in cursor:
             if dictionary_id is not None and not codec.knows(dictionary_id):
                 codec.add(dictionary_id, dictionary)
             if segment is not None and reader is not None:
                 content = reader.body(RecordPlace(segment, start, length))
             else:
                 content = codec.unpack(data, dictionary_id) if data else b""
-            yield MovedBody(body_id, md5, size, text, blocks, data, dictionary_id, content, (), None if xml is None else (media_type, xml), None)
+            yield MovedBody(
+                body_id,
+                md5,
+                size,
+                text,
+                blocks,
+                data,
+                dictionary_id,
+                content,
+                (),
+                None if xml is None else (media_type, xml),
+                None,
+            )
 
 
 @contextmanager

@@ -40,7 +40,15 @@ from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.committing import Commit
-from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Connection, Session, cleaned, columns_of, connect
+from periplus.store.postgres.connection import (
+    FIRST_PATIENCE_S,
+    PATIENCE_S,
+    Connection,
+    Session,
+    cleaned,
+    columns_of,
+    connect,
+)
 from periplus.store.postgres.hosts import NOW, Member
 from periplus.store.postgres.ledger import AT_ONCE, Mail, PostgresLedger, lock_number
 from periplus.store.postgres.pages import Packer
@@ -70,7 +78,7 @@ FROM t, own, site_ LEFT JOIN LATERAL (
         LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
         LEFT JOIN page p ON q.purpose = 'recheck' AND p.shard = q.shard AND p.url_id = q.url_id
     WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.layer = (SELECT layer FROM own) ORDER BY q.seq LIMIT %(most)s) e ON true
-"""
+"""  # noqa: E501
 
 
 class Taken(NamedTuple):
@@ -81,10 +89,18 @@ class Taken(NamedTuple):
     stale: Stale = ()
 
 
-def take(connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None) -> Taken:
+def take(
+    connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None
+) -> Taken:
     """See `model.ports.CrawlStore.take`."""
     shard = shard_of(lease.site)
-    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "most": 2 * most + len(in_hand) + _SPARE, "now": now}
+    values = {
+        "shard": shard,
+        "host": lease.host_id,
+        "epoch": lease.epoch,
+        "most": 2 * most + len(in_hand) + _SPARE,
+        "now": now,
+    }
     rows = connection.execute(_FIND, values).fetchall()
     if not rows or rows[0][1] is None:  # the lease is lost, or its list is empty
         return Taken((), None)
@@ -102,8 +118,9 @@ def take(connection: Connection, lease: Lease, most: int, in_hand: frozenset[tup
 
 
 def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
-    """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one, which must not be fetched
-    beside it."""
+    """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
+    which must not be fetched beside it.
+    """
     entries = [entry for entry in in_hand if entry[0] >= LAYER_NONE]
     if not entries:
         return set()
@@ -125,7 +142,9 @@ def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
         " WHERE q.shard = %s AND q.host_id = %s AND q.layer = k.layer AND q.seq = k.seq"
     )
     dropped = connection.execute(drop, (*columns_of(stale, 2), shard, lease.host_id)).rowcount
-    connection.execute("UPDATE host SET pending = pending - %s WHERE shard = %s AND id = %s", (dropped, shard, lease.host_id))
+    connection.execute(
+        "UPDATE host SET pending = pending - %s WHERE shard = %s AND id = %s", (dropped, shard, lease.host_id)
+    )
 
 
 class Limit(NamedTuple):
@@ -146,7 +165,7 @@ class Allowance(NamedTuple):
 _LEFT = """
 SELECT (SELECT fetched FROM run WHERE id = %(run)s) + coalesce((SELECT sum(value) FROM run_count WHERE run_id = %(run)s AND name = 'fetched'), 0)::bigint,
     coalesce((SELECT sum(in_hand) FROM worker), 0)::bigint
-"""
+"""  # noqa: E501
 _RIVALS = f"""
 SELECT min(fetched)::bigint, min(own)::bigint FROM (
     SELECT sum(o.fetched) FILTER (WHERE s.key <> %(site)s) AS fetched, sum(o.fetched) FILTER (WHERE s.key = %(site)s) AS own
@@ -154,11 +173,14 @@ SELECT min(fetched)::bigint, min(own)::bigint FROM (
     WHERE s.key = %(site)s OR (s.shard, s.id) IN (
         SELECT h.shard, h.site_id FROM host h WHERE h.pending > 0 AND h.strikes = 0 AND h.next_at <= {NOW} + {RIVAL_WAIT_S})
     GROUP BY s.shard, s.id) v
-"""
+"""  # noqa: E501
 
 
 def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, now: float | None) -> Allowance:
-    """What the budget leaves, and no more than a quantum ahead of the other sites. One worker at a time, until its transaction ends."""
+    """What the budget leaves, and no more than a quantum ahead of the other sites.
+
+    One worker at a time, until its transaction ends.
+    """
     connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_BUDGET, lock_number(limit.collection)))
     row = connection.execute(_LEFT, {"run": limit.run_id}).fetchone()
     assert row is not None
@@ -174,19 +196,24 @@ def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, 
 
 # What may be fetched next, and what was: `model.ports.CrawlStore` on PostgreSQL. Its promises stand there.
 #
-# Any number of processes on any machines. Times are the database's: `now` of the calls is not used, save by tests that hold the clock.
-# Reasons and figures: docs/decisions/0040.
+# Any number of processes on any machines. Times are the database's: `now` of the calls is not used, save by tests that
+# hold the clock. Reasons and figures: docs/decisions/0040.
 
-MERGE_S = 0.5  # how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
+# how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
+MERGE_S = 0.5
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
-RENEW_S = 1.0  # how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
+# how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
+RENEW_S = 1.0
 _UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not take
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What tests say in the world's place. is_alive: whether a process of this machine exists; own_clock: the database's own, not the caller's;
-    merge_s: how often the inbox is looked into."""
+    """What tests say in the world's place.
+
+    is_alive: whether a process of this machine exists; own_clock: the database's own, not the caller's; merge_s: how
+    often the inbox is looked into.
+    """
 
     is_alive: Callable[[int], bool] = process_lives
     own_clock: bool = True
@@ -196,16 +223,21 @@ class Surroundings:
 class PostgresCrawlStore:
     """One process's access to a collection's frontier and pages, within one run."""
 
-    def __init__(self, address: Address, run_id: int, budget: Budget, keeping: Keeping, world: Surroundings = Surroundings()) -> None:
+    def __init__(
+        self, address: Address, run_id: int, budget: Budget, keeping: Keeping, world: Surroundings = Surroundings()
+    ) -> None:
         self._session = Session(address)
         self._collection, self._budget, self._keeping = address.collection, budget, keeping
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
         self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
-        self._batches: dict[str, int] = {}  # stored for each worker: tells a commit whose answer was lost from one that was not done
+        # stored for each worker: tells a commit whose answer was lost from one that was not done
+        self._batches: dict[str, int] = {}
         self._renewed_at: dict[str, float] = {}  # when each worker last said that it is there, having nothing to lease
         self._commit = Commit(self._run, keeping)
-        self._packer = Packer(self._session, keeping, *self._session.run(lambda connection: committing.segments_of(connection, run_id)))
+        self._packer = Packer(
+            self._session, keeping, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
+        )
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
         self.budget_spent = False
@@ -228,7 +260,9 @@ class PostgresCrawlStore:
         return name
 
     def leave(self, worker: str, now: float) -> None:
-        self._session.run(lambda connection: hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True))
+        self._session.run(
+            lambda connection: hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
+        )
 
     def _bury_fallen(self, connection: Connection, given: float | None) -> None:
         if fallen := hosts.fallen(connection, self.is_alive, given):
@@ -238,7 +272,8 @@ class PostgresCrawlStore:
         self._merge_if_due(now)
         given = self._given(now)
         if self._session.read(lambda connection: hosts.fallen(connection, self.is_alive, given)):
-            self._session.run(lambda connection: self._bury_fallen(connection, given))  # here: who waits for a dead worker's hosts never comes to lease
+            # here: who waits for a dead worker's hosts never comes to lease
+            self._session.run(lambda connection: self._bury_fallen(connection, given))
         found = self._session.read(lambda connection: hosts.ready(connection, most, horizon_s, given))
         self._shards = {host.host_id: shard_of(host.site) for host in found}
         return found
@@ -262,7 +297,8 @@ class PostgresCrawlStore:
 
     def fair_share(self, now: float) -> int:
         given = self._given(now)
-        if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):  # they would be counted until their lease ends
+        # they would be counted until their lease ends
+        if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):
             self._session.run(lambda connection: hosts.bury(connection, dead, self.is_alive, given))
         return self._session.read(lambda connection: committing.fair_share(connection, given))
 
@@ -274,14 +310,18 @@ class PostgresCrawlStore:
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
-    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+    def take(
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+    ) -> tuple[Sequence[Task], float | None]:
         ask = self._session.run if self._budget.max_pages else self._session.read
         taken = ask(lambda connection: self._take(connection, lease, most, in_hand, self._given(now)))
         if taken.stale:
             self._session.run(lambda connection: forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
 
-    def _take(self, connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None) -> Taken:
+    def _take(
+        self, connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None
+    ) -> Taken:
         if not self._budget.max_pages:
             return take(connection, lease, most, in_hand, now)
         if not committing.is_held(connection, lease):
@@ -314,11 +354,16 @@ class PostgresCrawlStore:
 
     # writing ---------------------------------------------------------------------------------------------------------
 
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+    def offer(
+        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+    ) -> int:
         wished, sent, fresh = list(candidates), list(errands), 0
         for start in range(0, max(1, len(wished)), AT_ONCE):
             mail = cleaned(Mail(tuple(wished[start : start + AT_ONCE]), tuple(sent) if start == 0 else ()))
-            fresh += self._session.run(lambda connection, mail=mail: self._offer(connection, mail, self._given(now), reopen=reopen))  # type: ignore[misc]  # bound at once
+            # bound at once
+            fresh += self._session.run(
+                lambda connection, mail=mail: self._offer(connection, mail, self._given(now), reopen=reopen)  # type: ignore[misc]
+            )  # fmt: skip
         return fresh
 
     def _offer(self, connection: Connection, mail: Mail, now: float | None, *, reopen: bool) -> int:
@@ -334,7 +379,9 @@ class PostgresCrawlStore:
     def _store(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         parcels = self._packer.pack(batch)
         member, batches = self._members[worker], self._batches[worker]
-        lost, sent_out = self._session.run(lambda connection: self._commit.store(connection, member, parcels, batches, self._given(now)))
+        lost, sent_out = self._session.run(
+            lambda connection: self._commit.store(connection, member, parcels, batches, self._given(now))
+        )
         self._batches[worker] = batches + 1
         self._commit.settled(batch, lost)
         if sent_out:
@@ -348,7 +395,12 @@ class PostgresCrawlStore:
         owner = part or max((member.part for member in self._members.values()), default=0)
 
         def merge(connection: Connection) -> int:
-            return ledgers.merge(connection, self._collection, lambda moment: PostgresLedger(connection, self._run, owner, moment), self._given(now))
+            return ledgers.merge(
+                connection,
+                self._collection,
+                lambda moment: PostgresLedger(connection, self._run, owner, moment),
+                self._given(now),
+            )
 
         while not self._session.read(ledgers.is_empty) and self._session.run(merge) >= AT_ONCE:
             pass
@@ -372,8 +424,13 @@ class PostgresCrawlStore:
         return self._session.read(lambda connection: committing.standing(connection, url))
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
-        find = "SELECT shard, id, text, layer, in_sitemap FROM url WHERE (shard, id) > (%s, %s) AND reason = ANY(%s) ORDER BY shard, id LIMIT %s"
+        """(url, layer, in sitemap) of the URLs that stand at one of these reasons,
+        none of which means that they were fetched.
+        """
+        find = (
+            "SELECT shard, id, text, layer, in_sitemap FROM url WHERE (shard, id) > (%s, %s) AND reason = ANY(%s)"
+            " ORDER BY shard, id LIMIT %s"
+        )
         names, last = [reason.value for reason in reasons], (-1, 0)
         while rows := self._session.read(partial(_fetched, find, (*last, names, READ_AT_ONCE))):
             for _, _, text, layer, in_sitemap in rows:
@@ -388,7 +445,10 @@ class PostgresCrawlStore:
         )
         values = {"most": most, "now": self._given(now)}
         rows = self._session.read(lambda connection: connection.execute(find, values).fetchall())
-        return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, leased) for key, pending, fetched, wait, why, leased in rows]
+        return [
+            HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, leased)
+            for key, pending, fetched, wait, why, leased in rows
+        ]
 
     def close(self) -> None:
         self._packer.close()
@@ -406,26 +466,40 @@ _DUE = (
 )
 _ENQUEUE = (
     "INSERT INTO queue (shard, host_id, layer, url_id, purpose)"
-    " SELECT u.shard, u.host_id, coalesce(u.layer, %(none)s), u.id, 'recheck' FROM url u LEFT JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
+    " SELECT u.shard, u.host_id, coalesce(u.layer, %(none)s), u.id, 'recheck' FROM url u LEFT"
+    " JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
     f" WHERE u.reason = ANY(%(reasons)s) AND (%(all)s OR {_DUE})"
-    " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id AND q.url_id = u.id AND q.purpose = 'recheck')"
+    " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id"
+    " AND q.url_id = u.id AND q.purpose = 'recheck')"
     ' ORDER BY u.layer NULLS LAST, u.text COLLATE "C"'
 )
 
 
 def ask_again(connection: Connection, *, due_only: bool) -> int:
-    """Enters what is to be asked for again into the to-do lists; returns how many. robots.txt, and with it the sitemaps, are read anew.
+    """Enters what is to be asked for again into the to-do lists; returns how many.
 
-    due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there already. Within a transaction.
+    robots.txt, and with it the sitemaps, are read anew.
+
+    due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there
+    already. Within a transaction.
     """
     connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
     connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
     pages.part_twins(connection)  # each address is asked for, and they are merged again if they are still the same
     reasons = [reason.value for reason in ASKED_AGAIN]
-    values = {"all": not due_only, "first": FIRST_INTERVAL_S, "early": 1 - EARLY_SHARE, "none": LAYER_NONE, "reasons": reasons}
+    values = {
+        "all": not due_only,
+        "first": FIRST_INTERVAL_S,
+        "early": 1 - EARLY_SHARE,
+        "none": LAYER_NONE,
+        "reasons": reasons,
+    }
     added = connection.execute(_ENQUEUE, values).rowcount
     lists = "SELECT shard, host_id, count(*) AS many FROM queue GROUP BY shard, host_id"
-    connection.execute(f"UPDATE host h SET pending = n.many FROM ({lists}) n WHERE n.shard = h.shard AND n.host_id = h.id AND h.pending <> n.many")
+    connection.execute(
+        f"UPDATE host h SET pending = n.many FROM ({lists}) n WHERE n.shard = h.shard"
+        " AND n.host_id = h.id AND h.pending <> n.many"
+    )
     connection.execute("DELETE FROM robots")
     return added
 
@@ -459,9 +533,14 @@ class DatabaseHome:
     def only_crawl(self) -> Iterator[None]:
         """The server frees it when the connection ends; workers that join need no such hold."""
         with self._connected() as connection:
-            held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (schema.LOCK_CRAWL, lock_number(self.address.collection))).fetchone()
+            held = connection.execute(
+                "SELECT pg_try_advisory_lock(%s, %s)", (schema.LOCK_CRAWL, lock_number(self.address.collection))
+            ).fetchone()
             if not held or not held[0]:
-                raise StoreError(f"another crawl is at work on {self}. `periplus worker --store` joins it; or wait for its end, or name another collection.")
+                raise StoreError(
+                    f"another crawl is at work on {self}. `periplus worker --store` joins it; or wait for its "
+                    "end, or name another collection."
+                )
             yield
 
     def prepare(self, rules: str, now: float) -> bool:
@@ -472,7 +551,10 @@ class DatabaseHome:
             went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
             known = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
             if went_on and (known[0] if known else "") != rules_key(rules):
-                raise UsageError(f"{self} was crawled with other rules for its URLs. Move it to a folder (periplus move), apply them there, and move it back.")
+                raise UsageError(
+                    f"{self} was crawled with other rules for its URLs. Move it to a folder (periplus move), apply "
+                    "them there, and move it back."
+                )
             if not went_on:
                 connection.execute(_MEANT, ("rules", rules_key(rules)))
                 connection.execute(_MEANT, ("rules_text", rules))
@@ -485,9 +567,13 @@ class DatabaseHome:
             return
         known = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
         if known is not None and known[0] != said:
-            raise UsageError(f"{self} keeps its pages' bytes in {known[0]}, not in {said}: leave segments= out of the address")
+            raise UsageError(
+                f"{self} keeps its pages' bytes in {known[0]}, not in {said}: leave segments= out of the address"
+            )
         if known is None and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
-            raise UsageError(f"{self} keeps its pages' bytes in the database already: leave segments= out of the address")
+            raise UsageError(
+                f"{self} keeps its pages' bytes in the database already: leave segments= out of the address"
+            )
         shelf_of(said).close()  # it can be reached
         connection.execute(_MEANT, ("segments", said))
 
@@ -523,7 +609,9 @@ class DatabaseHome:
         return self._do(paused)
 
     def resume(self, now: float) -> bool:
-        return self._do(lambda connection: collection_runs.resume(connection) and collection_runs.workers_at_work(connection) > 0)
+        return self._do(
+            lambda connection: collection_runs.resume(connection) and collection_runs.workers_at_work(connection) > 0
+        )
 
     def runs(self) -> Sequence[RunRecord]:
         return self._do(collection_runs.records)

@@ -1,7 +1,8 @@
 """Who holds which host? Workers, their leases, and what happens to the hosts of one that died.
 
-Whoever changes a host locks its row first, and several in the order of their keys: so nobody waits for somebody who waits for him. A
-worker's own row is locked before any host: while a transaction holds it, nobody can take the worker's hosts from it.
+Whoever changes a host locks its row first, and several in the order of their keys: so nobody waits for somebody
+who waits for him. A worker's own row is locked before any host: while a transaction holds it, nobody can take
+the worker's hosts from it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from periplus.model.web import HostKey, SiteKey
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.runs import IS_PAUSED
 
-NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"  # the database's clock, but for tests that hold it
+# the database's clock, but for tests that hold it
+NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"
 _LEASE = "h.id, h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered"
 
 
@@ -42,9 +44,15 @@ class Change(NamedTuple):
 
 @cache
 def this_machine() -> str:
-    """What tells this machine since its start, and this container, from any other: processes are judged within it only. Empty: unknown."""
+    """What tells this machine since its start, and this container, from any other: processes are judged within it only.
+
+    Empty: unknown.
+    """
     try:
-        return f"{Path('/proc/sys/kernel/random/boot_id').read_text('ascii').strip()}/{Path('/proc/self/ns/pid').readlink()}"
+        return (
+            f"{Path('/proc/sys/kernel/random/boot_id').read_text('ascii').strip()}/"
+            f"{Path('/proc/self/ns/pid').readlink()}"
+        )
     except OSError:
         return ""
 
@@ -63,7 +71,8 @@ def _one(connection: Connection, query: str, values: dict[str, object]) -> float
 def enter(connection: Connection, pid: int, lease_s: float, now: float | None) -> tuple[str, int]:
     """A new worker: its name, and its part."""
     insert = (
-        f"INSERT INTO worker (name, pid, joined, lease_until, machine) SELECT gen_random_uuid()::text, %(pid)s, t.now, t.now + %(lease)s, %(machine)s"
+        "INSERT INTO worker (name, pid, joined, lease_until, machine)"
+        " SELECT gen_random_uuid()::text, %(pid)s, t.now, t.now + %(lease)s, %(machine)s"
         f" FROM (SELECT {NOW} AS now) t RETURNING name, part"
     )
     row = connection.execute(insert, {"pid": pid, "lease": lease_s, "machine": this_machine(), "now": now}).fetchone()
@@ -83,10 +92,19 @@ def renew(connection: Connection, member: Member, lease_s: float, batches: int, 
     """Renews a worker's leases. One that was silent for so long that it was buried enters anew, without hosts."""
     upsert = (
         "INSERT INTO worker (name, pid, part, machine, batches, joined, lease_until)"
-        f" SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(batches)s, t.now, t.now + %(lease)s FROM (SELECT {NOW} AS now) t"
+        " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(batches)s, t.now, t.now + %(lease)s"
+        f" FROM (SELECT {NOW} AS now) t"
         " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
     )
-    values = {"name": member.name, "pid": member.pid, "part": member.part, "machine": this_machine(), "batches": batches, "lease": lease_s, "now": now}
+    values = {
+        "name": member.name,
+        "pid": member.pid,
+        "part": member.part,
+        "machine": this_machine(),
+        "batches": batches,
+        "lease": lease_s,
+        "now": now,
+    }
     connection.execute(upsert, values)
 
 
@@ -94,28 +112,49 @@ def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float |
     """Workers that fell silent, and those of this machine that are dead."""
     find = f"SELECT name, pid, machine, lease_until < {NOW} FROM worker"
     rows = connection.execute(find, {"now": now}).fetchall()
-    return [name for name, pid, machine, late in rows if late or (machine and machine == this_machine() and not is_alive(pid))]
+    return [
+        name
+        for name, pid, machine, late in rows
+        if late or (machine and machine == this_machine() and not is_alive(pid))
+    ]
 
 
 def dead(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
     """Workers of this machine whose processes are no more."""
-    rows = connection.execute("SELECT name, pid FROM worker WHERE machine = %s AND machine <> ''", (this_machine(),)).fetchall()
+    rows = connection.execute(
+        "SELECT name, pid FROM worker WHERE machine = %s AND machine <> ''", (this_machine(),)
+    ).fetchall()
     return [name for name, pid in rows if not is_alive(pid)]
 
 
-def bury(connection: Connection, workers: Sequence[str], is_alive: Callable[[int], bool], now: float | None, *, leaving: bool = False) -> None:
+def bury(
+    connection: Connection,
+    workers: Sequence[str],
+    is_alive: Callable[[int], bool],
+    now: float | None,
+    *,
+    leaving: bool = False,
+) -> None:
     """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment.
 
-    One that froze in the middle of a transaction is passed over: the server ends that within seconds, and nobody need wait for it here.
+    One that froze in the middle of a transaction is passed over: the server ends that within seconds, and
+    nobody need wait for it here.
     """
     for worker in sorted(workers):
-        late = "" if leaving else f" AND (lease_until < {NOW} OR (machine = %(machine)s AND machine <> ''))"  # it may have come back meanwhile
-        find = f"SELECT pid, lease_until < {NOW} FROM worker WHERE name = %(name)s{late} FOR UPDATE{'' if leaving else ' SKIP LOCKED'}"
+        # it may have come back meanwhile
+        late = "" if leaving else f" AND (lease_until < {NOW} OR (machine = %(machine)s AND machine <> ''))"
+        find = (
+            f"SELECT pid, lease_until < {NOW} FROM worker"
+            f" WHERE name = %(name)s{late} FOR UPDATE{'' if leaving else ' SKIP LOCKED'}"
+        )
         row = connection.execute(find, {"name": worker, "now": now, "machine": this_machine()}).fetchone()
         if row is None or not (leaving or row[1] or not is_alive(row[0])):
             continue
         connection.execute("SELECT 1 FROM host WHERE lease_by = %s ORDER BY shard, id FOR NO KEY UPDATE", (worker,))
-        free = f"UPDATE host SET lease_by = NULL, next_at = greatest(next_at, {NOW} + delay_s / rate) WHERE lease_by = %(name)s"
+        free = (
+            f"UPDATE host SET lease_by = NULL, next_at = greatest(next_at, {NOW} + delay_s / "
+            "rate) WHERE lease_by = %(name)s"
+        )
         connection.execute(free, {"name": worker, "now": now})
         connection.execute("DELETE FROM worker WHERE name = %s", (worker,))
 
@@ -123,23 +162,35 @@ def bury(connection: Connection, workers: Sequence[str], is_alive: Callable[[int
 def ready(connection: Connection, most: int, horizon_s: float, now: float | None) -> list[ReadyHost]:
     """Hosts that nobody holds, that have work, and that may be asked within horizon_s; longest due first."""
     find = (
-        "SELECT h.id, h.key, s.key, h.pending, (SELECT sum(o.fetched) FROM host o WHERE o.shard = h.shard AND o.site_id = h.site_id)::bigint, h.next_at - t.now"
-        f" FROM (SELECT {NOW} AS now) t JOIN host h ON h.next_at <= t.now + %(horizon)s JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
+        "SELECT h.id, h.key, s.key, h.pending, (SELECT sum(o.fetched) FROM host o WHERE o.shard = h.shard"
+        " AND o.site_id = h.site_id)::bigint, h.next_at - t.now"
+        f" FROM (SELECT {NOW} AS now) t JOIN host h ON h.next_at <= t.now + %(horizon)s"
+        " JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
         f" WHERE h.pending > 0 AND h.lease_by IS NULL AND NOT {IS_PAUSED} ORDER BY h.next_at LIMIT %(most)s"
     )
     rows = connection.execute(find, {"now": now, "horizon": horizon_s, "most": most})
-    return [ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait)) for i, key, site, pending, fetched, wait in rows]
+    return [
+        ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait))
+        for i, key, site, pending, fetched, wait in rows
+    ]
 
 
 def grab(connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], now: float | None) -> list[Lease]:
-    """Leases those of the hosts, by (shard, id), that are free. One that another transaction has locked is passed over: it is not free."""
+    """Leases those of the hosts, by (shard, id), that are free.
+
+    One that another transaction has locked is passed over: it is not free.
+    """
     free = (
-        "SELECT h.shard, h.id FROM unnest(%(shards)s::smallint[], %(ids)s::bigint[]) k(shard, id) JOIN host h ON h.shard = k.shard AND h.id = k.id"
-        f" WHERE (h.lease_by IS NULL OR h.lease_by = %(name)s) AND h.pending > 0 AND NOT {IS_PAUSED} ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h SKIP LOCKED"
+        "SELECT h.shard, h.id FROM unnest(%(shards)s::smallint[], %(ids)s::bigint[]) k(shard, id)"
+        " JOIN host h ON h.shard = k.shard AND h.id = k.id"
+        f" WHERE (h.lease_by IS NULL OR h.lease_by = %(name)s) AND h.pending > 0 AND NOT {IS_PAUSED}"
+        " ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h SKIP LOCKED"
     )
     take = (
-        f"WITH free AS MATERIALIZED ({free}) UPDATE host h SET lease_by = %(name)s, epoch = h.epoch + 1 FROM free f, site s"
-        f" WHERE h.shard = f.shard AND h.id = f.id AND s.shard = h.shard AND s.id = h.site_id RETURNING {_LEASE}, {NOW}"
+        f"WITH free AS MATERIALIZED ({free}) UPDATE host h"
+        " SET lease_by = %(name)s, epoch = h.epoch + 1 FROM free f, site s"
+        " WHERE h.shard = f.shard AND h.id = f.id AND s.shard = h.shard"
+        f" AND s.id = h.site_id RETURNING {_LEASE}, {NOW}"
     )
     shards, ids = columns_of(hosts, 2)
     rows = connection.execute(take, {"name": worker, "shards": shards, "ids": ids, "now": now}).fetchall()
@@ -149,12 +200,24 @@ def grab(connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], 
 
 def _lease(host_id: int, key: str, site: str, epoch: int, *rest: float) -> Lease:
     next_at, delay_s, rate, strikes, answered, now = rest
-    return Lease(host_id, HostKey(key), SiteKey(site), epoch, max(0.0, next_at - now), delay_s, rate, int(strikes), bool(answered))
+    return Lease(
+        host_id,
+        HostKey(key),
+        SiteKey(site),
+        epoch,
+        max(0.0, next_at - now),
+        delay_s,
+        rate,
+        int(strikes),
+        bool(answered),
+    )
 
 
 def holdings(connection: Connection, worker: str) -> dict[int, Holding]:
     """What a worker holds, by the host's id. It stays so as long as the transaction holds the worker's row."""
-    rows = connection.execute("SELECT id, shard, key, epoch, site_id FROM host WHERE lease_by = %s", (worker,)).fetchall()
+    rows = connection.execute(
+        "SELECT id, shard, key, epoch, site_id FROM host WHERE lease_by = %s", (worker,)
+    ).fetchall()
     return {row[0]: Holding(row[0], row[1], HostKey(row[2]), row[3], row[4]) for row in rows}
 
 
@@ -164,7 +227,8 @@ def lock(connection: Connection, hosts: Iterable[tuple[int, int]]) -> None:
     if not wanted:
         return
     find = (
-        "SELECT 1 FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id) JOIN host h ON h.shard = k.shard AND h.id = k.id"
+        "SELECT 1 FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
+        " JOIN host h ON h.shard = k.shard AND h.id = k.id"
         " ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h"
     )
     connection.execute(find, columns_of(wanted, 2))
@@ -176,12 +240,28 @@ def change(connection: Connection, changes: Sequence[Change], now: float) -> Non
     if not rows:
         return
     names = "shard, id, pending, fetched, next_at, delay_s, rate, strikes, answered, waits_for, release"
-    kinds = ("smallint", "bigint", "bigint", "bigint", "float8", "float8", "float8", "bigint", "smallint", "text", "boolean")
-    kept = ", ".join(f"{name} = coalesce(v.{name}, h.{name})" for name in ("next_at", "delay_s", "rate", "strikes", "answered", "waits_for"))
+    kinds = (
+        "smallint",
+        "bigint",
+        "bigint",
+        "bigint",
+        "float8",
+        "float8",
+        "float8",
+        "bigint",
+        "smallint",
+        "text",
+        "boolean",
+    )
+    kept = ", ".join(
+        f"{name} = coalesce(v.{name}, h.{name})"
+        for name in ("next_at", "delay_s", "rate", "strikes", "answered", "waits_for")
+    )
     update = (
         f"UPDATE host h SET pending = h.pending + v.pending, fetched = h.fetched + v.fetched, {kept},"
         " lease_by = CASE WHEN v.release THEN NULL ELSE h.lease_by END"
-        f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) v({names}) WHERE h.shard = v.shard AND h.id = v.id"
+        f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) v({names})"
+        " WHERE h.shard = v.shard AND h.id = v.id"
     )
     connection.execute(update, columns_of(rows, len(kinds)))
 
@@ -189,4 +269,12 @@ def change(connection: Connection, changes: Sequence[Change], now: float) -> Non
 def _pace(state: HostState | None, now: float) -> tuple[object, ...]:
     if state is None:
         return (None, None, None, None, None, None, False)
-    return (now + state.wait_s, state.delay_s, state.rate, state.strikes, int(state.answered), state.waits_for, state.release)
+    return (
+        now + state.wait_s,
+        state.delay_s,
+        state.rate,
+        state.strikes,
+        int(state.answered),
+        state.waits_for,
+        state.release,
+    )

@@ -1,7 +1,10 @@
-"""How is the queue of jobs kept in PostgreSQL, for workers on many machines? See `model.job.JobStore` for what it promises.
+"""How is the queue of jobs kept in PostgreSQL, for workers on many machines?
 
-Jobs are taken with SKIP LOCKED: workers that ask at one moment get different ones, and none waits for another. The times that they ask
-with should be the database's: `DatabaseClock`. A transaction that a lost server broke is done again; each bears it.
+See `model.job.JobStore` for what it promises.
+
+Jobs are taken with SKIP LOCKED: workers that ask at one moment get different ones, and none waits for another.
+The times that they ask with should be the database's: `DatabaseClock`. A transaction that a lost server broke
+is done again; each bears it.
 """
 
 from __future__ import annotations
@@ -10,25 +13,43 @@ import time
 from collections.abc import Sequence
 
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
-from periplus.store.job_rows import DIED, DIED_TOO_OFTEN, JOB, ORDER, SCHEDULE, job_of, no_schedule, order_row, schedule_of, schedule_row, successor, tick_after
+from periplus.store.job_rows import (
+    DIED,
+    DIED_TOO_OFTEN,
+    JOB,
+    ORDER,
+    SCHEDULE,
+    job_of,
+    no_schedule,
+    order_row,
+    schedule_of,
+    schedule_row,
+    successor,
+    tick_after,
+)
 from periplus.store.postgres.connection import Connection, Session
 
 _OPEN = "state IN ('queued', 'running')"
 _WANTED = f"{_OPEN} AND cancel_asked = 0"  # one that is told to stop does not do what is asked for now
 _ADD = (
-    f"INSERT INTO job ({ORDER}, state, made) VALUES (%s, %s, %s, %s, %s, %s, 'queued', %s) ON CONFLICT (md5(command)) WHERE {_WANTED}"
-    " DO UPDATE SET priority = greatest(job.priority, excluded.priority), run_at = least(job.run_at, excluded.run_at),"
+    f"INSERT INTO job ({ORDER}, state, made) VALUES (%s, %s, %s, %s, %s, %s, 'queued', %s)"
+    f" ON CONFLICT (md5(command)) WHERE {_WANTED}"
+    " DO UPDATE SET priority = greatest(job.priority, excluded.priority), run_at = "
+    "least(job.run_at, excluded.run_at),"
     f" next = CASE WHEN excluded.next = '[]' THEN job.next ELSE excluded.next END RETURNING {JOB}"
 )
 _END_DEAD = (
-    "UPDATE job SET state = CASE WHEN cancel_asked <> 0 THEN 'cancelled' WHEN attempt >= most_attempts THEN 'failed' ELSE 'queued' END,"
+    "UPDATE job SET state = CASE WHEN cancel_asked <> 0 THEN 'cancelled' WHEN attempt >= most_attempts "
+    "THEN 'failed' ELSE 'queued' END,"
     " note = CASE WHEN cancel_asked <> 0 THEN 'cancelled' WHEN attempt >= most_attempts THEN %s ELSE %s END,"
     " ended = CASE WHEN cancel_asked <> 0 OR attempt >= most_attempts THEN %s ELSE ended END"
     " WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until < %s FOR UPDATE SKIP LOCKED)"
 )
 _CLAIM = (
-    "UPDATE job SET state = 'running', runner = %s, lease_until = %s, epoch = epoch + 1, attempt = attempt + 1, started = %s, note = '',"
-    " done = 0, total = 0 WHERE id = (SELECT id FROM job WHERE state = 'queued' AND run_at <= %s ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED)"
+    "UPDATE job SET state = 'running', runner = %s, lease_until = %s, epoch = epoch + 1, attempt = "
+    "attempt + 1, started = %s, note = '',"
+    " done = 0, total = 0 WHERE id = (SELECT id FROM job WHERE state = 'queued' AND run_at <= %s"
+    " ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED)"
     f" RETURNING {JOB}"
 )
 _MINE = "WHERE id = %s AND epoch = %s AND state = 'running'"
@@ -45,7 +66,9 @@ class DatabaseClock:
         self._session = session
 
     def now(self) -> float:
-        found = self._session.run(lambda connection: connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone())
+        found = self._session.run(
+            lambda connection: connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        )
         return float(str(found[0])) if found else 0.0
 
     def monotonic(self) -> float:
@@ -82,8 +105,10 @@ class PostgresJobQueue:
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
         update = (
-            f"UPDATE job SET state = CASE WHEN %s <> 'queued' OR cancel_asked = 0 THEN %s ELSE 'cancelled' END, note = %s,"
-            f" ended = CASE WHEN %s <> 'queued' OR cancel_asked <> 0 THEN %s END, run_at = greatest(run_at, %s), lease_until = 0 {_MINE} RETURNING {JOB}"
+            "UPDATE job SET state = CASE WHEN %s <> 'queued' OR cancel_asked = 0 THEN %s "
+            "ELSE 'cancelled' END, note = %s,"
+            " ended = CASE WHEN %s <> 'queued' OR cancel_asked <> 0 THEN %s END, run_at = greatest(run_at, %s), "
+            f"lease_until = 0 {_MINE} RETURNING {JOB}"
         )
         row = (state.value, state.value, note.replace("\0", ""), state.value, now, now + wait_s, job.id, job.epoch)
 
@@ -97,7 +122,13 @@ class PostgresJobQueue:
 
     def cancel(self, job_id: int, now: float) -> Job:
         def cancelled(connection: Connection) -> Job:
-            connection.execute("UPDATE job SET state = 'cancelled', ended = %s, note = 'cancelled' WHERE id = %s AND state = 'queued'", (now, job_id))
+            connection.execute(
+                (
+                    "UPDATE job SET state = 'cancelled', ended = %s, note = 'cancelled'"
+                    " WHERE id = %s AND state = 'queued'"
+                ),
+                (now, job_id),
+            )
             connection.execute("UPDATE job SET cancel_asked = 1 WHERE id = %s AND state = 'running'", (job_id,))
             return _job(connection, job_id)
 
@@ -108,19 +139,28 @@ class PostgresJobQueue:
 
     def jobs(self, *, most: int = 100) -> Sequence[Job]:
         find = f"SELECT {JOB} FROM job ORDER BY {_TURN} LIMIT %s"
-        return [job_of(row) for row in self._session.run(lambda connection: connection.execute(find.encode(), (most,)).fetchall())]
+        return [
+            job_of(row)
+            for row in self._session.run(lambda connection: connection.execute(find.encode(), (most,)).fetchall())
+        ]
 
     def open_jobs(self) -> int:
-        found = self._session.run(lambda connection: connection.execute(f"SELECT count(*) FROM job WHERE {_OPEN}".encode()).fetchone())
+        found = self._session.run(
+            lambda connection: connection.execute(f"SELECT count(*) FROM job WHERE {_OPEN}".encode()).fetchone()
+        )
         return int(str(found[0])) if found else 0
 
     def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
         insert = (
-            "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (md5(command))"
-            " DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, paused = 0, next = excluded.next,"
+            "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next)"
+            " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (md5(command))"
+            " DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, "
+            "paused = 0, next = excluded.next,"
             f" next_at = least(schedule.next_at, excluded.next_at + excluded.period_s) RETURNING {SCHEDULE}"
         )
-        row = self._session.run(lambda connection: connection.execute(insert.encode(), schedule_row(order, period_s, now)).fetchone())
+        row = self._session.run(
+            lambda connection: connection.execute(insert.encode(), schedule_row(order, period_s, now)).fetchone()
+        )
         assert row is not None
         return schedule_of(row)
 
@@ -130,17 +170,24 @@ class PostgresJobQueue:
         def ticked(connection: Connection) -> list[Job]:
             due = [schedule_of(row) for row in connection.execute(find.encode(), (now,)).fetchall()]
             for schedule in due:
-                connection.execute("UPDATE schedule SET next_at = %s WHERE id = %s", (tick_after(schedule, now), schedule.id))
+                connection.execute(
+                    "UPDATE schedule SET next_at = %s WHERE id = %s", (tick_after(schedule, now), schedule.id)
+                )
             return [_added(connection, schedule.order, now) for schedule in due]
 
         return self._session.run(ticked)
 
     def schedules(self) -> Sequence[Schedule]:
         find = f"SELECT {SCHEDULE} FROM schedule ORDER BY id"
-        return [schedule_of(row) for row in self._session.run(lambda connection: connection.execute(find.encode()).fetchall())]
+        return [
+            schedule_of(row)
+            for row in self._session.run(lambda connection: connection.execute(find.encode()).fetchall())
+        ]
 
     def pause(self, schedule_id: int, *, paused: bool) -> None:
-        self._change(schedule_id, "UPDATE schedule SET paused = %s WHERE id = %s RETURNING id", (int(paused), schedule_id))
+        self._change(
+            schedule_id, "UPDATE schedule SET paused = %s WHERE id = %s RETURNING id", (int(paused), schedule_id)
+        )
 
     def forget(self, schedule_id: int) -> None:
         self._change(schedule_id, "DELETE FROM schedule WHERE id = %s RETURNING id", (schedule_id,))

@@ -1,4 +1,6 @@
-"""The runs of a collection in PostgreSQL: how each begins and ends, whether it is paused or moved away, and how it stands."""
+"""The runs of a collection in PostgreSQL: how each begins and ends, whether it is paused or moved away,
+and how it stands.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def is_paused(connection: Connection) -> bool:
 
 def pause(connection: Connection) -> None:
     """Within a transaction."""
-    connection.execute("INSERT INTO meta VALUES (%s, extract(epoch FROM clock_timestamp())::text) ON CONFLICT (name) DO NOTHING", (PAUSED,))
+    connection.execute(
+        "INSERT INTO meta VALUES (%s, extract(epoch FROM clock_timestamp())::text) ON CONFLICT (name) DO NOTHING",
+        (PAUSED,),
+    )
 
 
 def resume(connection: Connection) -> bool:
@@ -43,7 +48,9 @@ MOVED = "moved"  # in meta: where to
 
 def mark(connection: Connection, place: str) -> None:
     """Within a transaction."""
-    connection.execute("INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (MOVED, place))
+    connection.execute(
+        "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (MOVED, place)
+    )
 
 
 def unmark(connection: Connection) -> None:
@@ -55,10 +62,13 @@ def refuse(connection: Connection, *, unless: str = "") -> None:
     """Raises StoreError if it did. unless: a place to which it may have been on its way when the power failed."""
     found = connection.execute("SELECT value FROM meta WHERE name = %s", (MOVED,)).fetchone()
     if found and found[0] != unless:
-        raise StoreError(f"this collection moved to {found[0]}: crawl there. Here it stays as it was; `DROP SCHEMA` deletes it.")
+        raise StoreError(
+            f"this collection moved to {found[0]}: crawl there. Here it stays as it was; `DROP SCHEMA` deletes it."
+        )
 
 
-# What checks found dead that a crawl did not ask for is invalid between runs, and within one as the crawl left it: as in `store.sqlite.checks`.
+# What checks found dead that a crawl did not ask for is invalid between runs, and within one as the crawl left it: as
+# in `store.sqlite.checks`.
 
 _AS_CRAWLED, _AS_CHECKED = ("was", "was_rule", "was_status"), ("reason", "rule", "status")
 # What stands otherwise meanwhile, since a crawl asked for it, stays.
@@ -75,8 +85,11 @@ restated AS (
 INSERT INTO tally SELECT 0, 'reason:' || reason, sum(change)
 FROM (SELECT reason, -1 AS change FROM moved UNION ALL SELECT new, 1 FROM moved) c GROUP BY reason
 ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value
-"""
-_LOCK = "SELECT 1 FROM host WHERE (shard, id) IN (SELECT u.shard, u.host_id FROM verdict v JOIN url u ON u.shard = v.shard AND u.id = v.url_id)"
+"""  # noqa: E501
+_LOCK = (
+    "SELECT 1 FROM host WHERE (shard, id) IN (SELECT u.shard, u.host_id FROM verdict v"
+    " JOIN url u ON u.shard = v.shard AND u.id = v.url_id)"
+)
 
 
 def lift(connection: Connection, run_id: int) -> None:
@@ -104,19 +117,29 @@ _COLUMNS = (
 
 
 def begin(connection: Connection, kind: str, starts: Sequence[Url], settings: Settings) -> int:
-    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew. Within a transaction.
+    """A new run; returns its id.
+
+    What earlier runs knew of hosts' failures is forgotten: they are asked anew. Within a transaction.
 
     Hosts are locked in their order, as everywhere: workers of the last run may still be at work.
     """
     refuse(connection)
     resume(connection)
-    connection.execute(f"UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = {_CLOCK} WHERE state = 'running'")
+    connection.execute(
+        f"UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = {_CLOCK} WHERE state = 'running'"
+    )
     connection.execute("SELECT 1 FROM host WHERE strikes <> 0 OR waits_for <> '' ORDER BY shard, id FOR NO KEY UPDATE")
     connection.execute("UPDATE host SET strikes = 0, waits_for = '' WHERE strikes <> 0 OR waits_for <> ''")
     connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
-    values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}  # a password is no part of the record
-    insert = f"INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (%s, %s, %s, %s, {_CLOCK}, 'running') RETURNING id"
-    row = connection.execute(insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0))).fetchone()
+    # a password is no part of the record
+    values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}
+    insert = (
+        "INSERT INTO run (kind, starts, settings, seed, started, state)"
+        f" VALUES (%s, %s, %s, %s, {_CLOCK}, 'running') RETURNING id"
+    )
+    row = connection.execute(
+        insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0))
+    ).fetchone()
     assert row is not None
     lift(connection, int(row[0]))
     return int(row[0])
@@ -141,14 +164,19 @@ def records(connection: Connection) -> list[RunRecord]:
 
 def findings(connection: Connection, run_id: int) -> Mapping[Finding, int]:
     """What a run found, by kind; every kind is named."""
-    rows = connection.execute("SELECT name, sum(value)::bigint FROM run_count WHERE run_id = %s GROUP BY name", (run_id,)).fetchall()
+    rows = connection.execute(
+        "SELECT name, sum(value)::bigint FROM run_count WHERE run_id = %s GROUP BY name", (run_id,)
+    ).fetchall()
     found = {str(row[0]): int(row[1]) for row in rows}
     return {finding: found.get(finding.value, 0) for finding in Finding}
 
 
 def sums(connection: Connection) -> tuple[int, int, int]:
     """(hosts met, hosts with work waiting, entries of their to-do lists and of the inbox)."""
-    find = "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0)::bigint + (SELECT count(*) FROM inbox) FROM host"
+    find = (
+        "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0)::bigint + (SELECT "
+        "count(*) FROM inbox) FROM host"
+    )
     row = connection.execute(find).fetchone()
     assert row is not None
     return int(row[0]), int(row[1]), int(row[2])
@@ -156,25 +184,42 @@ def sums(connection: Connection) -> tuple[int, int, int]:
 
 def tallies(connection: Connection) -> list[StateTally]:
     """URLs by state and reason, states in the order of State, most URLs first."""
-    find = "SELECT substr(name, 8), sum(value)::bigint FROM tally WHERE name LIKE 'reason:%' GROUP BY name HAVING sum(value) > 0"
-    found = [StateTally(STATE_OF[Reason(name)], Reason(name), int(urls)) for name, urls in connection.execute(find).fetchall()]
+    find = (
+        "SELECT substr(name, 8), sum(value)::bigint FROM tally WHERE name LIKE 'reason:%'"
+        " GROUP BY name HAVING sum(value) > 0"
+    )
+    found = [
+        StateTally(STATE_OF[Reason(name)], Reason(name), int(urls))
+        for name, urls in connection.execute(find).fetchall()
+    ]
     states = list(State)
     return sorted(found, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
 
 
 def traps(connection: Connection) -> list[TrapTally]:
     """The families that were left out as endless series, the largest first; looks at every URL where there are any."""
-    if not connection.execute("SELECT 1 FROM tally WHERE name = 'reason:trap' GROUP BY name HAVING sum(value) > 0").fetchone():
+    if not connection.execute(
+        "SELECT 1 FROM tally WHERE name = 'reason:trap' GROUP BY name HAVING sum(value) > 0"
+    ).fetchone():
         return []
-    find = "SELECT split_part(rule, ': ', 1) AS family, count(*) FROM url WHERE reason = 'trap' GROUP BY 1 ORDER BY 2 DESC, 1"
+    find = (
+        "SELECT split_part(rule, ': ', 1) AS family, count(*) FROM url WHERE reason = 'trap'"
+        " GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
     return [TrapTally(family, urls) for family, urls in connection.execute(find).fetchall()]
 
 
 def hosts_at_work(connection: Connection, most: int) -> list[HostRow]:
     """Hosts with work, those with most waiting first."""
-    find = f"SELECT key, pending, fetched, next_at - {_CLOCK}, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0 ORDER BY pending DESC, key LIMIT %s"
+    find = (
+        f"SELECT key, pending, fetched, next_at - {_CLOCK}, waits_for, lease_by IS NOT NULL FROM host"
+        " WHERE pending > 0 ORDER BY pending DESC, key LIMIT %s"
+    )
     rows = connection.execute(find, (most,)).fetchall()
-    return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, leased) for key, pending, fetched, wait, why, leased in rows]
+    return [
+        HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, leased)
+        for key, pending, fetched, wait, why, leased in rows
+    ]
 
 
 def workers_at_work(connection: Connection) -> int:
@@ -184,6 +229,9 @@ def workers_at_work(connection: Connection) -> int:
 
 def size_bytes(connection: Connection) -> int:
     """Of the collection's tables and indexes; segments lie elsewhere."""
-    find = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    find = (
+        "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+        " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    )
     row = connection.execute(find).fetchone()
     return int(row[0]) if row else 0

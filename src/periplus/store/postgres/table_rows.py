@@ -1,4 +1,6 @@
-"""All of a collection read at one moment: tables for export, a site as arrays, and the records of segments that pages point at."""
+"""All of a collection read at one moment: tables for export, a site as arrays,
+and the records of segments that pages point at.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from periplus.store.segments import RecordPlace
 
 @contextlib.contextmanager
 def moment(address: Address, *, writes: bool = False) -> Iterator[Connection]:
-    """One transaction without limits of time. writes: at the usual isolation; else everything within is of one moment, and nothing can be written.
+    """One transaction without limits of time.
+
+    writes: at the usual isolation; else everything within is of one moment, and nothing can be written.
 
     Raises UsageError, NoCollection, and StoreError for what the server or the way to it did.
     """
@@ -45,14 +49,17 @@ def moment(address: Address, *, writes: bool = False) -> Iterator[Connection]:
                 yield connection
         except psycopg.Error as error:
             said = str(error).strip().partition("\n")[0] or type(error).__name__
-            raise StoreError(f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {said}") from error
+            raise StoreError(
+                f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {said}"
+            ) from error
 
 
 def read_whole_tables(connection: Connection) -> None:
     """Tells the planner that what is asked from here on is read to its end, of whole tables. Within a transaction.
 
-    Such questions join by ids alone, which are unique over all shards: told the shard too, the planner multiplies two likelihoods that are one,
-    expects a row where there are millions, and looks them up one by one (two million links: not done after nine minutes, instead of six seconds).
+    Such questions join by ids alone, which are unique over all shards: told the shard too, the planner multiplies two
+    likelihoods that are one, expects a row where there are millions, and looks them up one by one (two million links:
+    not done after nine minutes, instead of six seconds).
     """
     for setting in ("enable_nestloop = off", "cursor_tuple_fraction = 1", "work_mem = '64MB'"):
         connection.execute(f"SET LOCAL {setting}")
@@ -72,12 +79,17 @@ def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequenc
 
 
 def number_blocks(connection: Connection, find: str, width: int) -> Iterator[NDArray[np.int64]]:
-    """A question's rows of whole numbers, none missing, as int64[rows, width]. In COPY's binary form a row has always the same length, and an
-    array reads it without a Python object a number."""
+    """A question's rows of whole numbers, none missing, as int64[rows, width].
+
+    In COPY's binary form a row has always the same length, and an array reads it without a Python object a number.
+    """
     values = ", ".join(f"c{place}::bigint" for place in range(width))
     names = ", ".join(f"c{place}" for place in range(width))
     row = np.dtype([("count", ">i2"), ("values", [("length", ">i4"), ("value", ">i8")], (width,))])
-    with connection.cursor() as cursor, cursor.copy(f"COPY (SELECT {values} FROM ({find}) t ({names})) TO STDOUT (FORMAT BINARY)".encode()) as copy:
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY (SELECT {values} FROM ({find}) t ({names})) TO STDOUT (FORMAT BINARY)".encode()) as copy,
+    ):
         messages = (bytes(message) for message in copy)
         rest = next(messages)[_HEAD_BYTES:]
         while block := rest + b"".join(islice(messages, NUMBERS_AT_ONCE)):
@@ -98,7 +110,7 @@ _LEADS = """
 SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id
     WHERE u.reason = 'redirect' AND l.kind = 'redirect' ORDER BY l.source, l.last_seen DESC, l.target) r
 UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.shard = a.shard AND u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL
-"""
+"""  # noqa: E501
 
 
 def redirects(connection: Connection) -> LinkRows:
@@ -130,14 +142,17 @@ class DatabaseSite:
 
     def site_of(self, url_id: int) -> SiteKey | None:
         find = (
-            "SELECT s.key FROM url u JOIN host h ON h.shard = u.shard AND h.id = u.host_id JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
+            "SELECT s.key FROM url u JOIN host h ON h.shard = u.shard AND h.id = u.host_id"
+            " JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
             f" WHERE {_ANYWHERE}"
         )
         found = self._connection.execute(find, (url_id,)).fetchone()
         return SiteKey(found[0]) if found else None
 
     def url_facts(self, url_id: int) -> UrlFacts | None:
-        found = self._connection.execute(f"SELECT u.text, u.reason, u.status, u.rule FROM url u WHERE {_ANYWHERE}", (url_id,)).fetchone()
+        found = self._connection.execute(
+            f"SELECT u.text, u.reason, u.status, u.rule FROM url u WHERE {_ANYWHERE}", (url_id,)
+        ).fetchone()
         return UrlFacts(Url(found[0]), Reason(found[1]), found[2] or 0, found[3]) if found else None
 
     def urls(self, site: SiteKey) -> UrlRows:
@@ -145,13 +160,19 @@ class DatabaseSite:
         texts: list[Url] = []
         codes = bytearray()
         layers: list[int] = []
-        for block in row_blocks(self._connection, f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1) FROM url u WHERE {self._of(site)}", ROWS_AT_ONCE):
+        for block in row_blocks(
+            self._connection,
+            f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1) FROM url u WHERE {self._of(site)}",
+            ROWS_AT_ONCE,
+        ):
             for url_id, text, reason, layer in block:
                 ids.append(url_id)
                 texts.append(text)
                 codes.append(_CODE[reason])
                 layers.append(layer)
-        return UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32))
+        return UrlRows(
+            np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32)
+        )
 
     def links(self, site: SiteKey) -> LinkRows:
         find = (
@@ -166,7 +187,8 @@ class DatabaseSite:
         media_types: list[str] = []
         sizes: list[int] = []
         find = (
-            f"SELECT u.id, p.title, p.media_type, p.size FROM url u JOIN page p ON p.shard = u.shard AND p.url_id = u.id WHERE {self._of(site)} ORDER BY u.id"
+            "SELECT u.id, p.title, p.media_type, p.size FROM url u JOIN page p ON p.shard = u.shard"
+            f" AND p.url_id = u.id WHERE {self._of(site)} ORDER BY u.id"
         )
         for block in row_blocks(self._connection, find, ROWS_AT_ONCE):
             for url_id, title, media_type, size in block:
@@ -183,7 +205,10 @@ class DatabaseSite:
         """The URLs u of a site, in SQL; by numbers, since COPY takes no parameters."""
         shard = shard_of(site)
         found = self._connection.execute("SELECT id FROM site WHERE shard = %s AND key = %s", (shard, site)).fetchone()
-        return f"u.shard = {shard} AND u.host_id IN (SELECT h.id FROM host h WHERE h.shard = {shard} AND h.site_id = {int(found[0]) if found else -1})"
+        return (
+            f"u.shard = {shard} AND u.host_id IN (SELECT h.id FROM host h WHERE h.shard = {shard}"
+            f" AND h.site_id = {int(found[0]) if found else -1})"
+        )
 
 
 @contextlib.contextmanager
@@ -194,7 +219,9 @@ def site_reader(address: Address) -> Iterator[DatabaseSite]:
 
 
 AT_ONCE = 2_000  # rows that are fetched from the server at once: the memory that a table of any length takes
-_READ = "u.reason IN ({})".format(", ".join(f"'{reason}'" for reason, state in STATE_OF.items() if state is State.INDEXED or reason == "noindex"))
+_READ = "u.reason IN ({})".format(
+    ", ".join(f"'{reason}'" for reason, state in STATE_OF.items() if state is State.INDEXED or reason == "noindex")
+)
 _OF_URL = "url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id JOIN reason r ON r.name = u.reason"
 
 
@@ -205,29 +232,31 @@ def _time(expression: str) -> str:
 
 
 _LAST_SEEN = "greatest(l.last_seen, coalesce(f.checked, 0))"  # docs/decisions/0003
-_SUM = "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
+_SUM = (
+    "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
+)
 STATEMENTS = {
     "urls": f"""
 SELECT u.id, u.text, h.key, s.key, r.state, u.reason, nullif(u.rule, ''), u.layer, nullif(u.status, 0), u.in_sitemap, {_time("u.first_seen")},
     {_time("u.visited")}
-FROM {_OF_URL}""",
+FROM {_OF_URL}""",  # noqa: E501
     "pages": f"""
 SELECT u.id, u.text, s.key, r.state, nullif(u.status, 0), CASE WHEN {_READ} THEN NULL ELSE u.reason END, CASE u.reason WHEN 'redirect' THEN u.rule END,
     nullif(p.media_type, ''), nullif(p.charset, ''), nullif(p.language, ''), p.size, u.layer, nullif(p.title, ''), nullif(p.description, ''),
     nullif(p.h1, ''), nullif(p.canonical, ''), nullif(p.robots, ''), p.text_chars, nullif(encode(p.text_md5, 'hex'), ''), p.took_s, {_time("u.visited")},
     {_time("p.last_modified")}, nullif(p.etag, ''), u.in_sitemap
-FROM {_OF_URL} LEFT JOIN page p ON p.url_id = u.id AND {_READ} WHERE u.visited IS NOT NULL""",
+FROM {_OF_URL} LEFT JOIN page p ON p.url_id = u.id AND {_READ} WHERE u.visited IS NOT NULL""",  # noqa: E501
     "links": f"""
 SELECT a.text, b.text, l.anchor, l.kind, l.position, l.nofollow, (g.site_id = h.site_id)::int, s.key, t.key, nullif(b.status, 0), b.reason,
     nullif(l.fragments, ''), l.times, {_time("l.first_seen")}, {_time(_LAST_SEEN)}
 FROM link l JOIN url a ON a.id = l.source JOIN host g ON g.id = a.host_id
     JOIN site s ON s.id = g.site_id
     JOIN url b ON b.id = l.target JOIN host h ON h.id = b.host_id JOIN site t ON t.id = h.site_id
-    LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL""",
+    LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL""",  # noqa: E501
     "visits": f"""
 SELECT v.id, v.run_id, coalesce(v.text, u.text), v.purpose, {_time("v.started")}, v.took_s, v.outcome, nullif(v.status, 0), nullif(v.detail, ''),
     v.wire_bytes, nullif(v.address, '')
-FROM visit v LEFT JOIN url u ON u.id = v.url_id""",
+FROM visit v LEFT JOIN url u ON u.id = v.url_id""",  # noqa: E501
     "hosts": """
 SELECT h.id, h.key, s.key, h.fetched, h.pending, h.delay_s, h.strikes, nullif(h.waits_for, '')
 FROM host h JOIN site s ON s.id = h.site_id""",
@@ -236,10 +265,10 @@ SELECT s.id, s.key, min(u.text COLLATE "C") FILTER (WHERE b.url_id IS NOT NULL),
     count(*) FILTER (WHERE r.state <> 'ignored' AND u.reason <> 'resource'), count(p.url_id), count(*) FILTER (WHERE r.state = 'invalid'),
     coalesce(sum(p.size), 0)::bigint, {_time("min(u.first_seen)")}, {_time("max(u.visited)")}
 FROM {_OF_URL} LEFT JOIN page p ON p.url_id = u.id AND {_READ} LEFT JOIN start b ON b.url_id = u.id
-GROUP BY s.shard, s.id, s.key""",
+GROUP BY s.shard, s.id, s.key""",  # noqa: E501
     "runs": f"""
 SELECT id, kind, state, nullif(note, ''), {_time("started")}, {_time("ended")}, {_SUM.format("fetched")}, {_SUM.format("wire_bytes")}, starts, settings
-FROM run ORDER BY id""",
+FROM run ORDER BY id""",  # noqa: E501
 }
 """By the table's name. Rows come in the order in which the server finds them."""
 
@@ -265,7 +294,9 @@ def claimed(connection: Connection) -> Iterator[RecordPlace]:
     """Every place that a body names, each once, in the order of segments. Within a transaction; streamed."""
     with connection.cursor(name="claimed") as cursor:
         cursor.itersize = BLOCK_ROWS
-        cursor.execute('SELECT DISTINCT segment COLLATE "C", start, length FROM body WHERE segment IS NOT NULL ORDER BY 1, 2, 3')
+        cursor.execute(
+            'SELECT DISTINCT segment COLLATE "C", start, length FROM body WHERE segment IS NOT NULL ORDER BY 1, 2, 3'
+        )
         for row in cursor:
             yield RecordPlace(*row)
 

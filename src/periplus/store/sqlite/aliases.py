@@ -1,8 +1,8 @@
 """Which URLs are other addresses of a page, and what becomes of a stored collection when its rules change?
 
-A URL that a rule concerns has one row in `alias`: the page that it is an address of (or none: it breaks a rule), the rule, and
-what the URL was before. So every application can be undone. Content is never thrown away: where only an alias was fetched, its page
-and links are filed under the page's one URL, and come back when the rule goes.
+A URL that a rule concerns has one row in `alias`: the page that it is an address of (or none: it breaks a rule), the
+rule, and what the URL was before. So every application can be undone. Content is never thrown away: where only an alias
+was fetched, its page and links are filed under the page's one URL, and come back when the rule goes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
 from periplus.urls.twins import Merger, TwinPage, merged
 
-FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})  # no pages of ours: rules leave them alone
-HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})  # and so is the page's one URL
-NO_LAYER = 2_000_000_000  # in place of a layer: no link had led to the page; greater than any, for layers are undone to the greatest
+# no pages of ours: rules leave them alone
+FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})
+# and so is the page's one URL
+HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})
+# in place of a layer: no link had led to the page; greater than any, for layers are undone to the greatest
+NO_LAYER = 2_000_000_000
 INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it
 
 
@@ -55,7 +58,10 @@ class Reapplied:
 
 def wishes(connection: sqlite3.Connection, rules: Rules) -> Iterator[RewrittenUrl]:
     """The URLs that the rules concern, with what should become of them, by id."""
-    find = "SELECT u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT JOIN alias a ON a.url_id = u.id ORDER BY u.id"
+    find = (
+        "SELECT u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT"
+        " JOIN alias a ON a.url_id = u.id ORDER BY u.id"
+    )
     for identity, text, reason in connection.execute(find) if rules else ():
         if reason not in FOREIGN:
             applied = apply(Url(text), rules)
@@ -76,7 +82,8 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
         with lock.transaction(connection):
             ledger.open()
             reapplication = Reapplication(connection, ledger, now)
-            reapplication.part_twins()  # of which a rule may say otherwise; those that stay the same page are merged again
+            # of which a rule may say otherwise; those that stay the same page are merged again
+            reapplication.part_twins()
             done = reapplication.apply(list(wishes(connection, rules)))
             for merger in twins_found(connection):
                 merge(connection, ledger, merger)
@@ -96,7 +103,10 @@ class Reapplication:
     def apply(self, wanted: list[RewrittenUrl]) -> Reapplied:
         """Undoes what is no longer wanted, does what is new; what stays is not touched."""
         wants = {wish.url_id: (url_id(Url(wish.page)) if wish.page else None, wish.rule) for wish in wanted}
-        present = {row[0]: (row[1], row[2]) for row in self._run("SELECT url_id, page_id, rule FROM alias WHERE learned = 0 ORDER BY url_id")}
+        present = {
+            row[0]: (row[1], row[2])
+            for row in self._run("SELECT url_id, page_id, rule FROM alias WHERE learned = 0 ORDER BY url_id")
+        }
         gone = [identity for identity, row in present.items() if wants.get(UrlId(identity)) != row]
         for identity in gone:
             self._undo(identity)
@@ -112,7 +122,9 @@ class Reapplication:
 
     def part_twins(self) -> None:
         """Undoes what `merge` did."""
-        for (identity,) in self._run("SELECT url_id FROM alias WHERE learned = 1 AND was <> 'waiting' ORDER BY url_id").fetchall():
+        for (identity,) in self._run(
+            "SELECT url_id FROM alias WHERE learned = 1 AND was <> 'waiting' ORDER BY url_id"
+        ).fetchall():
             self._undo(identity)
 
     def _restate(self, identity: int, reason: Reason, rule: str) -> None:
@@ -128,13 +140,17 @@ class Reapplication:
     def _await(self) -> None:
         """Enters what waits by this application into the to-do lists, unless it stands there."""
         self._mark(self._waiting)
-        find = "SELECT m.id FROM marked m JOIN url u ON u.id = m.id WHERE u.reason = 'waiting' AND m.id NOT IN (SELECT url_id FROM queue) ORDER BY m.id"
+        find = (
+            "SELECT m.id FROM marked m JOIN url u ON u.id = m.id WHERE u.reason = 'waiting'"
+            " AND m.id NOT IN (SELECT url_id FROM queue) ORDER BY m.id"
+        )
         for (identity,) in self._run(find).fetchall():
             self._ledger.await_again(identity)
 
     def _do(self, wish: RewrittenUrl) -> None:
         reason, rule, layer = self._run("SELECT reason, rule, layer FROM url WHERE id = ?", (wish.url_id,)).fetchone()
-        if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:  # a person's rule goes before what was learned
+        # a person's rule goes before what was learned
+        if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:
             reason, rule = Reason.WAITING.value, ""
         page_id = url_id(Url(wish.page)) if wish.page else None
         moved, page_layer = "", None
@@ -147,11 +163,15 @@ class Reapplication:
         self._restate(wish.url_id, Reason.ALIAS if wish.page else Reason.RULE, wish.rule)
 
     def _page_row(self, page: Url, page_id: UrlId, reason: str, layer: int | None) -> tuple[str, int | None]:
-        """Sees to it that the page's URL is known, and waits if its alias did. Returns what it was, and its layer if that changed."""
+        """Sees to it that the page's URL is known, and waits if its alias did.
+
+        Returns what it was, and its layer if that changed.
+        """
         found = self._run("SELECT reason, layer FROM url WHERE id = ?", (page_id,)).fetchone()
         offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
         if found is None:
-            first = Reason.DEPTH if reason in FETCHED else offered  # a moment later it has the alias's content, and its reason
+            # a moment later it has the alias's content, and its reason
+            first = Reason.DEPTH if reason in FETCHED else offered
             self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), first, layer), self._now)
             return INVENTED, None
         self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, layer), self._now)
@@ -159,12 +179,17 @@ class Reapplication:
         return str(found[0]), (NO_LAYER if found[1] is None else found[1]) if nearer else None
 
     def _take_content(self, alias: UrlId, page: UrlId, page_was: str) -> str:
-        """Files the content of a fetched alias under its page, when that has none. Returns what the page was, empty when nothing moved."""
+        """Files the content of a fetched alias under its page, when that has none.
+
+        Returns what the page was, empty when nothing moved.
+        """
         if self._run("SELECT 1 FROM page WHERE url_id = ?", (page,)).fetchone() is not None or page_was in FETCHED:
             self._merged += 1
             return ""
         self._move(alias, page)
-        reason, rule, status, visited = self._run("SELECT reason, rule, status, visited FROM url WHERE id = ?", (alias,)).fetchone()
+        reason, rule, status, visited = self._run(
+            "SELECT reason, rule, status, visited FROM url WHERE id = ?", (alias,)
+        ).fetchone()
         self._restate(page, Reason(reason), rule)
         self._run("UPDATE url SET status = ?, visited = ? WHERE id = ?", (status, visited, page))
         return page_was
@@ -190,7 +215,8 @@ class Reapplication:
     def _drop_needless(self, pages: set[int]) -> None:
         """URLs that only rules had made, and no rule makes any longer, were never seen."""
         self._mark(pages)
-        needs = ("page_id FROM alias WHERE page_id", "target FROM link WHERE target", "url_id FROM page WHERE url_id", "url_id FROM visit WHERE url_id",
+        needs = ("page_id FROM alias WHERE page_id", "target FROM link WHERE target", "url_id FROM page WHERE url_id",
+            "url_id FROM visit WHERE url_id",
                  "url_id FROM start WHERE url_id", "id FROM url WHERE in_sitemap AND id")  # fmt: skip
         for need in needs if pages else ():  # one pass through each table
             self._run(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
@@ -212,7 +238,9 @@ def merge_twins_in(folder: Path) -> int:
 
 
 def part_twins(folder: Path, now: float) -> None:
-    """Undoes what `merge` did: a refresh asks for each address, and they are merged again if they are still the same."""
+    """Undoes what `merge` did: a refresh asks for each address,
+    and they are merged again if they are still the same.
+    """
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
         with lock.transaction(connection):
@@ -238,7 +266,10 @@ def _alike(connection: sqlite3.Connection) -> Iterator[TwinPage]:
 
 
 def merge(connection: sqlite3.Connection, ledger: Ledger, merger: Merger) -> None:
-    """The twin keeps its row and its content; the page is as near to the start as the nearer of them. Within a transaction."""
+    """The twin keeps its row and its content; the page is as near to the start as the nearer of them.
+
+    Within a transaction.
+    """
     twin, page = merger.twin, merger.page
     reason, rule = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (twin.url_id,)).fetchone()
     (layer,) = connection.execute("SELECT layer FROM url WHERE id = ?", (page.url_id,)).fetchone()
@@ -246,12 +277,17 @@ def merge(connection: sqlite3.Connection, ledger: Ledger, merger: Merger) -> Non
     if nearer:
         connection.execute("UPDATE url SET layer = ? WHERE id = ?", (twin.layer, page.url_id))
     was = (reason, rule, "", (NO_LAYER if layer is None else layer) if nearer else None)
-    connection.execute("INSERT OR REPLACE INTO alias VALUES (?, ?, ?, 1, ?, ?, ?, ?)", (twin.url_id, page.url_id, merger.why, *was))
+    connection.execute(
+        "INSERT OR REPLACE INTO alias VALUES (?, ?, ?, 1, ?, ?, ?, ?)", (twin.url_id, page.url_id, merger.why, *was)
+    )
     ledger.restate(twin.url_id, Reason.ALIAS, merger.why)
 
 
 def fetched_pages(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, bytes]]:
     """(id, URL, digest of its text) of every page whose text is known, aliases that were fetched among them."""
-    find = "SELECT u.id, u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id WHERE u.reason IN ('ok', 'noindex', 'alias') ORDER BY u.id"
+    find = (
+        "SELECT u.id, u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id"
+        " WHERE u.reason IN ('ok', 'noindex', 'alias') ORDER BY u.id"
+    )
     for identity, text, digest in connection.execute(find):
         yield UrlId(identity), Url(text), digest

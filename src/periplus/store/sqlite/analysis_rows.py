@@ -1,4 +1,6 @@
-"""What engines and comparisons read of a collection in a folder, as whole tables and as it stood, and the results that they keep there."""
+"""What engines and comparisons read of a collection in a folder, as whole tables and as it stood,
+and the results that they keep there.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,16 @@ class FolderRows:
         return runs.run_records(self._connection)
 
     def hosts(self) -> Sequence[tuple[int, str, str]]:
-        return self._connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key").fetchall()
+        return self._connection.execute(
+            "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
+        ).fetchall()
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, s.url_id IS NOT NULL,"
-            f" {_millis('u.first_seen')}, {_millis('u.visited')} FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text"
+            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), "
+            "u.in_sitemap, s.url_id IS NOT NULL,"
+            f" {_millis('u.first_seen')}, {_millis('u.visited')} FROM url u LEFT"
+            " JOIN start s ON s.url_id = u.id ORDER BY u.text"
         )
         return self._blocks(find, TEXT_ROWS)
 
@@ -52,8 +58,10 @@ class FolderRows:
 
     def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), nullif(p.language_found, '')), nullif(p.title, ''),"
-            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)),"
+            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), "
+            "nullif(p.language_found, '')), nullif(p.title, ''),"
+            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, lower(hex(p.body_md5)), "
+            "lower(hex(p.text_md5)), lower(hex(p.folded_md5)),"
             f" {_millis('p.fetched')}, {_millis('nullif(p.last_modified, 0)')}"
             f" FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ}) ORDER BY u.text"
         )
@@ -64,9 +72,11 @@ class FolderRows:
         return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in found)])
 
     def links(self) -> Iterator[NDArray[np.int64]]:
-        seen = "max(l.last_seen, coalesce(f.checked, 0))"  # of pages that were asked and had not changed: docs/decisions/0003
+        # of pages that were asked and had not changed: docs/decisions/0003
+        seen = "max(l.last_seen, coalesce(f.checked, 0))"
         find = (
-            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, {_code('l.position', POSITIONS)}, l.nofollow, l.times,"
+            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, "
+            f"{_code('l.position', POSITIONS)}, l.nofollow, l.times,"
             f" {_millis('l.first_seen')}, {_millis(seen)}"
             " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
         )
@@ -74,7 +84,8 @@ class FolderRows:
 
     def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id JOIN body b ON b.id = p.body_id"
+            "SELECT u.id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
+            " JOIN body b ON b.id = p.body_id"
             f" WHERE b.text IS NOT NULL AND u.reason IN ({_READ}) ORDER BY u.text"
         )
         return self._blocks(find, PAGE_ROWS)
@@ -107,7 +118,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS result (
     name TEXT PRIMARY KEY, digest TEXT NOT NULL, dataset TEXT NOT NULL, parameters TEXT NOT NULL, program TEXT NOT NULL, made REAL NOT NULL,
     loaded REAL NOT NULL) WITHOUT ROWID
-"""
+"""  # noqa: E501
 
 
 class FolderResults:
@@ -127,7 +138,12 @@ class FolderResults:
 
     def clear(self) -> None:
         self._run(_TABLES)
-        names = [name for (name,) in self._run("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'result\\_%' ESCAPE '\\'")]
+        names = [
+            name
+            for (name,) in self._run(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'result\\_%' ESCAPE '\\'"
+            )
+        ]
         for name in names:
             self._run(f"DROP TABLE {sound(name)}")
         self._run("DELETE FROM result")
@@ -137,7 +153,9 @@ class FolderResults:
         columns = ", ".join(f'"{sound(column)}" {kind}' for column, kind in table.columns)
         self._run(f"DROP TABLE IF EXISTS {name}")
         self._run(f"CREATE TABLE {name} ({columns})")
-        cursor = self._connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})", table.rows)
+        cursor = self._connection.executemany(
+            f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})", table.rows
+        )
         self._run(f'CREATE INDEX {name}_first ON {name} ("{table.columns[0][0]}")')
         return cursor.rowcount if cursor.rowcount > 0 else 0
 
@@ -154,7 +172,18 @@ def results(folder: Path, now: float) -> Iterator[FolderResults]:
 
 
 FOREVER = 1e99
-PAST_FIELDS = ("title", "media_type", "size", "text_chars", "text_md5", "canonical", "description", "h1", "language", "robots")
+PAST_FIELDS = (
+    "title",
+    "media_type",
+    "size",
+    "text_chars",
+    "text_md5",
+    "canonical",
+    "description",
+    "h1",
+    "language",
+    "robots",
+)
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
@@ -186,12 +215,18 @@ UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status
 
 def url_past(connection: sqlite3.Connection, moment: RunEnd) -> UrlPast:
     """The URLs that stood otherwise then: of several later rows the earliest tells."""
-    find = "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history WHERE run_id > ? GROUP BY url_id"
+    find = (
+        "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history"
+        " WHERE run_id > ? GROUP BY url_id"
+    )
     return {row[0]: row[1:4] for row in connection.execute(find, (moment.run_id,))}
 
 
 def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, past: UrlPast) -> PastUrls:
-    find = f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0) FROM url u WHERE {SITE_OF_URL} AND u.first_seen < ?"
+    find = (
+        "SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0) FROM url u"
+        f" WHERE {SITE_OF_URL} AND u.first_seen < ?"
+    )
     ids: list[int] = []
     texts: list[Url] = []
     codes, layers, statuses = bytearray(), list[int](), list[int]()
@@ -208,13 +243,18 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, pas
 
 def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> LinkRows:
     """Where each URL that redirected led, and which page each alias is an address of, as the rules now say."""
-    found: dict[int, str] = dict(connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,)))
+    found: dict[int, str] = dict(
+        connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,))
+    )
     for identity, (reason, rule, _) in past.items():
         found.pop(identity, None)
         if reason == Reason.REDIRECT:
             found[identity] = rule
     ends = {identity: url_id(Url(rule)) for identity, rule in found.items() if rule}
-    aliases = "SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
+    aliases = (
+        "SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id"
+        " WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
+    )
     ends |= {alias: page for alias, page in connection.execute(aliases) if alias not in past}
     return LinkRows(np.fromiter(ends.keys(), np.int64, len(ends)), np.fromiter(ends.values(), np.int64, len(ends)))
 
@@ -223,17 +263,27 @@ def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
     """The site's links to pages, whatever became of their sources; pairs may be twice."""
     of_site = f"{SITE_OF_URL} AND l.kind IN ({_FOLLOWED}) AND l.kind <> 'redirect'"
     find = (
-        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {of_site} AND l.first_seen < ?"
-        f" UNION ALL SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ? AND l.first_seen < ? AND {of_site}"
+        "SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id"
+        f" WHERE {of_site} AND l.first_seen < ?"
+        " UNION ALL SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ?"
+        f" AND l.first_seen < ? AND {of_site}"
     )
-    found = np.fromiter(rows(connection.execute(find, (site, moment.until, moment.run_id, moment.until, site))), dtype=_PAIR)
+    found = np.fromiter(
+        rows(connection.execute(find, (site, moment.until, moment.run_id, moment.until, site))), dtype=_PAIR
+    )
     return LinkRows(np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"]))
 
 
 def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, tuple[object, ...]]:
     """PAST_FIELDS of the site's pages, by id."""
-    now = f"SELECT u.id, {', '.join(f'p.{name}' for name in PAST_FIELDS)} FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
-    then = f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h WHERE h.run_id > ? GROUP BY h.url_id"
+    now = (
+        f"SELECT u.id, {', '.join(f'p.{name}' for name in PAST_FIELDS)} FROM url u CROSS"
+        f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+    )
+    then = (
+        f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h"
+        " WHERE h.run_id > ? GROUP BY h.url_id"
+    )
     found: dict[int, tuple[object, ...]] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
     return found | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in found}
 
@@ -242,7 +292,9 @@ def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlP
     """The URLs, of any site, that stood at one of the reasons; ascending."""
     wanted = frozenset(reason.value for reason in reasons)
     marks = ", ".join("?" * len(wanted))
-    now = {identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN ({marks})", sorted(wanted))}
+    now = {
+        identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN ({marks})", sorted(wanted))
+    }
     then = (now - past.keys()) | {identity for identity, row in past.items() if row[0] in wanted}
     return np.array(sorted(then), np.int64)
 

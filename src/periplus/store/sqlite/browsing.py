@@ -1,9 +1,11 @@
-"""Which rows of a table are on one page of it, how many are there, and what do they share? For whoever turns pages, one after another.
+"""Which rows of a table are on one page of it, how many are there, and what do they share?
 
-A wish names conditions by column, an order and a place. A first look at the rows that answer, at most SAMPLED of them, gives what they
-share; where there are fewer it has seen them all, and they are sorted by their keys. Where there are more than COUNTED and no order is
-wished, they stand as they lie on disk: sorting a million rows for the first fifty took most of the time. Each call is bounded by its
-caller's time limit.
+For whoever turns pages, one after another.
+
+A wish names conditions by column, an order and a place. A first look at the rows that answer, at most SAMPLED of them,
+gives what they share; where there are fewer it has seen them all, and they are sorted by their keys. Where there are
+more than COUNTED and no order is wished, they stand as they lie on disk: sorting a million rows for the first fifty
+took most of the time. Each call is bounded by its caller's time limit.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from periplus.urls.canonical import url_id
 
 COUNTED = 100_000  # rows after which counting stops: 20 ms
 SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
-LARGE = 100_000  # URLs: of a collection with more, links are looked at and counted no further than FEW, for a rare kind of them costs a whole look
+# URLs: of a collection with more, links are looked at and counted no further than FEW, for a rare kind
+# of them costs a whole look
+LARGE = 100_000
 FEW = 2_000
 FACET_VALUES = 12
 DEEPEST = 1_000_000  # rows that may be leafed over
@@ -36,8 +40,11 @@ TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """A table that can be leafed through. source: what stands after FROM, every join a LEFT JOIN to one row, so that SQLite leaves out
-    those that are not asked for. key: an expression that names a row, empty where none does; order: of the rows where none is wished."""
+    """A table that can be leafed through.
+
+    source: what stands after FROM, every join a LEFT JOIN to one row, so that SQLite leaves out those that are not
+    asked for. key: an expression that names a row, empty where none does; order: of the rows where none is wished.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -47,15 +54,19 @@ class TableSource:
     order: tuple[str, ...] = ()
     searched: tuple[str, ...] = ()  # columns that `q` looks into
     facets: tuple[str, ...] = ()
-    ids: tuple[tuple[str, str], ...] = ()  # (column with a URL, expression of that URL's id): found without looking at every text
-    targets: tuple[tuple[str, str], ...] = ()  # (column that says something of a link's target, condition on `url`): asked once, not for each link
+    # (column with a URL, expression of that URL's id): found without looking at every text
+    ids: tuple[tuple[str, str], ...] = ()
+    # (column that says something of a link's target, condition on `url`): asked once, not for each link
+    targets: tuple[tuple[str, str], ...] = ()
 
     def expression(self, name: str) -> str:
         """Raises UsageError for a column that there is not."""
         for column, expression in zip(self.columns, self.expressions, strict=True):
             if column.name == name:
                 return expression
-        raise UsageError(f"{self.name} have no column {name!r}: choose among {', '.join(column.name for column in self.columns)}")
+        raise UsageError(
+            f"{self.name} have no column {name!r}: choose among {', '.join(column.name for column in self.columns)}"
+        )
 
     def kind(self, name: str) -> ColumnKind:
         return next(column.kind for column in self.columns if column.name == name)
@@ -63,9 +74,13 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class TableQuery:
-    """What of a table is wanted. conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns
-    that are searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all.
-    within: (expression, whole numbers): no row answers whose value is not among them, as somebody knows who has an index."""
+    """What of a table is wanted.
+
+    conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns that are
+    searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all.
+    within: (expression, whole numbers): no row answers whose value is not among them, as
+    somebody knows who has an index.
+    """
 
     conditions: tuple[tuple[str, str], ...] = ()
     text: str = ""
@@ -85,18 +100,23 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class TableSample:
-    """A first look at the rows that answer. sampled: how many the facets are of; keys: of all of them, None where they are too many or have none."""
+    """A first look at the rows that answer.
+
+    sampled: how many the facets are of; keys: of all of them, None where they are too many or have none.
+    """
 
     count: Count
     sampled: int
     facets: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
     keys: list[object] | None
-    rows: tuple[tuple[object, ...], ...] | None = None  # those wished for, where the look met them; None: they are still to be found
+    # those wished for, where the look met them; None: they are still to be found
+    rows: tuple[tuple[object, ...], ...] | None = None
 
 
 def _source(name: str, source: str, made: Sequence[tuple[str, ColumnKind, str, str]], **further: object) -> TableSource:
     columns = tuple(Column(column, kind, sentence) for column, kind, _, sentence in made)
-    return TableSource(name, columns, tuple(expression for _, _, expression, _ in made), source, **further)  # type: ignore[arg-type]  # as below
+    # as below
+    return TableSource(name, columns, tuple(expression for _, _, expression, _ in made), source, **further)  # type: ignore[arg-type]
 
 
 def _time(expression: str) -> str:
@@ -113,7 +133,12 @@ _PAGES = (
     ("type", TEXT, "p.media_type", "media type"),
     ("size", INTEGER, "p.size", "bytes, after decompression"),
     ("depth", INTEGER, "u.layer", "clicks from the start"),
-    ("language", TEXT, "coalesce(nullif(p.language_found, ''), nullif(p.language, ''))", "as its words tell, else as declared"),
+    (
+        "language",
+        TEXT,
+        "coalesce(nullif(p.language_found, ''), nullif(p.language, ''))",
+        "as its words tell, else as declared",
+    ),
     ("charset", TEXT, "p.charset", "encoding that it was read with"),
     ("site", TEXT, "s.key", "the site"),
     ("host", TEXT, "h.key", "host and port"),
@@ -126,7 +151,10 @@ _PAGES = (
     ("first_seen", TIME, _time("u.first_seen"), "when it was first met"),
     ("visited", TIME, _time("u.visited"), "when it was last asked for"),
 )
-_OF_URL = "url u LEFT JOIN page p ON p.url_id = u.id LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
+_OF_URL = (
+    "url u LEFT JOIN page p ON p.url_id = u.id LEFT JOIN host h ON h.id = u.host_id LEFT"
+    " JOIN site s ON s.id = h.site_id"
+)
 _SITE_OF = "SELECT k.site_id FROM url w JOIN host k ON k.id = w.host_id WHERE w.id = {}"
 _LINKS = (
     ("source", TEXT, "a.text", "the page with the link"),
@@ -135,17 +163,36 @@ _LINKS = (
     ("kind", TEXT, "l.kind", "a, image, canonical, redirect, ..."),
     ("position", TEXT, "l.position", "nav, header, main, aside, footer, body or head"),
     ("nofollow", BOOLEAN, "l.nofollow", "whether it asks not to be followed"),
-    ("internal", BOOLEAN, f"({_SITE_OF.format('l.source')}) = ({_SITE_OF.format('l.target')})", "whether it stays on its site"),
-    ("target_site", TEXT, f"(SELECT key FROM site WHERE id = ({_SITE_OF.format('l.target')}))", "the site of the target"),
+    (
+        "internal",
+        BOOLEAN,
+        f"({_SITE_OF.format('l.source')}) = ({_SITE_OF.format('l.target')})",
+        "whether it stays on its site",
+    ),
+    (
+        "target_site",
+        TEXT,
+        f"(SELECT key FROM site WHERE id = ({_SITE_OF.format('l.target')}))",
+        "the site of the target",
+    ),
     ("target_reason", TEXT, "b.reason", "what became of the target"),
-    ("target_state", TEXT, "(SELECT state FROM reason WHERE name = b.reason)", "indexed, registered, ignored or invalid"),
+    (
+        "target_state",
+        TEXT,
+        "(SELECT state FROM reason WHERE name = b.reason)",
+        "indexed, registered, ignored or invalid",
+    ),
     ("target_status", INTEGER, "nullif(b.status, 0)", "HTTP status of the target's last answer"),
     ("times", INTEGER, "l.times", "how many such links the page has"),
 )
 _OF_LINK = "link l LEFT JOIN url a ON a.id = l.source LEFT JOIN url b ON b.id = l.target"
-# Where pages of one site alone were fetched, its own URLs are looked up once, and not two sites for each of ten million links
+# Where pages of one site alone were fetched, its own URLs are looked up once, and not two sites for
+# each of ten million links
 _ALONE = "(SELECT count(DISTINCT site_id) FROM host WHERE fetched > 0) = 1"
-_URLS = "SELECT id FROM url WHERE host_id {} (SELECT id FROM host WHERE site_id = (SELECT site_id FROM host WHERE fetched > 0 LIMIT 1))"
+_URLS = (
+    "SELECT id FROM url WHERE host_id {} (SELECT id FROM host WHERE site_id = (SELECT site_id FROM host"
+    " WHERE fetched > 0 LIMIT 1))"
+)
 _OF_TARGET = (
     ("target_state", "reason IN (SELECT name FROM reason WHERE state = ?)"),
     ("target_reason", "reason = ?"),
@@ -162,24 +209,31 @@ _BAD = (
 )
 
 
-def _of_view(name: str, key: str, order: tuple[str, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> TableSource:
+def _of_view(
+    name: str, key: str, order: tuple[str, ...], searched: tuple[str, ...], facets: tuple[str, ...]
+) -> TableSource:
     """A view of `periplus sql` as it is."""
     view = VIEWS[name]
-    return TableSource(name, view.columns, tuple(column.name for column in view.columns), name, key, order, searched, facets)
+    return TableSource(
+        name, view.columns, tuple(column.name for column in view.columns), name, key, order, searched, facets
+    )
 
 
 SOURCES = {
     source.name: source
     for source in (
         _source(
-            "pages", _OF_URL, _PAGES, key="u.id", order=("depth", "url"), ids=(("url", "u.id"),), searched=("url", "title"),
+            "pages", _OF_URL, _PAGES, key="u.id", order=("depth", "url"), ids=(("url", "u.id"),),
+            searched=("url", "title"),
             facets=("state", "reason", "status", "type", "depth", "language"),
         ),
         _source(
-            "links", _OF_LINK, _LINKS, ids=(("source", "l.source"), ("target", "l.target")), targets=_OF_TARGET, searched=("source", "target", "anchor"),
+            "links", _OF_LINK, _LINKS, ids=(("source", "l.source"), ("target", "l.target")), targets=_OF_TARGET,
+            searched=("source", "target", "anchor"),
             facets=("kind", "position", "internal", "target_state", "target_reason"),
         ),
-        _source("bad", "bad_link b LEFT JOIN url a ON a.id = b.source", _BAD, key="b.rowid", searched=("source", "text", "anchor"), facets=("why", "position")),
+        _source("bad", "bad_link b LEFT JOIN url a ON a.id = b.source", _BAD, key="b.rowid",
+            searched=("source", "text", "anchor"), facets=("why", "position")),
         _of_view("hosts", "", ("-fetched", "host"), ("host",), ("site", "waits_for")),
         _of_view("sites", "", ("-pages_crawled", "name"), ("name",), ()),
         _of_view("runs", "", ("-id",), ("note", "start_urls"), ("kind", "state")),
@@ -190,8 +244,10 @@ SOURCES = {
 
 
 def condition(source: TableSource, name: str, text: str) -> tuple[str, list[object]]:
-    """A condition in SQL, and its values. Of texts: `word` just this, `~part` anywhere within; of numbers: `404`, `4xx`, `100..200`, `5..`;
-    of what is true or not: `yes`, `no`; of times: their beginning, as in `2026-11`; of all: `-`, there is none; a leading `!`: the others.
+    """A condition in SQL, and its values.
+
+    Of texts: `word` just this, `~part` anywhere within; of numbers: `404`, `4xx`, `100..200`, `5..`; of what is true or
+    not: `yes`, `no`; of times: their beginning, as in `2026-11`; of all: `-`, there is none; a leading `!`: the others.
 
     Raises UsageError for what cannot be meant.
     """
@@ -226,13 +282,27 @@ def _pattern(text: str) -> str:
 
 
 def _quick(source: TableSource, name: str, text: str) -> tuple[str, list[object]] | None:
-    """The same condition, said so that SQLite finds what it means without looking at each row's text; None: there is no such way."""
+    """The same condition, said so that SQLite finds what it means without looking at each row's text; None:
+    there is no such way.
+    """
     if name in dict(source.ids) and text.startswith(("http://", "https://")):
         return f"{dict(source.ids)[name]} = ?", [url_id(Url(text))]
     if name == "internal" and text in ("yes", "no"):
         inside = text == "yes"
-        return f"CASE WHEN {_ALONE} THEN l.target IN ({_URLS.format('IN' if inside else 'NOT IN')}) ELSE {source.expression(name)} = {int(inside)} END", []
-    if name in dict(source.targets) and text != EMPTY and not _RANGE.fullmatch(text) and not _CLASS.fullmatch(text) and text[:1] != "~":
+        return (
+            (
+                f"CASE WHEN {_ALONE} THEN l.target IN ({_URLS.format('IN' if inside else 'NOT IN')}) ELSE "
+                f"{source.expression(name)} = {int(inside)} END"
+            ),
+            [],
+        )
+    if (
+        name in dict(source.targets)
+        and text != EMPTY
+        and not _RANGE.fullmatch(text)
+        and not _CLASS.fullmatch(text)
+        and text[:1] != "~"
+    ):
         return f"l.target IN (SELECT id FROM url WHERE {dict(source.targets)[name]})", [text]
     return None
 
@@ -269,9 +339,16 @@ def _order(source: TableSource, wish: TableQuery) -> str:
 
 
 def found(
-    connection: sqlite3.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = (), look: TableSample | None = None
+    connection: sqlite3.Connection,
+    source: TableSource,
+    wish: TableQuery,
+    columns: Sequence[str] = (),
+    look: TableSample | None = None,
 ) -> Iterator[tuple[object, ...]]:
-    """The rows wished for, with the columns named, or all. look: at the same rows; spares a second search. Raises UsageError."""
+    """The rows wished for, with the columns named, or all.
+
+    look: at the same rows; spares a second search. Raises UsageError.
+    """
     if wish.first > DEEPEST:
         raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
     if look is not None and look.rows is not None:
@@ -282,25 +359,40 @@ def found(
     order = "" if look is not None and look.count.capped and not wish.sort else _order(source, wish)
     place = (wish.most, wish.first)
     if not source.key or wish.most < 0:
-        yield from rows(connection.execute(f"SELECT {shown} FROM {source.source} WHERE {where}{order} LIMIT ? OFFSET ?", (*values, *place)))
+        yield from rows(
+            connection.execute(
+                f"SELECT {shown} FROM {source.source} WHERE {where}{order} LIMIT ? OFFSET ?", (*values, *place)
+            )
+        )
         return
     if look is not None and look.keys is not None:
         where, values = f"{source.key} IN (SELECT value FROM json_each(?))", [json.dumps(look.keys)]
-    keys = connection.execute(f"SELECT {source.key} FROM {source.source} WHERE {where}{order} LIMIT ? OFFSET ?", (*values, *place))
+    keys = connection.execute(
+        f"SELECT {source.key} FROM {source.source} WHERE {where}{order} LIMIT ? OFFSET ?", (*values, *place)
+    )
     for (key,) in keys.fetchall():
         yield connection.execute(f"SELECT {shown} FROM {source.source} WHERE {source.key} = ?", (key,)).fetchone()
 
 
-def looked(connection: sqlite3.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()) -> TableSample:
-    """How many rows answer, and what they share. columns: that will be asked for; of many links the look brings them along, for to find
-    a rare kind of them again takes as long as the look."""
+def looked(
+    connection: sqlite3.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()
+) -> TableSample:
+    """How many rows answer, and what they share.
+
+    columns: that will be asked for; of many links the look brings them along, for to find a rare kind of them again
+    takes as long as the look.
+    """
     where, values = _where(source, wish)
     names = [source.key or "NULL", *map(source.expression, source.facets)]
     briefly = not source.key and known(connection) > LARGE
     most = FEW if briefly else SAMPLED
     brings = briefly and not _order(source, wish) and 0 <= wish.most <= most - wish.first
-    shown = [source.expression(name) for name in columns or [column.name for column in source.columns]] if brings else []
-    cursor = connection.execute(f"SELECT {', '.join(names + shown)} FROM {source.source} WHERE {where} LIMIT ?", (*values, most))
+    shown = (
+        [source.expression(name) for name in columns or [column.name for column in source.columns]] if brings else []
+    )
+    cursor = connection.execute(
+        f"SELECT {', '.join(names + shown)} FROM {source.source} WHERE {where} LIMIT ?", (*values, most)
+    )
     keys: list[object] = []
     met: list[tuple[object, ...]] = []
     tallies = [Counter[object]() for _ in source.facets]
@@ -316,7 +408,11 @@ def looked(connection: sqlite3.Connection, source: TableSource, wish: TableQuery
         return TableSample(Count(len(keys), False), len(keys), facets, keys if source.key else None, page)
     if briefly:
         return TableSample(Count(FEW, True), FEW, facets, None, page)
-    many = int(connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)).fetchone()[0])
+    many = int(
+        connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {source.source} WHERE {where} LIMIT ?)", (*values, COUNTED + 1)
+        ).fetchone()[0]
+    )
     return TableSample(Count(min(many, COUNTED), many > COUNTED), SAMPLED, facets, None)
 
 
@@ -328,13 +424,18 @@ def known(connection: sqlite3.Connection) -> int:
 def _told(source: TableSource, name: str, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
     """The commonest values as text; empty: it says nothing."""
     words = {0: "no", 1: "yes"} if source.kind(name) is BOOLEAN else {}
-    said = [("" if value is None else words.get(value, str(value)) if isinstance(value, int) else str(value), pages) for value, pages in tally.items()]
+    said = [
+        ("" if value is None else words.get(value, str(value)) if isinstance(value, int) else str(value), pages)
+        for value, pages in tally.items()
+    ]
     return tuple(sorted(said, key=lambda one: (-one[1], one[0]))[:FACET_VALUES])
 
 
 def standing(connection: sqlite3.Connection) -> tuple[int, int]:
     """(runs, visits) so far: what was computed under the same numbers still holds."""
-    row = connection.execute("SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)").fetchone()
+    row = connection.execute(
+        "SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)"
+    ).fetchone()
     return int(row[0]), int(row[1])
 
 
@@ -345,11 +446,15 @@ def kept_in_memory(name: str, columns: Sequence[Column], content: Sequence[Seque
     return connection
 
 
-def keep(connection: sqlite3.Connection, name: str, columns: Sequence[Column], content: Sequence[Sequence[object]]) -> None:
+def keep(
+    connection: sqlite3.Connection, name: str, columns: Sequence[Column], content: Sequence[Sequence[object]]
+) -> None:
     """Another table beside it."""
     connection.execute(f'CREATE TABLE "{name}" ({", ".join(column.name for column in columns)})')
     connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', content)
 
 
-def memory_source(name: str, columns: tuple[Column, ...], searched: tuple[str, ...], facets: tuple[str, ...]) -> TableSource:
+def memory_source(
+    name: str, columns: tuple[Column, ...], searched: tuple[str, ...], facets: tuple[str, ...]
+) -> TableSource:
     return TableSource(name, columns, tuple(column.name for column in columns), name, "rowid", (), searched, facets)

@@ -1,10 +1,10 @@
 """Which pages changed since one last looked? For whoever follows a collection: the search index, the marks of content.
 
-A trigger notes each page that is stored, replaced, filed under another URL, or is no page any longer, in the transaction that does it:
-so none is missed, whatever is killed when. What is noted is that something changed; what a page is now, its rows tell. A follower has
-a name and a place. It begins with all pages, in the order of their ids, then reads the changes since it began; it moves its place when
-it is done with what it read, best in one transaction with what it made of it. What all followers have passed is forgotten.
-Without followers nothing is noted.
+A trigger notes each page that is stored, replaced, filed under another URL, or is no page any longer, in the
+transaction that does it: so none is missed, whatever is killed when. What is noted is that something changed; what a
+page is now, its rows tell. A follower has a name and a place. It begins with all pages, in the order of their ids, then
+reads the changes since it began; it moves its place when it is done with what it read, best in one transaction with
+what it made of it. What all followers have passed is forgotten. Without followers nothing is noted.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ CREATE TRIGGER page_moved AFTER UPDATE OF url_id ON page WHEN {_FOLLOWED}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id), (NEW.url_id); END;
 CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_FOLLOWED}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
-{PAGE_RESTATED}"""
+{PAGE_RESTATED}"""  # noqa: E501
 
 _FIRST: Final = -(1 << 63)  # no id is below it
 
 
 class ChangeCursor(NamedTuple):
-    """How far a follower came. seq: of the last change that it passed; scanned: the last page of its first round, None: it is through."""
+    """How far a follower came.
+
+    seq: of the last change that it passed; scanned: the last page of its first round, None: it is through.
+    """
 
     seq: int
     scanned: int | None
@@ -70,10 +73,14 @@ def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tup
     seq, scanned = place
     if scanned is not None:
         comparison = ">=" if scanned == _FIRST else ">"
-        found = connection.execute(f"SELECT url_id FROM page WHERE url_id {comparison} ? ORDER BY url_id LIMIT ?", (scanned, most)).fetchall()
+        found = connection.execute(
+            f"SELECT url_id FROM page WHERE url_id {comparison} ? ORDER BY url_id LIMIT ?", (scanned, most)
+        ).fetchall()
         if found:
             return [UrlId(url_id) for (url_id,) in found], ChangeCursor(seq, found[-1][0])
-    rows = connection.execute("SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most)).fetchall()
+    rows = connection.execute(
+        "SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most)
+    ).fetchall()
     return list(dict.fromkeys(UrlId(url_id) for _, url_id in rows)), ChangeCursor(rows[-1][0] if rows else seq, None)
 
 
@@ -92,7 +99,10 @@ def passed(connection: sqlite3.Connection, name: str, place: ChangeCursor) -> No
 
 
 def note(connection: sqlite3.Connection, ids: Sequence[UrlId]) -> None:
-    """Notes that something about these pages changed that is not in their rows, for the other followers. Within a transaction."""
+    """Notes that something about these pages changed that is not in their rows, for the other followers.
+
+    Within a transaction.
+    """
     connection.executemany(f"INSERT INTO change (url_id) SELECT ? WHERE {_FOLLOWED}", [(url_id,) for url_id in ids])
 
 

@@ -1,7 +1,7 @@
 """What is remembered of checking links: what was asked and seen, what was found in each run?
 
-A link's target that is no page of ours has no row for its answer but its visits (purpose `head` or `check`), and one of `verdict` where it is
-dead. `look` adds what was seen on a page that is not kept.
+A link's target that is no page of ours has no row for its answer but its visits (purpose `head` or `check`), and one of
+`verdict` where it is dead. `look` adds what was seen on a page that is not kept.
 """
 
 from __future__ import annotations
@@ -27,17 +27,24 @@ CREATE TABLE look (
 CREATE TABLE issue (
     run_id INTEGER NOT NULL, code TEXT NOT NULL, url_id INTEGER NOT NULL, related_id INTEGER NOT NULL,
     PRIMARY KEY (run_id, code, url_id, related_id)) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 _OF_CHECKS = "purpose IN ('head', 'check')"  # written as in the index, or SQLite does not take it
 _NET_DOWN = "net-down"  # in run_count: our own net was down in this run, and what got no answer then says nothing
-_JUDGED = f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
-_ADD_TALLY = "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+_JUDGED = (
+    f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
+)
+_ADD_TALLY = (
+    "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+)
 _SINCE = "check_since"  # in meta: when the check that has not ended yet began
 
 
 @dataclass(frozen=True, slots=True)
 class VisitEvidence:
-    """One visit as evidence. url: that was asked for; outcome, status, detail: as `store.rows.outcome_columns` writes them."""
+    """One visit as evidence.
+
+    url: that was asked for; outcome, status, detail: as `store.rows.outcome_columns` writes them.
+    """
 
     url: Url
     purpose: str
@@ -67,7 +74,12 @@ def end(connection: sqlite3.Connection) -> None:
 def was_asked(connection: sqlite3.Connection, url: Url, purpose: str) -> bool:
     """Whether the check that goes on has asked for the URL: by GET, if purpose is `check`."""
     purposes = "purpose = 'check' AND " + _OF_CHECKS if purpose == "check" else _OF_CHECKS
-    return connection.execute(f"SELECT 1 FROM visit WHERE text = ? AND {purposes} AND started >= ?", (url, since(connection))).fetchone() is not None
+    return (
+        connection.execute(
+            f"SELECT 1 FROM visit WHERE text = ? AND {purposes} AND started >= ?", (url, since(connection))
+        ).fetchone()
+        is not None
+    )
 
 
 def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> None:
@@ -77,16 +89,28 @@ def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> Non
 
 def asked(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """All that was ever asked to check links, oldest first; without what failed while our own net was down."""
-    find = f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {_OF_CHECKS} AND {_JUDGED} ORDER BY id"
+    find = (
+        "SELECT text, purpose, started, outcome, status, detail FROM visit"
+        f" WHERE {_OF_CHECKS} AND {_JUDGED} ORDER BY id"
+    )
     for url, *rest in connection.execute(find):
         yield VisitEvidence(Url(url), *rest)
 
 
 def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
     """The latest look at each URL."""
-    find = "SELECT v.text, l.media_type, l.title, l.h1, l.text, l.fragments FROM look l CROSS JOIN visit v ON v.id = l.visit_id ORDER BY l.visit_id"
+    find = (
+        "SELECT v.text, l.media_type, l.title, l.h1, l.text, l.fragments FROM look l CROSS"
+        " JOIN visit v ON v.id = l.visit_id ORDER BY l.visit_id"
+    )
     return {
-        Url(url): Look(media_type, title, h1, text, tuple((name, FragmentVerdict(said)) for name, said in json.loads(fragments).items()))
+        Url(url): Look(
+            media_type,
+            title,
+            h1,
+            text,
+            tuple((name, FragmentVerdict(said)) for name, said in json.loads(fragments).items()),
+        )
         for url, media_type, title, h1, text, fragments in connection.execute(find)
     }
 
@@ -94,7 +118,8 @@ def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
 def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[UrlId, VisitEvidence]]:
     """Every visit of the pages that stand at one of the reasons (an SQL list), oldest first."""
     find = (
-        "SELECT v.url_id, u.text, v.purpose, v.started, v.outcome, v.status, v.detail FROM visit v JOIN url u ON u.id = v.url_id"
+        "SELECT v.url_id, u.text, v.purpose, v.started, v.outcome, v.status, v.detail FROM visit v"
+        " JOIN url u ON u.id = v.url_id"
         f" WHERE u.reason IN ({reasons}) ORDER BY v.id"
     )
     for url_id, url, *rest in connection.execute(find):
@@ -104,13 +129,18 @@ def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[Url
 def host_failures(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """Every request for a robots.txt to which nobody answered: so it would have been with any page of the host."""
     of_robots = "purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL"
-    for url, *rest in connection.execute(f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {of_robots} AND {_JUDGED} ORDER BY id"):
+    for url, *rest in connection.execute(
+        f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {of_robots} AND {_JUDGED} ORDER BY id"
+    ):
         yield VisitEvidence(Url(url), *rest)
 
 
 def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[VisitEvidence]:
     """What was asked to check links since then, requests for robots.txt included, oldest first."""
-    find = "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE started >= ? AND purpose IN ('head', 'check', 'robots') ORDER BY id"
+    find = (
+        "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE started >= ?"
+        " AND purpose IN ('head', 'check', 'robots') ORDER BY id"
+    )
     for url, *rest in connection.execute(find, (begun,)):
         if url:
             yield VisitEvidence(Url(url), *rest)
@@ -128,11 +158,14 @@ def store_issues(connection: sqlite3.Connection, run_id: int, keys: Iterable[tup
 
 def issues_of(connection: sqlite3.Connection, run_id: int) -> frozenset[tuple[str, int, int]]:
     """The keys that `store_issues` took."""
-    return frozenset(connection.execute("SELECT code, url_id, related_id FROM issue WHERE run_id = ?", (run_id,)).fetchall())
+    return frozenset(
+        connection.execute("SELECT code, url_id, related_id FROM issue WHERE run_id = ?", (run_id,)).fetchall()
+    )
 
 
 def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str, str, int]]) -> None:
-    """dead: (id, reason, rule, status) of every URL that checks found dead and the crawl did not ask for, in place of those before.
+    """dead: (id, reason, rule, status) of every URL that checks found dead and the crawl did not ask for,
+    in place of those before.
 
     Within a transaction, while none is settled. `settle` makes them the URLs' states.
     """
@@ -142,10 +175,16 @@ def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str
 
 
 def restate(connection: sqlite3.Connection, revived: Iterable[tuple[int, str, str, int]]) -> None:
-    """revived: (id, reason, rule, status) of URLs that the crawl found dead and a check did not: they stand so for later runs too. Within a transaction."""
+    """revived: (id, reason, rule, status) of URLs that the crawl found dead and a check did not:
+    they stand so for later runs too.
+
+    Within a transaction.
+    """
     for url_id, reason, rule, status in revived:
         before = connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
-        connection.execute("UPDATE url SET reason = ?, rule = ?, status = ? WHERE id = ?", (reason, rule, status, url_id))
+        connection.execute(
+            "UPDATE url SET reason = ?, rule = ?, status = ? WHERE id = ?", (reason, rule, status, url_id)
+        )
         connection.executemany(_ADD_TALLY, [(before, -1), (reason, 1)])
 
 
@@ -164,7 +203,9 @@ def _restate(connection: sqlite3.Connection, now: tuple[str, str], then: tuple[s
     moved = f"FROM verdict v JOIN url u ON u.id = v.url_id WHERE u.reason = v.{now[0]} AND u.rule = v.{now[1]}"
     ids = [row[0] for row in connection.execute(f"SELECT u.id {moved}")]
     tallies = connection.execute(f"SELECT v.{now[0]}, v.{then[0]}, count(*) {moved} GROUP BY 1, 2").fetchall()
-    restate = "UPDATE url SET reason = v.{}, rule = v.{}, status = v.{} FROM verdict v WHERE v.url_id = url.id AND url.id = ?".format(*then)
+    restate = (
+        "UPDATE url SET reason = v.{}, rule = v.{}, status = v.{} FROM verdict v WHERE v.url_id = url.id AND url.id = ?"
+    ).format(*then)
     connection.executemany(restate, ((url_id,) for url_id in ids))
     connection.executemany(_ADD_TALLY, [change for old, new, urls in tallies for change in ((old, -urls), (new, urls))])
 
@@ -181,8 +222,13 @@ def visited_at(connection: sqlite3.Connection, url_id: int) -> float:
 
 
 def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of every link of a reader's that names a place, by target."""
-    yield from connection.execute("SELECT source, target, kind, position, fragments FROM link WHERE fragments <> '' AND kind IN ('a', 'area') ORDER BY target")
+    """(source, target, kind, position, fragments parted by blanks) of every link of a reader's that
+    names a place, by target.
+    """
+    yield from connection.execute(
+        "SELECT source, target, kind, position, fragments FROM link WHERE fragments <> ''"
+        " AND kind IN ('a', 'area') ORDER BY target"
+    )
 
 
 def targets(connection: sqlite3.Connection, site: SiteKey) -> set[int]:

@@ -1,4 +1,6 @@
-"""Rows of a collection in a folder on their way in and out: copies, exchanges for archives, and completions that others fetched."""
+"""Rows of a collection in a folder on their way in and out: copies, exchanges for archives,
+and completions that others fetched.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,22 @@ _OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
 _WAY = {  # from a table's rows to the site whose shard they belong to
     "site": "LEFT JOIN site s ON s.id = t.id", "host": "LEFT JOIN site s ON s.id = t.site_id",
     "dictionary": "LEFT JOIN site s ON s.dictionary_id = t.id",
-    "family": _OF_HOST.format("t.host_id"), "doubtful": _OF_HOST.format("t.host_id"), "shown": _OF_HOST.format("t.host_id"),
+    "family": _OF_HOST.format("t.host_id"), "doubtful": _OF_HOST.format("t.host_id"),
+    "shown": _OF_HOST.format("t.host_id"),
     "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
     "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"), "visit": _OF_URL.format("t.url_id"),
 } | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
-    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict"), _OF_URL.format("t.url_id"))  # fmt: skip
-_SHARD = {"robots": "shard_of_address(t.origin || '/')", "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END"}
+    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict"),
+    _OF_URL.format("t.url_id"))  # fmt: skip
+_SHARD = {
+    "robots": "shard_of_address(t.origin || '/')",
+    "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END",
+}
 # Of a worker that was killed the last request may have started this very moment.
-_NEXT_AT = "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS INTEGER) + 1 + t.delay_s / t.rate) END"
+_NEXT_AT = (
+    "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
+    "INTEGER) + 1 + t.delay_s / t.rate) END"
+)
 _BODIES = """
 WITH holder AS MATERIALIZED (
     SELECT o.body_id, min(o.url_id) AS url_id, group_concat(DISTINCT shard_of(s.key)) AS shards
@@ -50,7 +60,7 @@ SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, coalesce(
     x.media_type, x.data
 FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id = b.id LEFT JOIN url u ON u.id = o.url_id
     LEFT JOIN last l ON l.url_id = o.url_id LEFT JOIN visit v ON v.id = l.id ORDER BY b.id
-"""
+"""  # noqa: E501
 
 
 def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
@@ -75,10 +85,14 @@ def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row
 
 def _select(table: MovedTable, *, shards: bool) -> str:
     name = table.name
-    columns = ", ".join(_NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns)
+    columns = ", ".join(
+        _NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
+    )
     where = f" WHERE t.name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})" if name == "meta" else ""
     shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")
-    return f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {name} t {_WAY.get(name, '') if shards else ''}{where}"
+    return (
+        f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {name} t {_WAY.get(name, '') if shards else ''}{where}"
+    )
 
 
 def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
@@ -87,18 +101,40 @@ def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
     cursor = connection.execute(_BODIES)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
         for row in block:
-            body_id, md5, size, text, blocks, data, dictionary_id, shards, url, started, run_id, status, address, head, media_type, xml = row
+            (
+                body_id,
+                md5,
+                size,
+                text,
+                blocks,
+                data,
+                dictionary_id,
+                shards,
+                url,
+                started,
+                run_id,
+                status,
+                address,
+                head,
+                media_type,
+                xml,
+            ) = row
             content = contents.restore(data, dictionary_id) if data else b""
             said = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_head(head))
             exchange = Exchange(0, run_id, *said, content, "", body_id)
             numbers = tuple(int(shard) for shard in shards.split(","))
-            yield MovedBody(body_id, md5, size, text, blocks, data, dictionary_id, content, numbers, _xml(media_type, xml), exchange)
+            yield MovedBody(
+                body_id, md5, size, text, blocks, data, dictionary_id, content, numbers, _xml(media_type, xml), exchange
+            )
 
 
 def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
     """What arrived of bodies, as `MovedBody.row` has it."""
     contents = Contents(connection)
-    find = "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT JOIN xml x ON x.body_id = b.id"
+    find = (
+        "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT"
+        " JOIN xml x ON x.body_id = b.id"
+    )
     cursor = connection.execute(find)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
         for *body, data, dictionary_id, media_type, xml in block:
@@ -121,19 +157,26 @@ def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) ->
     insert = "INSERT INTO body (id, md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)"
     for body in bodies:
         data = body.data or (codec.pack(body.content, None) if body.content else b"")
-        connection.execute(insert, (body.id, body.md5, body.dictionary_id if body.data else None, body.size, data, body.text, body.blocks))
+        connection.execute(
+            insert,
+            (body.id, body.md5, body.dictionary_id if body.data else None, body.size, data, body.text, body.blocks),
+        )
         if body.xml:
             connection.execute("INSERT INTO xml (body_id, media_type, data) VALUES (?, ?, ?)", (body.id, *body.xml))
 
 
 def complete(connection: sqlite3.Connection, seq: int) -> None:
     """What this database alone keeps. seq: of the last entry of a to-do list."""
-    connection.execute("UPDATE site SET fetched = coalesce((SELECT sum(h.fetched) FROM host h WHERE h.site_id = site.id), 0)")
+    connection.execute(
+        "UPDATE site SET fetched = coalesce((SELECT sum(h.fetched) FROM host h WHERE h.site_id = site.id), 0)"
+    )
     connection.execute("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq),))
 
 
 def last_seq(connection: sqlite3.Connection) -> int:
-    found = connection.execute("SELECT max(CAST(value AS INTEGER), (SELECT coalesce(max(seq), 0) FROM queue)) FROM meta WHERE name = 'seq'").fetchone()
+    found = connection.execute(
+        "SELECT max(CAST(value AS INTEGER), (SELECT coalesce(max(seq), 0) FROM queue)) FROM meta WHERE name = 'seq'"
+    ).fetchone()
     return int(found[0])
 
 
@@ -156,7 +199,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 BLOCK_ROWS = 100  # rows with packed bodies, fetched at once: some 2 MB
-# A body is that of the last visit of its URL that brought one; of a page filed under another address, that of the visit of the alias.
+# A body is that of the last visit of its URL that brought one; of a page filed under another address, that
+# of the visit of the alias.
 _EXCHANGES = """
 WITH holder AS MATERIALIZED (
     SELECT max(id) AS id FROM visit
@@ -170,7 +214,7 @@ LEFT JOIN alias a ON k.id IS NOT NULL AND a.url_id = v.url_id AND a.moved <> ''
 LEFT JOIN page p ON k.id IS NOT NULL AND p.url_id = coalesce(a.page_id, v.url_id)
 LEFT JOIN body b ON b.id = p.body_id AND length(b.data) > 0
 WHERE v.outcome <> 'skipped' ORDER BY v.id
-"""
+"""  # noqa: E501
 
 
 def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
@@ -179,7 +223,23 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
     cursor = connection.execute(_EXCHANGES)
     while block := cursor.fetchmany(BLOCK_ROWS):
         for row in block:
-            identity, run_id, url, purpose, started, took_s, outcome, status, detail, address, head, data, dictionary_id, cut, body_id = row
+            (
+                identity,
+                run_id,
+                url,
+                purpose,
+                started,
+                took_s,
+                outcome,
+                status,
+                detail,
+                address,
+                head,
+                data,
+                dictionary_id,
+                cut,
+                body_id,
+            ) = row
             body = contents.restore(data, dictionary_id) if data else None
             said = (started, took_s, outcome, status, detail, address)
             yield Exchange(identity, run_id, Url(url), purpose, *said, unpack_head(head), body, cut, body_id)
@@ -195,14 +255,18 @@ def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
 
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _TARGETS = (
-    f"SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target JOIN host h ON h.id = u.host_id"
+    "SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target"
+    " JOIN host h ON h.id = u.host_id"
     f" WHERE l.source = ? AND l.kind IN ({_FOLLOWED}) AND NOT l.nofollow"
 )
 _BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 
 
 class Filler:
-    """The only writer of a collection, within one run. Use as a context: what is complete by then is stored at its end."""
+    """The only writer of a collection, within one run.
+
+    Use as a context: what is complete by then is stored at its end.
+    """
 
     def __init__(self, folder: Path, run_id: int, keeping: Keeping) -> None:
         self._connection = schema.connect(folder)
@@ -218,7 +282,9 @@ class Filler:
         self._open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if kind is None:
                 self._ledger.close()
@@ -242,7 +308,9 @@ class Filler:
 
     def known(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
         """(host id, layer, when it was last visited: 0.0 never) of a URL; None: never seen."""
-        found = self._connection.execute("SELECT host_id, layer, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)).fetchone()
+        found = self._connection.execute(
+            "SELECT host_id, layer, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)
+        ).fetchone()
         return (int(found[0]), found[1], float(found[2])) if found else None
 
     def body(self, url_id: UrlId) -> bytes | None:
@@ -260,8 +328,11 @@ class Filler:
             self._commit([completion.lease.site])
 
     def count_clicks(self, starts: Iterable[UrlId]) -> None:
-        """Layers anew, breadth first from the starts: archives need not be in any order. As a crawl counts them: along links
-        that are followed, redirects for free, not from one start's site to another's. O(pages + links)."""
+        """Layers anew, breadth first from the starts: archives need not be in any order.
+
+        As a crawl counts them: along links that are followed, redirects for free, not from one start's site to
+        another's. O(pages + links).
+        """
         run = self._connection.execute
         run(f"UPDATE url SET layer = NULL WHERE layer IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}")
         own = {start: self._site_of(start) for start in starts}
@@ -278,7 +349,9 @@ class Filler:
             frontier, layer = following, layer + 1
 
     def _site_of(self, url_id: UrlId) -> int:
-        found = self._connection.execute("SELECT h.site_id FROM url u JOIN host h ON h.id = u.host_id WHERE u.id = ?", (url_id,)).fetchone()
+        found = self._connection.execute(
+            "SELECT h.site_id FROM url u JOIN host h ON h.id = u.host_id WHERE u.id = ?", (url_id,)
+        ).fetchone()
         return int(found[0]) if found else 0
 
     def _reach(self, url_id: UrlId, layer: int) -> bool:

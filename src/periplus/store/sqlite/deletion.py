@@ -26,9 +26,15 @@ Numbers = NDArray[np.int64]
 
 
 def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Sets `leaves` of each row of doomed: its own batch, or the last one of a page that links to it, else the link would lead to nothing meanwhile.
-    Puts what else those pages link to into orphan, with the last of their batches. tables: of links, by source and target."""
-    doomed = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection.execute("SELECT id, batch FROM doomed ORDER BY id"), 2)])
+    """Sets `leaves` of each row of doomed: its own batch, or the last one of a page that links to it,
+    else the link would lead to nothing meanwhile.
+
+    Puts what else those pages link to into orphan, with the last of their batches. tables: of
+    links, by source and target.
+    """
+    doomed = np.concatenate(
+        [np.zeros((0, 2), np.int64), *number_blocks(connection.execute("SELECT id, batch FROM doomed ORDER BY id"), 2)]
+    )
     ids, leaves = doomed[:, 0].copy(), doomed[:, 1].copy()
     outside = [np.zeros((0, 2), np.int64)]
     for table in tables if len(ids) else ():
@@ -40,7 +46,9 @@ def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
             np.maximum.at(leaves, place[goes], batch[goes])
             outside.append(_latest(block[~goes]))
     late = leaves > doomed[:, 1]
-    connection.executemany("UPDATE doomed SET leaves = ? WHERE id = ?", zip(leaves[late].tolist(), ids[late].tolist(), strict=True))
+    connection.executemany(
+        "UPDATE doomed SET leaves = ? WHERE id = ?", zip(leaves[late].tolist(), ids[late].tolist(), strict=True)
+    )
     connection.executemany("INSERT INTO orphan VALUES (?, ?)", _latest(np.concatenate(outside)).tolist())
 
 
@@ -54,11 +62,12 @@ def _latest(rows: Numbers) -> Numbers:
 
 # What goes is found by a few passes through the tables, before anything is changed.
 #
-# The answer stands in temporary tables, each row with the number of the transaction that it goes in: bodies with the last page that has them,
-# addresses with the last page that links to them. So a kill between two transactions leaves nothing half deleted, and the
-# same wish, given again, deletes the rest.
+# The answer stands in temporary tables, each row with the number of the transaction that it goes in: bodies with the
+# last page that has them, addresses with the last page that links to them. So a kill between two transactions leaves
+# nothing half deleted, and the same wish, given again, deletes the rest.
 
-BATCH = 5_000  # URLs of one transaction: a second, in which a reader of the newest state waits for nothing and a writer for this
+# URLs of one transaction: a second, in which a reader of the newest state waits for nothing and a writer for this
+BATCH = 5_000
 TABLES = """
 CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, leaves INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0);
 CREATE TEMP TABLE orphan (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
@@ -67,30 +76,39 @@ CREATE TEMP TABLE doomed_body (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_entry (host_id INTEGER, layer INTEGER, seq INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (host_id, layer, seq)) WITHOUT ROWID;
 CREATE TEMP TABLE inlink (source INTEGER, target INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
 CREATE TEMP TABLE gone_host (id INTEGER PRIMARY KEY);
-"""
+"""  # noqa: E501
 _DOOMED = "(SELECT id FROM doomed)"
 _OF_SITE = "(SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 _ONLY_IN_RUN = (
-    "SELECT v.url_id FROM visit v LEFT JOIN freshness f ON f.url_id = v.url_id WHERE v.purpose = 'page' AND v.url_id <> 0"
+    "SELECT v.url_id FROM visit v LEFT JOIN freshness f ON f.url_id = v.url_id"
+    " WHERE v.purpose = 'page' AND v.url_id <> 0"
     " GROUP BY v.url_id HAVING min(v.run_id) = :run AND max(v.run_id) = :run AND sum(v.outcome <> 'skipped') > 0"
-    " AND coalesce(max(f.checked), 0) < coalesce((SELECT min(started) FROM run WHERE id > :run), 1e99)"  # later runs found it as it was
+    # later runs found it as it was
+    " AND coalesce(max(f.checked), 0) < coalesce((SELECT min(started) FROM run WHERE id > :run), 1e99)"
 )
-_LINKS = ("link", "link_history")  # a pass through them looks at the source first: they are in its order, so that finding it costs a tenth of the target
+# a pass through them looks at the source first: they are in its order, so that finding it costs a tenth of the target
+_LINKS = ("link", "link_history")
 
 
 def find(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
     """Fills the temporary tables. Raises UsageError for a site or run that is not there."""
     connection.create_function("id_of", 1, lambda text: url_id(Url(text)), deterministic=True)
     connection.executescript(TABLES)
-    connection.execute("BEGIN")  # all is of one moment; and each row by itself would be a transaction of the temporary file
+    # all is of one moment; and each row by itself would be a transaction of the temporary file
+    connection.execute("BEGIN")
     _urls(connection, wish)
     if not wish.links_to:
-        stays = " UNION ".join(f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target IN {_DOOMED}" for table in _LINKS)
+        stays = " UNION ".join(
+            f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target IN {_DOOMED}" for table in _LINKS
+        )
         stays += f" UNION SELECT id FROM url WHERE in_sitemap AND id IN {_DOOMED} UNION SELECT url_id FROM start"
         connection.execute(f"UPDATE doomed SET stays = 1 WHERE id IN ({stays})")
     else:
         for table in _LINKS:
-            into = f"SELECT l.source, l.target, d.batch FROM {table} l CROSS JOIN doomed d ON d.id = l.target WHERE l.source NOT IN {_DOOMED}"
+            into = (
+                f"SELECT l.source, l.target, d.batch FROM {table} l CROSS JOIN doomed d ON d.id = l.target"
+                f" WHERE l.source NOT IN {_DOOMED}"
+            )
             connection.execute(f"INSERT OR IGNORE INTO inlink {into}")
     fill(connection, _LINKS)
     _orphans(connection)
@@ -117,10 +135,15 @@ def last_batch(connection: sqlite3.Connection) -> int:
 def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
     run = connection.execute
     run("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
-    connection.executemany("INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE id = ?", [(page,) for page in wish.pages])
+    connection.executemany(
+        "INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE id = ?", [(page,) for page in wish.pages]
+    )
     if wish.site is not None:
         if not run("SELECT 1 FROM site WHERE key = ?", (wish.site,)).fetchone():
-            raise UsageError(f"the collection knows no site {wish.site!r}; `periplus sql 'SELECT name FROM sites'` lists those it knows")
+            raise UsageError(
+                f"the collection knows no site {wish.site!r}; `periplus sql 'SELECT name"
+                " FROM sites'` lists those it knows"
+            )
         run(f"INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE host_id IN {_OF_SITE}", (wish.site,))
     if wish.run:
         if not run("SELECT 1 FROM run WHERE id = ?", (wish.run,)).fetchone():
@@ -129,7 +152,10 @@ def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
             run(f"INSERT OR IGNORE INTO chosen {_ONLY_IN_RUN}", {"run": wish.run})
     run("INSERT OR IGNORE INTO chosen SELECT url_id FROM alias WHERE page_id IN (SELECT id FROM chosen)")
     run(
-        "INSERT INTO doomed (id, batch, leaves) SELECT id, batch, batch FROM (SELECT id, (row_number() OVER (ORDER BY id) - 1) / ? AS batch FROM chosen)",
+        (
+            "INSERT INTO doomed (id, batch, leaves) SELECT id, batch, batch"
+            " FROM (SELECT id, (row_number() OVER (ORDER BY id) - 1) / ? AS batch FROM chosen)"
+        ),
         (BATCH,),
     )
     run("DROP TABLE chosen")
@@ -138,7 +164,10 @@ def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
 def _orphans(connection: sqlite3.Connection) -> None:
     """Of what deleted pages link to those URLs stay that were never asked for, and that nothing else names."""
     run = connection.execute
-    run("DELETE FROM orphan WHERE id NOT IN (SELECT id FROM url WHERE id IN (SELECT id FROM orphan) AND visited IS NULL AND NOT in_sitemap)")
+    run(
+        "DELETE FROM orphan WHERE id NOT IN (SELECT id FROM url WHERE id IN (SELECT id FROM orphan)"
+        " AND visited IS NULL AND NOT in_sitemap)"
+    )
     among = "IN (SELECT id FROM orphan)"
     for need in (
         f"SELECT url_id FROM page WHERE url_id {among}",
@@ -153,10 +182,15 @@ def _orphans(connection: sqlite3.Connection) -> None:
 def _bodies(connection: sqlite3.Connection) -> None:
     run = connection.execute
     for table in ("page", "page_history"):
-        held = f"SELECT p.body_id, max(d.batch) FROM doomed d JOIN {table} p ON p.url_id = d.id WHERE p.body_id IS NOT NULL GROUP BY p.body_id"
+        held = (
+            f"SELECT p.body_id, max(d.batch) FROM doomed d JOIN {table} p ON p.url_id = d.id"
+            " WHERE p.body_id IS NOT NULL GROUP BY p.body_id"
+        )
         run(f"INSERT INTO doomed_body {held} ON CONFLICT (id) DO UPDATE SET batch = max(batch, excluded.batch)")
     for table in ("page", "page_history"):
-        others = f"SELECT body_id FROM {table} WHERE url_id NOT IN {_DOOMED} AND body_id IN (SELECT id FROM doomed_body)"
+        others = (
+            f"SELECT body_id FROM {table} WHERE url_id NOT IN {_DOOMED} AND body_id IN (SELECT id FROM doomed_body)"
+        )
         run(f"DELETE FROM doomed_body WHERE id IN ({others})")
 
 
@@ -165,13 +199,18 @@ def _visits(connection: sqlite3.Connection, wish: Deletion) -> None:
     run, last = connection.execute, last_batch(connection)
     insert = "INSERT OR IGNORE INTO doomed_visit"
     for table in ("doomed", "orphan"):
-        run(f"{insert} SELECT v.id, d.batch FROM visit v JOIN {table} d ON d.id = coalesce(nullif(v.url_id, 0), id_of(v.text))")
+        run(
+            f"{insert} SELECT v.id, d.batch FROM visit v JOIN {table} d ON d.id = "
+            "coalesce(nullif(v.url_id, 0), id_of(v.text))"
+        )
     if wish.run:
         run(f"{insert} SELECT id, ? FROM visit WHERE run_id = ?", (last, wish.run))
     if wish.site is not None:
         hosts = {key for (key,) in run(f"SELECT key FROM host WHERE id IN {_OF_SITE}", (wish.site,))}
         asked = run("SELECT id, text FROM visit WHERE url_id = 0").fetchall()
-        connection.executemany(f"{insert} VALUES (?, ?)", [(visit, last) for visit, text in asked if host_key(Url(text)) in hosts])
+        connection.executemany(
+            f"{insert} VALUES (?, ?)", [(visit, last) for visit, text in asked if host_key(Url(text)) in hosts]
+        )
 
 
 def _entries(connection: sqlite3.Connection, wish: Deletion) -> None:
@@ -181,42 +220,60 @@ def _entries(connection: sqlite3.Connection, wish: Deletion) -> None:
     for table in ("doomed", "orphan"):
         run(f"{insert} SELECT q.host_id, q.layer, q.seq, d.batch FROM queue q JOIN {table} d ON d.id = q.url_id")
     if wish.site is not None:
-        run(f"{insert} SELECT host_id, layer, seq, ? FROM queue WHERE host_id IN {_OF_SITE}", (last_batch(connection), wish.site))
+        run(
+            f"{insert} SELECT host_id, layer, seq, ? FROM queue WHERE host_id IN {_OF_SITE}",
+            (last_batch(connection), wish.site),
+        )
 
 
 def _counted(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
     def one(statement: str, *values: object) -> int:
         return int(connection.execute(statement, values).fetchone()[0] or 0)
 
-    urls, staying, orphans = one("SELECT count(*) FROM doomed"), one("SELECT sum(stays) FROM doomed"), one("SELECT count(*) FROM orphan")
-    pages, marks = connection.execute(f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED}").fetchone()
-    read = f"SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id IN {_DOOMED} AND u.reason IN ({names(sorted(READ))})"
+    urls, staying, orphans = (
+        one("SELECT count(*) FROM doomed"),
+        one("SELECT sum(stays) FROM doomed"),
+        one("SELECT count(*) FROM orphan"),
+    )
+    pages, marks = connection.execute(
+        f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED}"
+    ).fetchone()
+    read = (
+        f"SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id IN {_DOOMED}"
+        f" AND u.reason IN ({names(sorted(READ))})"
+    )
     bodies, texts, held = connection.execute(
-        "SELECT count(*), sum(b.text IS NOT NULL), sum(length(b.data) + coalesce(length(b.text), 0) + coalesce(length(b.blocks), 0))"
+        "SELECT count(*), sum(b.text IS NOT NULL), sum(length(b.data) + coalesce(length(b.text), 0) + "
+        "coalesce(length(b.blocks), 0))"
         " FROM doomed_body d JOIN body b ON b.id = d.id"
     ).fetchone()
     size = held or 0
     size += one("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
     size += one(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
     size += one("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
-    past = sum(one(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history"))
+    past = sum(
+        one(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
+    )
     past += one("SELECT count(*) FROM doomed d JOIN link_history l ON l.source = d.id")
     return DeletionPlan(
         urls, int(pages), urls - staying + orphans, orphans, staying, one("SELECT count(*) FROM doomed_visit"),
         one("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
         one("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
-        bodies, int(texts or 0), int(marks or 0), one(read), past, size, last_batch(connection) + 1 if urls or wish.run else 0,
+        bodies, int(texts or 0), int(marks or 0), one(read), past, size,
+        last_batch(connection) + 1 if urls or wish.run else 0,
     )  # fmt: skip
 
 
-# Each transaction takes some thousands of URLs with all that is theirs, and leaves every sum right: a kill between two loses nothing but time.
-# What was deleted is overwritten in the file. Depths stay as they were found: they tell how near a page once was, as after a refresh.
-# What runs counted as new or changed stays too: it is what they found then.
+# Each transaction takes some thousands of URLs with all that is theirs, and leaves every sum right: a kill between two
+# loses nothing but time. What was deleted is overwritten in the file. Depths stay as they were found: they tell how
+# near a page once was, as after a refresh. What runs counted as new or changed stays too: it is what they found then.
 
 Watch = Callable[[int, int], bool]  # (URLs done, of how many) -> stop
 
 _BATCH = "(SELECT id FROM doomed WHERE batch = :batch)"
-_LEAVING = "(SELECT id FROM doomed WHERE leaves = :batch AND NOT stays UNION ALL SELECT id FROM orphan WHERE batch = :batch)"
+_LEAVING = (
+    "(SELECT id FROM doomed WHERE leaves = :batch AND NOT stays UNION ALL SELECT id FROM orphan WHERE batch = :batch)"
+)
 _STAYING = "(SELECT id FROM doomed WHERE batch = :batch AND stays)"
 _LATER = "(SELECT id FROM doomed WHERE batch = :batch AND NOT stays AND leaves > batch)"
 _VISITS = "(SELECT id FROM doomed_visit WHERE batch = :batch)"
@@ -240,8 +297,10 @@ _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
     "DELETE FROM link_history WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
 )
 _ASKED = (  # what sums of hosts, sites and runs count, by host and run
-    "SELECT u.host_id AS host_id, v.run_id AS run_id, count(*) AS many, sum(v.wire_bytes) AS wire FROM doomed_visit d CROSS JOIN visit v ON v.id = d.id"
-    " JOIN url u ON u.id = coalesce(nullif(v.url_id, 0), id_of(v.text)) WHERE d.batch = :batch AND v.outcome <> 'skipped'"
+    "SELECT u.host_id AS host_id, v.run_id AS run_id, count(*) AS many, sum(v.wire_bytes) AS wire"
+    " FROM doomed_visit d CROSS JOIN visit v ON v.id = d.id"
+    " JOIN url u ON u.id = coalesce(nullif(v.url_id, 0), id_of(v.text))"
+    " WHERE d.batch = :batch AND v.outcome <> 'skipped'"
     " AND ((v.purpose = 'page' AND v.url_id <> 0) OR v.purpose IN ('head', 'check')) GROUP BY 1, 2"
 )
 
@@ -292,7 +351,10 @@ def delete(folder: Path, wish: Deletion, watch: Watch) -> DeletionPlan:
 
 
 def _renumber_last_visit(connection: sqlite3.Connection, number: int) -> None:
-    """number: greater than any before. What was computed of a collection holds as long as its last visit has the same one: here it ends."""
+    """number: greater than any before.
+
+    What was computed of a collection holds as long as its last visit has the same one: here it ends.
+    """
     last = connection.execute("SELECT max(id) FROM visit").fetchone()[0]
     for table, column in (("visit", "id"), ("look", "visit_id"), ("doomed_visit", "id")):
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (number, last))
@@ -309,7 +371,9 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, wish: Deletion) ->
     run, this = connection.execute, {"batch": batch}
     _take_from_sums(connection, this)
     _leave_lists(connection, this)
-    dictionaries = run(f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this).fetchall()
+    dictionaries = run(
+        f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
+    ).fetchall()
     if run("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
         run(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
     for statement in _OWN:
@@ -333,13 +397,23 @@ def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> Non
 
 def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     run = connection.execute
-    for host_id, entries in run("SELECT host_id, count(*) FROM doomed_entry WHERE batch = :batch GROUP BY host_id", this).fetchall():
+    for host_id, entries in run(
+        "SELECT host_id, count(*) FROM doomed_entry WHERE batch = :batch GROUP BY host_id", this
+    ).fetchall():
         run("UPDATE host SET pending = pending - ? WHERE id = ?", (entries, host_id))
-    run("DELETE FROM queue WHERE (host_id, layer, seq) IN (SELECT host_id, layer, seq FROM doomed_entry WHERE batch = :batch)", this)
+    run(
+        (
+            "DELETE FROM queue WHERE (host_id, layer, seq) IN (SELECT host_id, layer, seq"
+            " FROM doomed_entry WHERE batch = :batch)"
+        ),
+        this,
+    )
 
 
 def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reason) -> None:
-    """Addresses that stay get their reason, those that leave go; those that leave later are without a page until then."""
+    """Addresses that stay get their reason, those that leave go;
+    those that leave later are without a page until then.
+    """
     run = connection.execute
     tallies: Counter[str] = Counter()
     groups = f"id IN {_STAYING} OR id IN {_LATER} OR id IN {_LEAVING}"
@@ -351,7 +425,8 @@ def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reaso
         run("INSERT OR IGNORE INTO reason VALUES (?, ?)", (becomes.value, STATE_OF[becomes].value))
         update = f"UPDATE url SET reason = :reason, rule = '', status = NULL, visited = NULL WHERE id IN {group}"
         tallies[f"reason:{becomes.value}"] += run(update, this | {"reason": becomes.value}).rowcount
-    run(f"DELETE FROM url_history WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}", this)  # after it: a trigger keeps what the URL was
+    # after it: a trigger keeps what the URL was
+    run(f"DELETE FROM url_history WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}", this)
     upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
     connection.executemany(upsert, [(name, change) for name, change in tallies.items() if change])
     if reason is Reason.WAITING:
@@ -361,18 +436,26 @@ def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reaso
 def _enqueue(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     run = connection.execute
     seq = int(run("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
-    insert = "INSERT INTO queue (host_id, layer, seq, url_id) SELECT host_id, coalesce(layer, :none), :seq + row_number() OVER (ORDER BY layer, text), id"
+    insert = (
+        "INSERT INTO queue (host_id, layer, seq, url_id) SELECT host_id, coalesce(layer, :none), :seq + row_number() "
+        "OVER (ORDER BY layer, text), id"
+    )
     added = run(f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": LAYER_NONE, "seq": seq}).rowcount
     run("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
     hosts = run(f"SELECT host_id, count(*) FROM url WHERE id IN {_STAYING} GROUP BY host_id", this).fetchall()
-    connection.executemany("UPDATE host SET pending = pending + ? WHERE id = ?", [(count, host_id) for host_id, count in hosts])
+    connection.executemany(
+        "UPDATE host SET pending = pending + ? WHERE id = ?", [(count, host_id) for host_id, count in hosts]
+    )
 
 
 def _end(connection: sqlite3.Connection, wish: Deletion) -> None:
     """What is known when all URLs are gone: hosts and sites without any, and the run's own rows."""
     run = connection.execute
     if wish.site is not None:
-        run("INSERT OR IGNORE INTO gone_host SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?", (wish.site,))
+        run(
+            "INSERT OR IGNORE INTO gone_host SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?",
+            (wish.site,),
+        )
         run("DELETE FROM evidence WHERE site_id = (SELECT id FROM site WHERE key = ?)", (wish.site,))
     run("DELETE FROM gone_host WHERE id IN (SELECT host_id FROM url WHERE host_id IN (SELECT id FROM gone_host))")
     run("DELETE FROM gone_host WHERE id IN (SELECT id FROM host WHERE pending > 0)")
@@ -396,7 +479,10 @@ def _end(connection: sqlite3.Connection, wish: Deletion) -> None:
 
 
 def _end_run(connection: sqlite3.Connection, run_id: int) -> None:
-    """The run's record. What stood before it is kept for the run that followed, so that earlier ones can still be compared."""
+    """The run's record.
+
+    What stood before it is kept for the run that followed, so that earlier ones can still be compared.
+    """
     run = connection.execute
     following = run("SELECT min(id) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
     for table in ("url_history", "page_history", "link_history") if following is not None else ():

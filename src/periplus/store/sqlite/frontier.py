@@ -46,8 +46,9 @@ from periplus.urls.parameters import rules_key, rules_of
 
 # What may be fetched next, and what was: `model.ports.CrawlStore` on SQLite. Its promises stand there.
 #
-# One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A worker that died is told by its
-# process id and loses its hosts at once; one that is merely silent loses them when its lease runs out.
+# One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A
+# worker that died is told by its process id and loses its hosts at once; one that is merely silent loses
+# them when its lease runs out.
 
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 
@@ -55,7 +56,14 @@ READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be 
 class SqliteCrawlStore:
     """One process's access to a collection's frontier and pages, within one run."""
 
-    def __init__(self, folder: Path, run_id: int, budget: Budget, keeping: Keeping, is_alive: Callable[[int], bool] = process_lives) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        run_id: int,
+        budget: Budget,
+        keeping: Keeping,
+        is_alive: Callable[[int], bool] = process_lives,
+    ) -> None:
         """is_alive: whether the process of this id exists on this machine."""
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
@@ -66,7 +74,9 @@ class SqliteCrawlStore:
         self._ledger = Ledger(self._connection, run_id, self._pages)
         self.budget_spent = False
         self._latest = 0.0  # the latest time that this store was told of
-        self._is_refresh = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone() == ("refresh",)
+        self._is_refresh = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone() == (
+            "refresh",
+        )
 
     # workers ---------------------------------------------------------------------------------------------------------
 
@@ -80,8 +90,14 @@ class SqliteCrawlStore:
         return name
 
     def _renew(self, worker: str, now: float) -> None:
-        """Enters a worker, or renews its leases. One that was silent for so long that it was buried enters anew, without hosts."""
-        upsert = "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
+        """Enters a worker, or renews its leases.
+
+        One that was silent for so long that it was buried enters anew, without hosts.
+        """
+        upsert = (
+            "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE"
+            " SET lease_until = excluded.lease_until"
+        )
         self._connection.execute(upsert, (worker, self._pids[worker], now, now + self._keeping.lease_s))
 
     def leave(self, worker: str, now: float) -> None:
@@ -99,7 +115,10 @@ class SqliteCrawlStore:
                 self._bury(fallen, now)
 
     def _bury(self, workers: Sequence[str], now: float) -> None:
-        """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment."""
+        """Ends workers and frees the hosts that they still hold.
+
+        Their last request may have started this very moment.
+        """
         free = "UPDATE host SET lease_by = NULL, next_at = max(next_at, ? + delay_s / rate) WHERE lease_by = ?"
         for worker in workers:
             self._connection.execute(free, (now, worker))
@@ -115,14 +134,21 @@ class SqliteCrawlStore:
         if self.is_paused():
             return ()
         find = (
-            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready JOIN site s ON s.id = h.site_id"
+            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready"
+            " JOIN site s ON s.id = h.site_id"
             " WHERE h.pending > 0 AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
         )
         rows = self._connection.execute(find, (now, now + horizon_s, most))
-        return [ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait)) for i, key, site, pending, fetched, wait in rows]
+        return [
+            ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait))
+            for i, key, site, pending, fetched, wait in rows
+        ]
 
     def _follow_the_clock(self, now: float) -> None:
-        """The clock was set back. Of several workers one moves what is kept: then the last renewal of a lease lies no longer in the future."""
+        """The clock was set back.
+
+        Of several workers one moves what is kept: then the last renewal of a lease lies no longer in the future.
+        """
         back_s, self._latest = self._latest - now, now
         with self._transaction():
             renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
@@ -135,22 +161,34 @@ class SqliteCrawlStore:
             self._bury(self._fallen(now), now)
             self._renew(worker, now)
             for host_id in () if self.is_paused() else host_ids:
-                grab = "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
+                grab = (
+                    "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
+                )
                 if self._connection.execute(grab, (worker, host_id)).rowcount:
                     leases.append(self._lease_of(host_id, now))
         return leases
 
     def _lease_of(self, host_id: int, now: float) -> Lease:
-        find = "SELECT h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered FROM host h JOIN site s ON s.id = h.site_id WHERE h.id = ?"
-        key, site, epoch, next_at, delay_s, rate, strikes, answered = self._connection.execute(find, (host_id,)).fetchone()
-        return Lease(host_id, HostKey(key), SiteKey(site), epoch, max(0.0, next_at - now), delay_s, rate, strikes, bool(answered))
+        find = (
+            "SELECT h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered FROM host h"
+            " JOIN site s ON s.id = h.site_id WHERE h.id = ?"
+        )
+        key, site, epoch, next_at, delay_s, rate, strikes, answered = self._connection.execute(
+            find, (host_id,)
+        ).fetchone()
+        return Lease(
+            host_id, HostKey(key), SiteKey(site), epoch, max(0.0, next_at - now), delay_s, rate, strikes, bool(answered)
+        )
 
     def fair_share(self, now: float) -> int:
-        self._bury_fallen(-math.inf, now)  # the dead alone: whoever holds its share comes no further, and would count them until their lease ends
+        # the dead alone: whoever holds its share comes no further, and would count them until their lease ends
+        self._bury_fallen(-math.inf, now)
         if self.is_paused():
             return 0
         hosts = int(self._connection.execute("SELECT count(*) FROM host WHERE pending > 0").fetchone()[0])
-        workers = int(self._connection.execute("SELECT count(*) FROM worker WHERE lease_until >= ?", (now,)).fetchone()[0])
+        workers = int(
+            self._connection.execute("SELECT count(*) FROM worker WHERE lease_until >= ?", (now,)).fetchone()[0]
+        )
         return max(1, -(-hosts // max(1, workers)))
 
     def is_paused(self) -> bool:
@@ -161,7 +199,9 @@ class SqliteCrawlStore:
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
-    def take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+    def take(
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+    ) -> tuple[Sequence[Task], float | None]:
         if not self._holds(lease):
             return (), None
         if self._budget.max_pages:
@@ -169,34 +209,46 @@ class SqliteCrawlStore:
                 most, wait_s = self._within_budget(lease, most, len(in_hand), now)
                 tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), wait_s)
                 self._connection.execute(
-                    "UPDATE worker SET in_hand = in_hand + ? WHERE name = (SELECT lease_by FROM host WHERE id = ?)", (len(tasks), lease.host_id)
+                    "UPDATE worker SET in_hand = in_hand + ? WHERE name = (SELECT lease_by FROM host WHERE id = ?)",
+                    (len(tasks), lease.host_id),
                 )
             return tasks, later_s
         return self._take(lease, most, in_hand, now)
 
     def is_urgent(self, host_id: int) -> bool:
         """Whether the host has to be asked for something that another host's robots.txt depends on."""
-        return self._connection.execute("SELECT 1 FROM queue WHERE host_id = ? AND layer < 0 LIMIT 1", (host_id,)).fetchone() is not None
+        return (
+            self._connection.execute(
+                "SELECT 1 FROM queue WHERE host_id = ? AND layer < 0 LIMIT 1", (host_id,)
+            ).fetchone()
+            is not None
+        )
 
     def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
         """The entry of one page of a leased host, whatever its layer; None where it does not wait, or not yet."""
         find = (
-            "SELECT q.layer, q.seq, u.text, q.hops, q.attempt, u.layer, coalesce(d.doubt, 0) FROM queue q JOIN url u ON u.id = q.url_id"
+            "SELECT q.layer, q.seq, u.text, q.hops, q.attempt, u.layer, coalesce(d.doubt, 0) FROM queue q"
+            " JOIN url u ON u.id = q.url_id"
             " LEFT JOIN doubtful d ON d.url_id = q.url_id"
-            " WHERE q.host_id = ? AND q.url_id = ? AND q.purpose = 'page' AND q.not_before <= ? AND u.reason = 'waiting' ORDER BY q.layer, q.seq LIMIT 1"
+            " WHERE q.host_id = ? AND q.url_id = ? AND q.purpose = 'page' AND q.not_before <= ?"
+            " AND u.reason = 'waiting' ORDER BY q.layer, q.seq LIMIT 1"
         )
         row = self._connection.execute(find, (lease.host_id, page, now)).fetchone() if self._holds(lease) else None
         if row is None:
             return None
         layer, seq, text, hops, attempt, clicks, doubt = row
-        return Task(lease.host_id, layer, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt), doubt=doubt)
+        return Task(
+            lease.host_id, layer, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt), doubt=doubt
+        )
 
     def _holds(self, lease: Lease) -> bool:
         find = "SELECT 1 FROM host WHERE id = ? AND epoch = ? AND lease_by IS NOT NULL"
         return self._connection.execute(find, (lease.host_id, lease.epoch)).fetchone() is not None
 
     def _within_budget(self, lease: Lease, most: int, in_hand: int, now: float) -> tuple[int, float | None]:
-        """How many pages this host may get now: what the budget leaves, and no more than a quantum ahead of the other sites."""
+        """How many pages this host may get now: what the budget leaves,
+        and no more than a quantum ahead of the other sites.
+        """
         fetched = self._connection.execute("SELECT fetched FROM run WHERE id = ?", (self._run_id,)).fetchone()[0]
         held = self._connection.execute("SELECT coalesce(sum(in_hand), 0) FROM worker").fetchone()[0]
         left = self._budget.max_pages - fetched - held
@@ -211,15 +263,19 @@ class SqliteCrawlStore:
             left = min(left, least + self._budget.quantum - own - in_hand)
         return min(most, left), BARRIER_POLL_S
 
-    def _take(self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float) -> tuple[Sequence[Task], float | None]:
+    def _take(
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+    ) -> tuple[Sequence[Task], float | None]:
         own = self._connection.execute("SELECT min(layer) FROM queue WHERE host_id = ?", (lease.host_id,)).fetchone()[0]
         if own is None:
             return (), None
         if own >= 0 and self._layer_of_site(lease.host_id) < own:
             return (), BARRIER_POLL_S
         find = (
-            "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason,"
-            " coalesce(d.doubt, 0) FROM queue q LEFT JOIN url u ON u.id = q.url_id LEFT JOIN doubtful d ON d.url_id = q.url_id"
+            "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, "
+            "q.not_before, u.layer, u.reason,"
+            " coalesce(d.doubt, 0) FROM queue q LEFT JOIN url u ON u.id = q.url_id LEFT"
+            " JOIN doubtful d ON d.url_id = q.url_id"
             " WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
         )
         wish = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
@@ -233,8 +289,9 @@ class SqliteCrawlStore:
         return held_body(reason, self._connection.execute(find, (url_id,)).fetchone())
 
     def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
-        """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one, which must not be fetched
-        beside it."""
+        """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
+        which must not be fetched beside it.
+        """
         find = "SELECT url_id FROM queue WHERE host_id = ? AND layer = ? AND seq = ? AND url_id <> 0"
         entries = [(host_id, layer, seq) for layer, seq in in_hand if layer >= LAYER_NONE]
         return {row[0] for entry in entries for row in self._connection.execute(find, entry)}
@@ -242,7 +299,8 @@ class SqliteCrawlStore:
     def _layer_of_site(self, host_id: int) -> int:
         """The first layer that any host of the same site still has waiting."""
         find = (
-            "SELECT min((SELECT min(layer) FROM queue WHERE host_id = h.id AND layer >= 0)) FROM host h INDEXED BY host_site"
+            "SELECT min((SELECT min(layer) FROM queue WHERE host_id = h.id AND layer >= 0))"
+            " FROM host h INDEXED BY host_site"
             " WHERE h.site_id = (SELECT site_id FROM host WHERE id = ?) AND h.pending > 0"
         )
         found = self._connection.execute(find, (host_id,)).fetchone()[0]
@@ -259,15 +317,23 @@ class SqliteCrawlStore:
             self._connection.execute(less, (len(stale), stale[0][0]))
 
     def robots(self, origin: Origin) -> StoredRobots | None:
-        row = self._connection.execute("SELECT origin, status, cause, body, fetched, expires FROM robots WHERE origin = ?", (origin,)).fetchone()
+        row = self._connection.execute(
+            "SELECT origin, status, cause, body, fetched, expires FROM robots WHERE origin = ?", (origin,)
+        ).fetchone()
         return StoredRobots(*row) if row else None
 
     def trap_memory(self, lease: Lease) -> TrapMemory:
         run, host = self._connection.execute, (lease.host_id,)
-        families = tuple(FamilyRecord(*json.loads(record)) for (record,) in run("SELECT record FROM family WHERE host_id = ? ORDER BY key", host))
+        families = tuple(
+            FamilyRecord(*json.loads(record))
+            for (record,) in run("SELECT record FROM family WHERE host_id = ? ORDER BY key", host)
+        )
         shown = run("SELECT first, keys FROM shown WHERE host_id = ? ORDER BY first", host).fetchall()
         lines = ShownLines(shown[0][0], b"".join(keys for _, keys in shown)) if shown else ShownLines()
-        doubts = tuple((UrlId(url), doubt) for url, doubt in run("SELECT url_id, doubt FROM doubtful WHERE host_id = ? ORDER BY url_id", host))
+        doubts = tuple(
+            (UrlId(url), doubt)
+            for url, doubt in run("SELECT url_id, doubt FROM doubtful WHERE host_id = ? ORDER BY url_id", host)
+        )
         return TrapMemory(families, lines, doubts)
 
     def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
@@ -276,8 +342,14 @@ class SqliteCrawlStore:
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
-        of_site = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?) AND u.reason IN ('ok', 'noindex')"
-        find = f"SELECT u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id WHERE {of_site} ORDER BY p.fetched DESC, u.id LIMIT ?"
+        of_site = (
+            "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
+            " AND u.reason IN ('ok', 'noindex')"
+        )
+        find = (
+            f"SELECT u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id WHERE {of_site}"
+            " ORDER BY p.fetched DESC, u.id LIMIT ?"
+        )
         for text, digest in reversed(self._connection.execute(find, (site, most)).fetchall()):
             yield Url(text), digest
 
@@ -291,7 +363,9 @@ class SqliteCrawlStore:
             yield self._ledger
             self._ledger.close()
 
-    def offer(self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False) -> int:
+    def offer(
+        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+    ) -> int:
         with self._transaction() as ledger:
             fresh = sum(ledger.offer(candidate, now, reopen=reopen) for candidate in candidates)
             for errand in errands:
@@ -299,7 +373,10 @@ class SqliteCrawlStore:
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        learned = {site: self._pages.learn_dictionary(site) for site in {completion.lease.site for completion in batch.completions}}
+        learned = {
+            site: self._pages.learn_dictionary(site)
+            for site in {completion.lease.site for completion in batch.completions}
+        }
         packed = [self._pages.pack(completion) for completion in batch.completions]
         with self._transaction() as ledger:
             held = dict(self._connection.execute("SELECT id, epoch FROM host WHERE lease_by = ?", (worker,)))
@@ -326,11 +403,19 @@ class SqliteCrawlStore:
 
     def counts(self) -> RunCounts:
         counts = dict(self._connection.execute("SELECT name, value FROM tally"))
-        by_reason = {name.removeprefix("reason:"): value for name, value in counts.items() if name.startswith("reason:") and value}
-        fetched, wire = self._connection.execute("SELECT fetched, wire_bytes FROM run WHERE id = ?", (self._run_id,)).fetchone()
+        by_reason = {
+            name.removeprefix("reason:"): value
+            for name, value in counts.items()
+            if name.startswith("reason:") and value
+        }
+        fetched, wire = self._connection.execute(
+            "SELECT fetched, wire_bytes FROM run WHERE id = ?", (self._run_id,)
+        ).fetchone()
         waiting = by_reason.get("waiting", 0)
         if self._is_refresh:  # what is asked again is not waiting, but it is work
-            waiting = self._connection.execute("SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0").fetchone()[0]
+            waiting = self._connection.execute(
+                "SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0"
+            ).fetchone()[0]
         return RunCounts(counts.get("known", 0), waiting, fetched, wire, by_reason)
 
     def merge_twins(self) -> int:
@@ -355,9 +440,14 @@ class SqliteCrawlStore:
         return row is not None and row[0] in READ
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, layer, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were fetched."""
+        """(url, layer, in sitemap) of the URLs that stand at one of these reasons,
+        none of which means that they were fetched.
+        """
         marks = ",".join("?" * len(reasons))
-        find = f"SELECT id, text, layer, in_sitemap FROM url WHERE id > ? AND reason IN ({marks}) ORDER BY id LIMIT {READ_AT_ONCE}"
+        find = (
+            f"SELECT id, text, layer, in_sitemap FROM url WHERE id > ? AND reason IN ({marks})"
+            f" ORDER BY id LIMIT {READ_AT_ONCE}"
+        )
         last = -(1 << 63)  # no id is below it
         while rows := self._connection.execute(find, (last, *(reason.value for reason in reasons))).fetchall():
             last = rows[-1][0]
@@ -365,36 +455,58 @@ class SqliteCrawlStore:
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
         """Hosts with work, those with most waiting first."""
-        find = "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0 ORDER BY pending DESC LIMIT ?"
+        find = (
+            "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
+            " ORDER BY pending DESC LIMIT ?"
+        )
         rows = self._connection.execute(find, (now, most))
-        return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased)) for key, pending, fetched, wait, why, leased in rows]
+        return [
+            HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased))
+            for key, pending, fetched, wait, why, leased in rows
+        ]
 
     def close(self) -> None:
         self._connection.close()
         self._lock.close()
 
 
-_DUE = "coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, :first) * :early <= :now OR u.id IN (SELECT url_id FROM start)"
+_DUE = (
+    "coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, :first) * :early <= :now OR "
+    "u.id IN (SELECT url_id FROM start)"
+)
 _ENQUEUE = (
     "INSERT INTO queue (host_id, layer, seq, url_id, purpose)"
-    " SELECT u.host_id, coalesce(u.layer, :none), :seq + row_number() OVER (ORDER BY u.layer IS NULL, u.layer, u.text), u.id, 'recheck'"
-    f" FROM url u LEFT JOIN freshness f ON f.url_id = u.id WHERE u.reason IN ({names(sorted(ASKED_AGAIN))}) AND (:all OR {_DUE})"
+    " SELECT u.host_id, coalesce(u.layer, :none), :seq + row_number() OVER (ORDER BY u.layer IS NULL, "
+    "u.layer, u.text), u.id, 'recheck'"
+    " FROM url u LEFT JOIN freshness f ON f.url_id = u.id"
+    f" WHERE u.reason IN ({names(sorted(ASKED_AGAIN))}) AND (:all OR {_DUE})"
     " AND u.id NOT IN (SELECT url_id FROM queue WHERE purpose = 'recheck')"
 )
 
 
 def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
-    """Enters what is to be asked for again into the to-do lists; returns how many. robots.txt, and with it the sitemaps, are read anew.
+    """Enters what is to be asked for again into the to-do lists; returns how many.
+
+    robots.txt, and with it the sitemaps, are read anew.
 
     due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there already.
     """
     with schema.writing(folder) as connection:
         seq = int(connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
-        values = {"all": not due_only, "now": now, "first": FIRST_INTERVAL_S, "early": 1 - EARLY_SHARE, "none": LAYER_NONE, "seq": seq}
+        values = {
+            "all": not due_only,
+            "now": now,
+            "first": FIRST_INTERVAL_S,
+            "early": 1 - EARLY_SHARE,
+            "none": LAYER_NONE,
+            "seq": seq,
+        }
         added = connection.execute(_ENQUEUE, values).rowcount
         connection.execute("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
         of_host = "SELECT host_id, count(*) AS many FROM queue WHERE purpose = 'recheck' AND seq > ? GROUP BY host_id"
-        connection.execute(f"UPDATE host SET pending = pending + n.many FROM ({of_host}) n WHERE n.host_id = host.id", (seq,))
+        connection.execute(
+            f"UPDATE host SET pending = pending + n.many FROM ({of_host}) n WHERE n.host_id = host.id", (seq,)
+        )
         connection.execute("DELETE FROM robots")
     return added
 

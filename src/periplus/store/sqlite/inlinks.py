@@ -1,9 +1,10 @@
 """Who links to a URL, which visits asked for it, and which pages say the same? A file beside the tables tells.
 
-No crawl keeps an index for its readers: one on the targets of links cost it 367 us and 1.6 kB a page. This file is made once, after the
-crawl, and costs 12 bytes a link.
-It is of one moment: what was visited since is read from the tables, a few thousand visits at most; beyond that it no longer serves.
-It appears whole and is never changed: a kill leaves the file before, and whoever reads one goes on with it while another takes its place.
+No crawl keeps an index for its readers: one on the targets of links cost it 367 us and 1.6 kB a page. This file is made
+once, after the crawl, and costs 12 bytes a link.
+It is of one moment: what was visited since is read from the tables, a few thousand visits at most; beyond that it no
+longer serves. It appears whole and is never changed: a kill leaves the file before, and whoever reads one goes on with
+it while another takes its place.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
 
 class BookVersion(NamedTuple):
-    """When a book was made. visit: the last one that it knows; started: when that began, since a deleted visit's number is given again."""
+    """When a book was made.
+
+    visit: the last one that it knows; started: when that began, since a deleted visit's number is given again.
+    """
 
     visit: int
     started: float
@@ -73,11 +77,15 @@ class KeptBook:
 def moment_of(connection: sqlite3.Connection) -> BookVersion:
     """The collection's moment now."""
     row = connection.execute("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1").fetchone() or (0, 0.0)
-    return BookVersion(int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0]))
+    return BookVersion(
+        int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0])
+    )
 
 
 def still_holds(connection: sqlite3.Connection, moment: BookVersion) -> bool:
-    """Whether a book of this moment is true but for what was visited since; false where so much was, or what it knew was deleted."""
+    """Whether a book of this moment is true but for what was visited since; false where so much was,
+    or what it knew was deleted.
+    """
     if moment_of(connection).visit - moment.visit > NEWER_MOST:
         return False
     row = connection.execute("SELECT started FROM visit WHERE id = ?", (moment.visit,)).fetchone()
@@ -86,11 +94,16 @@ def still_holds(connection: sqlite3.Connection, moment: BookVersion) -> bool:
 
 def few_links(connection: sqlite3.Connection, most: int) -> bool:
     """Whether there are at most so many rows of links."""
-    return bool(connection.execute("SELECT count(*) <= ? FROM (SELECT 1 FROM link LIMIT ?)", (most, most + 1)).fetchone()[0])
+    return bool(
+        connection.execute("SELECT count(*) <= ? FROM (SELECT 1 FROM link LIMIT ?)", (most, most + 1)).fetchone()[0]
+    )
 
 
 def read(connection: sqlite3.Connection) -> KeptBook:
-    """The book of this moment, ranks all 0; what is stored while it is made counts as newer. One look at each link: 17 s of one core for ten million."""
+    """The book of this moment, ranks all 0; what is stored while it is made counts as newer.
+
+    One look at each link: 17 s of one core for ten million.
+    """
     moment = moment_of(connection)
     ids, sites, directories, fetched = _urls(connection)
     sources, targets = _pairs(connection, ids)
@@ -100,7 +113,15 @@ def read(connection: sqlite3.Connection) -> KeptBook:
     by_target = np.argsort(targets >> np.uint32(2), kind="stable")
     in_ends = (out_places[by_target] << np.uint32(2)) | flags[by_target]
     links = LinkBook(
-        ids, sites, directories, fetched, np.zeros(count, np.float32), _offsets(out_places, count), targets, _offsets(targets >> np.uint32(2), count), in_ends
+        ids,
+        sites,
+        directories,
+        fetched,
+        np.zeros(count, np.float32),
+        _offsets(out_places, count),
+        targets,
+        _offsets(targets >> np.uint32(2), count),
+        in_ends,
     )
     return KeptBook(moment, links, _visited(connection, ids, moment), _same(connection))
 
@@ -109,10 +130,17 @@ def _offsets(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=count)))).astype(np.int64)
 
 
-def _urls(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+def _urls(
+    connection: sqlite3.Connection,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
     """(ids, sites, directories, whether fetched) of all URLs, ascending by id as they lie."""
     site_of_host = dict(connection.execute("SELECT id, site_id FROM host"))
-    ids, sites, directories, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0, np.uint8)]
+    ids, sites, directories, codes = (
+        [np.zeros(0, np.int64)],
+        [np.zeros(0, np.int32)],
+        [np.zeros(0, np.int32)],
+        [np.zeros(0, np.uint8)],
+    )
     numbers: dict[str, int] = {}
     cursor = connection.execute("SELECT id, host_id, text, reason FROM url ORDER BY id")
     while block := cursor.fetchmany(10_000):
@@ -133,8 +161,13 @@ def directory(url: str) -> str:
 
 
 def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """(sources, targets) of each pair of URLs that a link joins, by source and target, as ends: each once, its marks those that all its links share."""
-    find = f"SELECT source, target, (position = '{Position.NAV.value}') * {NAV} + {PART} * (kind NOT IN ({_FOLLOWED})) FROM link ORDER BY source, target"
+    """(sources, targets) of each pair of URLs that a link joins, by source and target, as ends: each once,
+    its marks those that all its links share.
+    """
+    find = (
+        f"SELECT source, target, (position = '{Position.NAV.value}') * {NAV} + {PART} * (kind NOT IN ({_FOLLOWED}))"
+        " FROM link ORDER BY source, target"
+    )
     sources: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     targets: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     for block in number_blocks(connection.execute(find), 3):
@@ -156,7 +189,8 @@ def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
     """Where each stands in the ascending ids; -1: nowhere."""
     if not len(ids):
         return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(wanted)  # neighbours are looked up one after another: a third of the time, since the memory at hand serves
+    # neighbours are looked up one after another: a third of the time, since the memory at hand serves
+    order = np.argsort(wanted)
     ordered = wanted[order]
     place = np.searchsorted(ids, ordered).clip(max=len(ids) - 1)
     found = np.empty(len(wanted), np.int64)
@@ -166,9 +200,14 @@ def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
 
 def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: BookVersion) -> Visited:
     named = [
-        (url_id(Url(text)), number) for text, number in connection.execute("SELECT text, id FROM visit WHERE text IS NOT NULL AND id <= ?", (moment.visit,))
+        (url_id(Url(text)), number)
+        for text, number in connection.execute(
+            "SELECT text, id FROM visit WHERE text IS NOT NULL AND id <= ?", (moment.visit,)
+        )
     ]
-    blocks = number_blocks(connection.execute("SELECT url_id, id FROM visit WHERE text IS NULL AND id <= ?", (moment.visit,)), 2)
+    blocks = number_blocks(
+        connection.execute("SELECT url_id, id FROM visit WHERE text IS NULL AND id <= ?", (moment.visit,)), 2
+    )
     pairs = np.concatenate([np.array(named, np.int64).reshape(-1, 2), *blocks])
     found = _places(ids, pairs[:, 0])
     pairs, found = pairs[found >= 0], found[found >= 0]
@@ -200,7 +239,11 @@ def write(folder: Path, book: KeptBook) -> None:
 
 def _write(out: IO[bytes], book: KeptBook) -> None:
     arrays = dict(_arrays(book))
-    head = {"version": VERSION, "moment": list(book.moment), "arrays": [(name, values.dtype.str, len(values)) for name, values in arrays.items()]}
+    head = {
+        "version": VERSION,
+        "moment": list(book.moment),
+        "arrays": [(name, values.dtype.str, len(values)) for name, values in arrays.items()],
+    }
     out.write(json.dumps(head).encode() + b"\n")
     for values in arrays.values():
         out.write(b"\0" * (-out.tell() % ALIGNED))
@@ -226,7 +269,9 @@ def opened(folder: Path) -> KeptBook | None:
                 kind = np.dtype(said)
                 found[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
                 place += count * kind.itemsize
-            links, visited, same = (tuple(found[field.name] for field in fields(part)) for part in (LinkBook, Visited, Same))
+            links, visited, same = (
+                tuple(found[field.name] for field in fields(part)) for part in (LinkBook, Visited, Same)
+            )
             return KeptBook(BookVersion(*head["moment"]), LinkBook(*links), Visited(*visited), Same(*same))
     except (OSError, ValueError, TypeError, KeyError):  # none, of another version, or cut short
         return None
@@ -238,14 +283,22 @@ def place_of(book: KeptBook, identity: int) -> int:
 
 
 def linking(connection: sqlite3.Connection, book: KeptBook, target: int, most: int) -> tuple[int, list[int]]:
-    """(how many pages link to a URL, the ids of at most so many of them, greatest rank first), what was visited since among them, itself not."""
+    """(how many pages link to a URL, the ids of at most so many of them, greatest rank first),
+    what was visited since among them, itself not.
+    """
     place, links = place_of(book, target), book.links
-    known = links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2) if place >= 0 else np.zeros(0, np.uint32)
+    known = (
+        links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2)
+        if place >= 0
+        else np.zeros(0, np.uint32)
+    )
     newer = np.array(_newer(connection, book), np.int64)
     if len(newer):
         known = known[~np.isin(links.ids[known], newer)]
     found = "SELECT DISTINCT l.source FROM link l WHERE l.target = ? AND l.source IN (SELECT value FROM json_each(?))"
-    fresh = [source for (source,) in connection.execute(found, (target, json.dumps(newer.tolist()))) if source != target]
+    fresh = [
+        source for (source,) in connection.execute(found, (target, json.dumps(newer.tolist()))) if source != target
+    ]
     known = known[known != place]
     best = np.lexsort((known, -links.rank[known]))[:most]
     return len(known) + len(fresh), (fresh + links.ids[known[best]].tolist())[:most]
@@ -253,7 +306,10 @@ def linking(connection: sqlite3.Connection, book: KeptBook, target: int, most: i
 
 def _newer(connection: sqlite3.Connection, book: KeptBook) -> list[int]:
     """The ids of what was visited since the book was made."""
-    return [identity for (identity,) in connection.execute("SELECT DISTINCT url_id FROM visit WHERE id > ?", (book.moment.visit,))]
+    return [
+        identity
+        for (identity,) in connection.execute("SELECT DISTINCT url_id FROM visit WHERE id > ?", (book.moment.visit,))
+    ]
 
 
 def perhaps_same(connection: sqlite3.Connection, book: KeptBook, folded_md5: bytes) -> list[int]:
@@ -267,5 +323,8 @@ def visits_of(connection: sqlite3.Connection, book: KeptBook, url: Url) -> list[
     """The numbers of the visits that asked for a URL, ascending."""
     place, visited = place_of(book, url_id(url)), book.visited
     known = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
-    newer = connection.execute("SELECT id FROM visit WHERE id > ? AND (url_id = ? OR text = ?) ORDER BY id", (book.moment.visit, url_id(url), url))
+    newer = connection.execute(
+        "SELECT id FROM visit WHERE id > ? AND (url_id = ? OR text = ?) ORDER BY id",
+        (book.moment.visit, url_id(url), url),
+    )
     return [*known, *(number for (number,) in newer)]

@@ -1,4 +1,7 @@
-"""How is the queue of jobs kept in one file of a folder of collections? See `model.job.JobStore` for what it promises."""
+"""How is the queue of jobs kept in one file of a folder of collections?
+
+See `model.job.JobStore` for what it promises.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,9 @@ CREATE INDEX IF NOT EXISTS job_next ON job (priority DESC, id) WHERE state = 'qu
 CREATE TABLE IF NOT EXISTS schedule (
     id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL UNIQUE, priority INTEGER NOT NULL, most_attempts INTEGER NOT NULL,
     period_s REAL NOT NULL, next_at REAL NOT NULL, paused INTEGER NOT NULL DEFAULT 0, next TEXT NOT NULL DEFAULT '[]');
-"""
-_WANTED = "state IN ('queued', 'running') AND NOT cancel_asked"  # one that is told to stop does not do what is asked for now
+"""  # noqa: E501
+# one that is told to stop does not do what is asked for now
+_WANTED = "state IN ('queued', 'running') AND NOT cancel_asked"
 
 
 class JobQueue:
@@ -55,7 +59,9 @@ class JobQueue:
             self._connection.executescript(_TABLES)
             self._widen()
         except (OSError, sqlite3.DatabaseError) as error:
-            raise StoreError(f"no job queue can be kept in {folder}: {error}. Is the disk full, or the folder read-only?") from error
+            raise StoreError(
+                f"no job queue can be kept in {folder}: {error}. Is the disk full, or the folder read-only?"
+            ) from error
 
     def _widen(self) -> None:
         """A queue that was made before jobs had successors gets the column for them."""
@@ -74,7 +80,9 @@ class JobQueue:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield self._connection
         except sqlite3.OperationalError as error:
-            raise StoreError(f"the job queue cannot be written: {error}. Is the disk full, or the folder read-only?") from error
+            raise StoreError(
+                f"the job queue cannot be written: {error}. Is the disk full, or the folder read-only?"
+            ) from error
 
     def add(self, order: JobOrder, now: float) -> Job:
         with self._changing() as connection:
@@ -82,7 +90,8 @@ class JobQueue:
 
     def _add(self, connection: sqlite3.Connection, order: JobOrder, now: float) -> Job:
         connection.execute(
-            f"INSERT INTO job ({ORDER}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (command) WHERE {_WANTED}"
+            f"INSERT INTO job ({ORDER}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)"
+            f" ON CONFLICT (command) WHERE {_WANTED}"
             " DO UPDATE SET priority = max(priority, excluded.priority), run_at = min(run_at, excluded.run_at),"
             " next = CASE WHEN excluded.next = '[]' THEN next ELSE excluded.next END",
             (*order_row(order, now), now),
@@ -92,11 +101,14 @@ class JobQueue:
     def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
         with self._changing() as connection:
             self._end_dead_leases(connection, now)
-            found = connection.execute("SELECT id FROM job WHERE state = 'queued' AND run_at <= ? ORDER BY priority DESC, id LIMIT 1", (now,)).fetchone()
+            found = connection.execute(
+                "SELECT id FROM job WHERE state = 'queued' AND run_at <= ? ORDER BY priority DESC, id LIMIT 1", (now,)
+            ).fetchone()
             if found is None:
                 return None
             connection.execute(
-                "UPDATE job SET state = 'running', runner = ?, lease_until = ?, epoch = epoch + 1, attempt = attempt + 1, started = ?, note = '',"
+                "UPDATE job SET state = 'running', runner = ?, lease_until = ?, epoch = epoch + 1, attempt = attempt "
+                "+ 1, started = ?, note = '',"
                 " done = 0, total = 0 WHERE id = ?",
                 (runner, now + lease_s, now, found[0]),
             )
@@ -105,15 +117,23 @@ class JobQueue:
     @staticmethod
     def _end_dead_leases(connection: sqlite3.Connection, now: float) -> None:
         dead = "state = 'running' AND lease_until < ?"
-        connection.execute(f"UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE {dead} AND cancel_asked", (now, now))
-        connection.execute(f"UPDATE job SET state = 'failed', ended = ?, note = ? WHERE {dead} AND attempt >= most_attempts", (now, DIED_TOO_OFTEN, now))
+        connection.execute(
+            f"UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE {dead} AND cancel_asked",
+            (now, now),
+        )
+        connection.execute(
+            f"UPDATE job SET state = 'failed', ended = ?, note = ? WHERE {dead} AND attempt >= most_attempts",
+            (now, DIED_TOO_OFTEN, now),
+        )
         connection.execute(f"UPDATE job SET state = 'queued', note = ? WHERE {dead}", (DIED, now))
 
     def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
         with self._changing() as connection:
             mine = "WHERE id = ? AND epoch = ? AND state = 'running'"
             row = (now + lease_s, progress.done, progress.total, progress.note, job.id, job.epoch)
-            if not connection.execute(f"UPDATE job SET lease_until = ?, done = ?, total = ?, note = ? {mine}", row).rowcount:
+            if not connection.execute(
+                f"UPDATE job SET lease_until = ?, done = ?, total = ?, note = ? {mine}", row
+            ).rowcount:
                 return False
             return not connection.execute("SELECT cancel_asked FROM job WHERE id = ?", (job.id,)).fetchone()[0]
 
@@ -122,8 +142,13 @@ class JobQueue:
             if state is JobState.QUEUED and self.job(job.id).cancel_asked:
                 state = JobState.CANCELLED
             ended = None if state is JobState.QUEUED else now
-            update = "UPDATE job SET state = ?, note = ?, ended = ?, run_at = max(run_at, ?), lease_until = 0 WHERE id = ? AND epoch = ? AND state = 'running'"
-            entered = bool(connection.execute(update, (state.value, note, ended, now + wait_s, job.id, job.epoch)).rowcount)
+            update = (
+                "UPDATE job SET state = ?, note = ?, ended = ?, run_at = max(run_at, ?), lease_until = 0 WHERE id = ?"
+                " AND epoch = ? AND state = 'running'"
+            )
+            entered = bool(
+                connection.execute(update, (state.value, note, ended, now + wait_s, job.id, job.epoch)).rowcount
+            )
             if entered and state is JobState.DONE:
                 following = successor(self.job(job.id).order, now)
                 if following:
@@ -132,7 +157,10 @@ class JobQueue:
 
     def cancel(self, job_id: int, now: float) -> Job:
         with self._changing() as connection:
-            connection.execute("UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE id = ? AND state = 'queued'", (now, job_id))
+            connection.execute(
+                "UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE id = ? AND state = 'queued'",
+                (now, job_id),
+            )
             connection.execute("UPDATE job SET cancel_asked = 1 WHERE id = ? AND state = 'running'", (job_id,))
         return self.job(job_id)
 
@@ -141,17 +169,26 @@ class JobQueue:
 
     def jobs(self, *, most: int = 100) -> list[Job]:
         turn = "CASE state WHEN 'running' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END"
-        order = f"{turn}, CASE WHEN state = 'queued' THEN -priority END, CASE WHEN state IN ('queued', 'running') THEN id END, ended DESC, id DESC"
-        return [job_of(row) for row in self._connection.execute(f"SELECT {JOB} FROM job ORDER BY {order} LIMIT ?", (most,))]
+        order = (
+            f"{turn}, CASE WHEN state = 'queued' THEN -priority END, CASE WHEN state IN ('queued', 'running') "
+            "THEN id END, ended DESC, id DESC"
+        )
+        return [
+            job_of(row) for row in self._connection.execute(f"SELECT {JOB} FROM job ORDER BY {order} LIMIT ?", (most,))
+        ]
 
     def open_jobs(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchone()[0])
+        return int(
+            self._connection.execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchone()[0]
+        )
 
     def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
         with self._changing() as connection:
             connection.execute(
-                "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (command) DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, paused = 0, next = excluded.next,"
+                "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, "
+                "next) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (command) DO UPDATE SET priority = excluded.priority, period_s = excluded.period_s, "
+                "paused = 0, next = excluded.next,"
                 " next_at = min(next_at, excluded.next_at + excluded.period_s)",
                 schedule_row(order, period_s, now),
             )
@@ -162,7 +199,9 @@ class JobQueue:
         with self._changing() as connection:
             due = [schedule for schedule in self.schedules() if schedule.next_at <= now and not schedule.paused]
             for schedule in due:
-                connection.execute("UPDATE schedule SET next_at = ? WHERE id = ?", (tick_after(schedule, now), schedule.id))
+                connection.execute(
+                    "UPDATE schedule SET next_at = ? WHERE id = ?", (tick_after(schedule, now), schedule.id)
+                )
                 made.append(self._add(connection, schedule.order, now))
         return made
 

@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from dataclasses import astuple, replace
 from itertools import chain
 
-from periplus.model.frontier import LAYER_NONE, READ, Batch, Candidate, Completion, Errand, Finding, GivenUp, HostState, TrapChanges, finding_of
+from periplus.model.frontier import (
+    LAYER_NONE,
+    READ,
+    Batch,
+    Candidate,
+    Completion,
+    Errand,
+    Finding,
+    GivenUp,
+    HostState,
+    TrapChanges,
+    finding_of,
+)
 from periplus.model.page import Document, LinkKind
 from periplus.model.visit import CHECKS, Fetched, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.model.web import HostKey, SiteKey, Url
@@ -29,7 +41,8 @@ LINKS_AT_ONCE = 20  # rows of one statement: 82 us for 60 links instead of 108 o
 _LINK_VALUES = "(" + "?," * (LINK_COLUMNS - 1) + "?)"
 _KNOWN_LINK = (
     " ON CONFLICT (source, target, kind, position, nofollow) DO UPDATE"
-    " SET anchor = excluded.anchor, fragments = excluded.fragments, times = excluded.times, last_seen = excluded.last_seen"
+    " SET anchor = excluded.anchor, fragments = excluded.fragments, times = excluded.times, "
+    "last_seen = excluded.last_seen"
 )
 _UPSERT_LINK = f"INSERT INTO link VALUES {_LINK_VALUES}{_KNOWN_LINK}"
 _UPSERT_LINKS = f"INSERT INTO link VALUES {', '.join([_LINK_VALUES] * LINKS_AT_ONCE)}{_KNOWN_LINK}"
@@ -65,7 +78,11 @@ class PageWriter:
         """
         find = "SELECT id, dictionary_id, data, text, blocks FROM body WHERE md5 = ? AND size = ?"
         for body_id, dictionary_id, data, text, blocks in self._connection.execute(find, (packed.md5, packed.size)):
-            if text != packed.text or bool(data) != bool(packed.data) or (data and self._contents.restore(data, dictionary_id) != body):
+            if (
+                text != packed.text
+                or bool(data) != bool(packed.data)
+                or (data and self._contents.restore(data, dictionary_id) != body)
+            ):
                 continue
             if blocks is None and packed.blocks is not None:  # stored before blocks were
                 self._connection.execute("UPDATE body SET blocks = ? WHERE id = ?", (packed.blocks, body_id))
@@ -73,20 +90,25 @@ class PageWriter:
                 continue
             return int(body_id)
         insert = "INSERT INTO body (md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?)"
-        row = self._connection.execute(insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text, packed.blocks))
+        row = self._connection.execute(
+            insert, (packed.md5, packed.dictionary_id, packed.size, packed.data, packed.text, packed.blocks)
+        )
         return int(row.lastrowid or 0)
 
     def store_page(self, completion: Completion, document: Document, packed: PackedBody | None, now: float) -> bool:
-        """The page, its links and bad links, in place of what an earlier visit left; of a link that stays, first_seen stays too.
+        """The page, its links and bad links, in place of what an earlier visit left; of a link that stays,
+        first_seen stays too.
 
-        What is replaced goes to history. True: the page has other words, fields or links than before, or there was none.
+        What is replaced goes to history. True: the page has other words, fields or links than
+        before, or there was none.
         """
         run = self._connection.execute
         source = completion.task.url_id
         outcome = completion.visit.outcome
         body_id = self.store_body(packed, outcome.body) if packed and isinstance(outcome, Fetched) else None
         before = self.history.page(source)
-        linked = run("SELECT 1 FROM link WHERE source = ? LIMIT 1", (source,)).fetchone() is not None  # a redirect's link too
+        # a redirect's link too
+        linked = run("SELECT 1 FROM link WHERE source = ? LIMIT 1", (source,)).fetchone() is not None
         row = page_row(completion, document, body_id, now)
         run("INSERT OR REPLACE INTO page VALUES (" + "?," * (PAGE_COLUMNS - 1) + "?)", row)
         self.store_links(link_rows(source, document, now))
@@ -99,11 +121,15 @@ class PageWriter:
         return changed
 
     def renew_validators(self, url_id: int, unchanged: Unchanged) -> None:
-        """By what the page can be asked for next time: RFC 9110, 15.4.5 has a 304 say what is new of it, and a 200 says all."""
+        """By what the page can be asked for next time: RFC 9110, 15.4.5 has a 304 say what is new of it,
+        and a 200 says all.
+        """
         said = {"etag": unchanged.headers.get("etag"), "last_modified_field": unchanged.headers.get("last-modified")}
         for column, value in said.items():
             if value or unchanged.status == 200:
-                self._connection.execute(f"UPDATE page SET {column} = ? WHERE url_id = ? AND {column} <> ?", (value, url_id, value))
+                self._connection.execute(
+                    f"UPDATE page SET {column} = ? WHERE url_id = ? AND {column} <> ?", (value, url_id, value)
+                )
 
     def store_links(self, rows: Sequence[tuple[object, ...]]) -> None:
         whole = len(rows) - len(rows) % LINKS_AT_ONCE
@@ -112,18 +138,28 @@ class PageWriter:
         self._connection.executemany(_UPSERT_LINK, rows[whole:])
 
     def learn_dictionary(self, site: str) -> bytes:
-        """A dictionary for a site that has enough pages and none yet, trained outside of any transaction; else empty."""
+        """A dictionary for a site that has enough pages and none yet,
+        trained outside of any transaction; else empty.
+        """
         if site in self._dictionaries:
             return b""
-        found = self._connection.execute("SELECT id, fetched, dictionary_id FROM site WHERE key = ?", (site,)).fetchone()
+        found = self._connection.execute(
+            "SELECT id, fetched, dictionary_id FROM site WHERE key = ?", (site,)
+        ).fetchone()
         if found and found[2] is not None:  # another worker was first
             self._use(site, found[2])
             return b""
         if not found or found[1] < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             return b""
-        self._try_at[site] = found[1] * 2  # in case this fails: of a site of errors or tiny pages there is nothing to learn
-        kept = "SELECT b.data, b.dictionary_id FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
-        rows = self._connection.execute(kept + " WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?", (found[0], PAGES_FOR_DICTIONARY)).fetchall()
+        # in case this fails: of a site of errors or tiny pages there is nothing to learn
+        self._try_at[site] = found[1] * 2
+        kept = (
+            "SELECT b.data, b.dictionary_id FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id"
+            " JOIN body b ON b.id = p.body_id"
+        )
+        rows = self._connection.execute(
+            kept + " WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?", (found[0], PAGES_FOR_DICTIONARY)
+        ).fetchall()
         return train([self._contents.restore(data, dictionary_id) for data, dictionary_id in rows])
 
     def store_dictionary(self, site: str, data: bytes) -> None:
@@ -137,10 +173,12 @@ class PageWriter:
         self._dictionaries[site] = dictionary_id
 
 
-# The sums (entries per host, pages per site, URLs per reason) are gathered in memory and entered once, when the transaction ends.
+# The sums (entries per host, pages per site, URLs per reason) are gathered in memory and entered once,
+# when the transaction ends.
 
 _INSERT_VISIT = (
-    "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head)"
+    "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, "
+    "detail, wire_bytes, address, head)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
@@ -164,11 +202,16 @@ class Ledger:
         self._tallies.clear()
         self._host_ids.clear()  # a rolled-back transaction may have taken hosts with it
         self.history.open()
-        self._seq = self._first_seq = int(self._connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
+        self._seq = self._first_seq = int(
+            self._connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0]
+        )
 
     def close(self) -> None:
         many, one = self._connection.executemany, self._connection.execute
-        many("UPDATE host SET pending = pending + ? WHERE id = ?", [(change, host_id) for host_id, change in self._pending.items() if change])
+        many(
+            "UPDATE host SET pending = pending + ? WHERE id = ?",
+            [(change, host_id) for host_id, change in self._pending.items() if change],
+        )
         fetched = [(count, host_id) for host_id, count in self._fetched.items()]
         many("UPDATE host SET fetched = fetched + ? WHERE id = ?", fetched)
         many("UPDATE site SET fetched = fetched + ? WHERE id = (SELECT site_id FROM host WHERE id = ?)", fetched)
@@ -191,9 +234,13 @@ class Ledger:
             self._retract(site, finding)
 
     def complete(self, completion: Completion, body: PackedBody | None, now: float) -> None:
-        """One task's end: its entry leaves the to-do list, and everything that was learned enters, in one transaction."""
+        """One task's end: its entry leaves the to-do list, and everything that was learned enters,
+        in one transaction.
+        """
         run, task, visit = self._connection.execute, completion.task, completion.visit
-        listed = run("DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq)).rowcount
+        listed = run(
+            "DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq)
+        ).rowcount
         self._pending[task.host_id] -= listed  # 0: its host was given up while it was under way
         asked = not isinstance(visit.outcome, Skipped)
         if asked and (task.url_id or task.request.purpose in CHECKS):
@@ -207,7 +254,9 @@ class Ledger:
             respelled = task.request.url != visit.request.url  # it redirects to another spelling of itself
             if task.url_id and respelled:
                 run("UPDATE url SET text = ? WHERE id = ?", (task.request.url, task.url_id))
-            again = replace(task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified="")
+            again = replace(
+                task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified=""
+            )
             layer = task.layer if completion.retry_layer is None else completion.retry_layer
             self._enqueue(task.host_id, layer, task.url_id, again, now + completion.retry_in_s, recheck=task.recheck)
         if news and (asked or completion.reason is not None):  # else it was only put off
@@ -242,7 +291,9 @@ class Ledger:
         return finding is not Finding.UNCHANGED
 
     def _conclude(self, completion: Completion, reason: Reason) -> None:
-        """The URL gets its reason: it was waiting, save when a refresh asked, or its host was given up while it was under way."""
+        """The URL gets its reason: it was waiting, save when a refresh asked,
+        or its host was given up while it was under way.
+        """
         run, outcome, url_id = self._connection.execute, completion.visit.outcome, completion.task.url_id
         visited = None if isinstance(outcome, Skipped) else completion.visit.started
         update = "UPDATE url SET reason = ?, rule = ?, status = ?, visited = coalesce(?, visited) WHERE id = ?"
@@ -260,8 +311,20 @@ class Ledger:
         reason = candidate.reason
         if reason in (Reason.ALIAS, Reason.RULE):
             return self._note_alias(host_id, candidate, now)
-        insert = "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        row = (candidate.url_id, candidate.url, host_id, reason.value, candidate.layer, candidate.rule, candidate.in_sitemap, now)
+        insert = (
+            "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        row = (
+            candidate.url_id,
+            candidate.url,
+            host_id,
+            reason.value,
+            candidate.layer,
+            candidate.rule,
+            candidate.in_sitemap,
+            now,
+        )
         if not self._connection.execute(insert, row).rowcount:
             return self._raise(host_id, candidate, reopen)
         self._tallies["known"] += 1
@@ -269,21 +332,45 @@ class Ledger:
         return reason is Reason.WAITING and self._await(host_id, candidate, candidate.layer)
 
     def _note_alias(self, host_id: int, candidate: Candidate, now: float) -> bool:
-        """A URL that is not to be fetched: it has another address's page, or none. Known ones keep what they are; always False."""
+        """A URL that is not to be fetched: it has another address's page, or none.
+
+        Known ones keep what they are; always False.
+        """
         run, reason = self._connection.execute, candidate.reason.value
-        insert = "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        row = (candidate.url_id, candidate.url, host_id, reason, candidate.layer, candidate.rule, candidate.in_sitemap, now)
+        insert = (
+            "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        row = (
+            candidate.url_id,
+            candidate.url,
+            host_id,
+            reason,
+            candidate.layer,
+            candidate.rule,
+            candidate.in_sitemap,
+            now,
+        )
         if run(insert, row).rowcount:
             self._tallies["known"] += 1
             self._tallies["reason:" + reason] += 1
-        known = "INSERT OR IGNORE INTO alias (url_id, page_id, rule, learned, was) SELECT id, ?, ?, ?, 'waiting' FROM url WHERE id = ? AND reason = ?"
+        known = (
+            "INSERT OR IGNORE INTO alias (url_id, page_id, rule, learned, was) SELECT id, ?, ?, ?, 'waiting' FROM url"
+            " WHERE id = ? AND reason = ?"
+        )
         run(known, (candidate.page, candidate.rule, candidate.learned, candidate.url_id, reason))
         return False
 
     def _retract(self, site: SiteKey, finding: str) -> None:
         """What was skipped because of a learned finding waits again."""
-        of_site = "url_id IN (SELECT id FROM url WHERE host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?))"
-        find = f"SELECT url_id FROM alias WHERE learned = 1 AND instr('; ' || rule || '; ', '; ' || ? || '; ') > 0 AND {of_site}"
+        of_site = (
+            "url_id IN (SELECT id FROM url WHERE host_id IN (SELECT h.id FROM host h"
+            " JOIN site s ON s.id = h.site_id WHERE s.key = ?))"
+        )
+        find = (
+            "SELECT url_id FROM alias WHERE learned = 1"
+            f" AND instr('; ' || rule || '; ', '; ' || ? || '; ') > 0 AND {of_site}"
+        )
         for (url_id,) in self._connection.execute(find, (finding, site)).fetchall():
             self._connection.execute("DELETE FROM alias WHERE url_id = ?", (url_id,))
             self.restate(url_id, Reason.WAITING, "")
@@ -298,13 +385,20 @@ class Ledger:
 
     def await_again(self, url_id: int) -> None:
         """Enters a waiting URL that stands in no to-do list."""
-        host_id, text, layer = self._connection.execute("SELECT host_id, text, layer FROM url WHERE id = ?", (url_id,)).fetchone()
+        host_id, text, layer = self._connection.execute(
+            "SELECT host_id, text, layer FROM url WHERE id = ?", (url_id,)
+        ).fetchone()
         self._enqueue(host_id, LAYER_NONE if layer is None else layer, url_id, Request(Url(text)), 0.0)
 
     def clear_lists(self) -> None:
         """Takes from the to-do lists the pages that wait no longer."""
-        stale = "FROM queue WHERE purpose = 'page' AND url_id <> 0 AND url_id NOT IN (SELECT id FROM url WHERE reason = 'waiting')"
-        for host_id, entries in self._connection.execute(f"SELECT host_id, count(*) {stale} GROUP BY host_id").fetchall():
+        stale = (
+            "FROM queue WHERE purpose = 'page' AND url_id <> 0 AND url_id NOT IN (SELECT id"
+            " FROM url WHERE reason = 'waiting')"
+        )
+        for host_id, entries in self._connection.execute(
+            f"SELECT host_id, count(*) {stale} GROUP BY host_id"
+        ).fetchall():
             self._pending[host_id] -= entries
         self._connection.execute(f"DELETE {stale}")
 
@@ -317,7 +411,13 @@ class Ledger:
 
     def _await(self, host_id: int, candidate: Candidate, layer: int | None) -> bool:
         """Enters a waiting URL into the to-do list; always True."""
-        self._enqueue(host_id, LAYER_NONE if layer is None else layer, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
+        self._enqueue(
+            host_id,
+            LAYER_NONE if layer is None else layer,
+            candidate.url_id,
+            Request(candidate.url, hops=candidate.hops),
+            0.0,
+        )
         return True
 
     def _raise(self, host_id: int, candidate: Candidate, reopen: bool) -> bool:
@@ -336,18 +436,43 @@ class Ledger:
         return enters and self._await(host_id, candidate, now.layer)
 
     def send(self, errand: Errand, now: float) -> None:
-        """Enters an errand into its host's list, unless it stands there already, or redirects lead to what was checked before."""
+        """Enters an errand into its host's list, unless it stands there already,
+        or redirects lead to what was checked before.
+        """
         host_id = self._host_id(errand.host, errand.site)
         request = errand.request
-        if request.hops and request.purpose in CHECKS and checks.was_asked(self._connection, request.url, request.purpose.value):
+        if (
+            request.hops
+            and request.purpose in CHECKS
+            and checks.was_asked(self._connection, request.url, request.purpose.value)
+        ):
             return
-        twin = "SELECT 1 FROM queue WHERE +host_id = ? AND +layer = ? AND text = ? AND about = ? AND purpose = ?"  # +: by queue_text, not all of a host
-        if self._connection.execute(twin, (host_id, errand.layer, request.url, request.about, request.purpose.value)).fetchone() is None:
+        # +: by queue_text, not all of a host
+        twin = "SELECT 1 FROM queue WHERE +host_id = ? AND +layer = ? AND text = ? AND about = ? AND purpose = ?"
+        if (
+            self._connection.execute(
+                twin, (host_id, errand.layer, request.url, request.about, request.purpose.value)
+            ).fetchone()
+            is None
+        ):
             self._enqueue(host_id, errand.layer, 0, request, now + errand.in_s if errand.in_s else 0.0)
 
-    def _enqueue(self, host_id: int, layer: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False) -> None:
+    def _enqueue(
+        self, host_id: int, layer: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False
+    ) -> None:
         text = None if url_id else request.url
-        row = (host_id, layer, self._seq, url_id, text, RECHECK if recheck else request.purpose.value, request.about, request.hops, request.attempt, not_before)
+        row = (
+            host_id,
+            layer,
+            self._seq,
+            url_id,
+            text,
+            RECHECK if recheck else request.purpose.value,
+            request.about,
+            request.hops,
+            request.attempt,
+            not_before,
+        )
         self._connection.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._seq += 1
         self._pending[host_id] += 1
@@ -356,7 +481,9 @@ class Ledger:
         known = self._host_ids.get(host)
         if known is None:
             self._connection.execute("INSERT OR IGNORE INTO site (key) VALUES (?)", (site,))
-            self._connection.execute("INSERT OR IGNORE INTO host (key, site_id) SELECT ?, id FROM site WHERE key = ?", (host, site))
+            self._connection.execute(
+                "INSERT OR IGNORE INTO host (key, site_id) SELECT ?, id FROM site WHERE key = ?", (host, site)
+            )
             known = int(self._connection.execute("SELECT id FROM host WHERE key = ?", (host,)).fetchone()[0])
             self._host_ids[host] = known
         return known
@@ -364,8 +491,13 @@ class Ledger:
     def settle(self, state: HostState, now: float) -> None:
         """A host's pace, and its lease's end if that is wished."""
         run, host_id = self._connection.execute, state.lease.host_id
-        update = "UPDATE host SET next_at = ?, delay_s = ?, rate = ?, strikes = ?, answered = ?, waits_for = ? WHERE id = ?"
-        run(update, (now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered, state.waits_for, host_id))
+        update = (
+            "UPDATE host SET next_at = ?, delay_s = ?, rate = ?, strikes = ?, answered = ?, waits_for = ? WHERE id = ?"
+        )
+        run(
+            update,
+            (now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered, state.waits_for, host_id),
+        )
         if state.traps:
             self._keep_traps(host_id, state.traps)
         for given_up in state.given_up:
@@ -376,8 +508,12 @@ class Ledger:
     def _keep_traps(self, host_id: int, changes: TrapChanges) -> None:
         """What a host's trap detector learned."""
         run, many, lines = self._connection.execute, self._connection.executemany, changes.lines
-        many("INSERT OR REPLACE INTO family VALUES (?, ?, ?)", [(host_id, record.key, json.dumps(astuple(record))) for record in changes.families])
-        doubtful = "INSERT OR REPLACE INTO doubtful SELECT id, host_id, ? FROM url WHERE id = ?"  # one that was an alias is not there
+        many(
+            "INSERT OR REPLACE INTO family VALUES (?, ?, ?)",
+            [(host_id, record.key, json.dumps(astuple(record))) for record in changes.families],
+        )
+        # one that was an alias is not there
+        doubtful = "INSERT OR REPLACE INTO doubtful SELECT id, host_id, ? FROM url WHERE id = ?"
         many(doubtful, [(doubt, url_id) for url_id, doubt in changes.doubts if doubt])
         many("DELETE FROM doubtful WHERE url_id = ?", [(url_id,) for url_id, doubt in changes.doubts if not doubt])
         if lines.keys:
@@ -385,16 +521,24 @@ class Ledger:
             run("DELETE FROM shown WHERE host_id = ? AND first + length(keys) / 4 <= ?", (host_id, lines.needed_from))
 
     def _drop(self, host_id: int, given_up: GivenUp, now: float) -> None:
-        """What still waits for an origin that is given up is dropped, until a new run. Origins of one host differ in their scheme."""
+        """What still waits for an origin that is given up is dropped, until a new run.
+
+        Origins of one host differ in their scheme.
+        """
         run, outcome = self._connection.execute, Skipped(given_up.reason, given_up.rule)
         text = "coalesce(text, (SELECT u.text FROM url u WHERE u.id = url_id))"
         listed, values = f"FROM queue WHERE host_id = ? AND substr({text}, 1, 5) = ?", (host_id, given_up.origin[:5])
-        update = f"UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting' AND id IN (SELECT url_id {listed} AND purpose = 'page')"
+        update = (
+            "UPDATE url SET reason = ?, rule = ? WHERE reason = 'waiting'"
+            f" AND id IN (SELECT url_id {listed} AND purpose = 'page')"
+        )
         dropped = run(update, (outcome.reason.value, outcome.rule, *values)).rowcount
         self._tallies["reason:waiting"] -= dropped
         self._tallies["reason:" + outcome.reason.value] += dropped
         # links' targets have no reason of their own: that they were not asked for is told by a visit
-        checks_waiting = run(f"SELECT text, purpose {listed} AND purpose IN ('head', 'check') AND text IS NOT NULL", values).fetchall()
+        checks_waiting = run(
+            f"SELECT text, purpose {listed} AND purpose IN ('head', 'check') AND text IS NOT NULL", values
+        ).fetchall()
         visits = [Visit(Request(Url(text), Purpose(purpose)), now, 0.0, outcome) for text, purpose in checks_waiting]
         self._connection.executemany(_INSERT_VISIT, [visit_row(self._run_id, 0, visit) for visit in visits])
         self.history.unreached(run(f"SELECT count(*) {listed} AND purpose = ?", (*values, RECHECK)).fetchone()[0])

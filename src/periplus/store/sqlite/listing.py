@@ -59,8 +59,10 @@ def utc_time(column: str) -> str:
 
 
 _ELSEWHERE = {
-    "url": "u.text", "state": "r.state", "reason": "u.reason", "why": "u.rule", "status": "u.status", "layer": "u.layer", "host": "h.key",
-    "site": "s.key", "in_sitemap": "u.in_sitemap", "first_seen": utc_time("u.first_seen"), "visited": utc_time("u.visited"),
+    "url": "u.text", "state": "r.state", "reason": "u.reason", "why": "u.rule", "status": "u.status",
+    "layer": "u.layer", "host": "h.key",
+    "site": "s.key", "in_sitemap": "u.in_sitemap", "first_seen": utc_time("u.first_seen"),
+    "visited": utc_time("u.visited"),
     "last_modified": utc_time("p.last_modified"),
 }  # fmt: skip
 PAGE_COLUMNS = {name: _ELSEWHERE.get(name, f"p.{name}") for name in PageRow._fields}
@@ -125,15 +127,22 @@ class LinkFilter:
     limit: int = -1
 
 
-def pages(connection: sqlite3.Connection, wanted: PageFilter, columns: Sequence[str] = PageRow._fields) -> Iterator[tuple[object, ...]]:
-    """The URLs wanted, by layer and URL, those without a layer last. Raises UsageError for a filter or column that cannot be."""
+def pages(
+    connection: sqlite3.Connection, wanted: PageFilter, columns: Sequence[str] = PageRow._fields
+) -> Iterator[tuple[object, ...]]:
+    """The URLs wanted, by layer and URL, those without a layer last.
+
+    Raises UsageError for a filter or column that cannot be.
+    """
     unknown = [name for name in columns if name not in PAGE_COLUMNS]
     if unknown:
         raise UsageError(f"pages have no column {', '.join(unknown)}: choose among {', '.join(PAGE_COLUMNS)}")
     where, values = _page_conditions(wanted)
     find = (
-        f"SELECT {', '.join(PAGE_COLUMNS[name] for name in columns)} FROM url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id"
-        f" JOIN reason r ON r.name = u.reason LEFT JOIN page p ON p.url_id = u.id WHERE {where} ORDER BY u.layer IS NULL, u.layer, u.text LIMIT ?"
+        f"SELECT {', '.join(PAGE_COLUMNS[name] for name in columns)} FROM url u JOIN host h ON h.id = u.host_id"
+        " JOIN site s ON s.id = h.site_id"
+        f" JOIN reason r ON r.name = u.reason LEFT JOIN page p ON p.url_id = u.id WHERE {where}"
+        " ORDER BY u.layer IS NULL, u.layer, u.text LIMIT ?"
     )
     return rows(connection.execute(find, (*values, wanted.limit)))
 
@@ -149,7 +158,9 @@ def _page_conditions(wanted: PageFilter) -> tuple[str, list[object]]:
         parts.append(("u.status BETWEEN ? AND ?", list(status_range(wanted.status))))
     if wanted.media_type:
         whole = "/" in wanted.media_type and not wanted.media_type.endswith("/")
-        parts.append(("p.media_type = ?", [wanted.media_type]) if whole else ("instr(p.media_type, ?) = 1", [wanted.media_type]))
+        parts.append(
+            ("p.media_type = ?", [wanted.media_type]) if whole else ("instr(p.media_type, ?) = 1", [wanted.media_type])
+        )
     if wanted.layer >= 0:
         parts.append(("u.layer = ?", [wanted.layer]))
     if wanted.host:
@@ -159,7 +170,9 @@ def _page_conditions(wanted: PageFilter) -> tuple[str, list[object]]:
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
 
 
-def links(connection: sqlite3.Connection, wanted: LinkFilter, columns: Sequence[str] = LinkRow._fields) -> Iterator[tuple[object, ...]]:
+def links(
+    connection: sqlite3.Connection, wanted: LinkFilter, columns: Sequence[str] = LinkRow._fields
+) -> Iterator[tuple[object, ...]]:
     """The links wanted, by source and target where one of them is named; else page by page, as they are stored."""
     unknown = [name for name in columns if name not in LINK_COLUMNS]
     if unknown:
@@ -167,7 +180,8 @@ def links(connection: sqlite3.Connection, wanted: LinkFilter, columns: Sequence[
     where, values = _link_conditions(wanted)
     order = " ORDER BY a.text, b.text, l.kind, l.position" if wanted.source or wanted.target else ""
     find = (
-        f"SELECT {', '.join(LINK_COLUMNS[name] for name in columns)} FROM link l CROSS JOIN url a ON a.id = l.source CROSS JOIN url b ON b.id = l.target"
+        f"SELECT {', '.join(LINK_COLUMNS[name] for name in columns)} FROM link l CROSS JOIN url a ON a.id = l.source "
+        "CROSS JOIN url b ON b.id = l.target"
         f" JOIN host g ON g.id = a.host_id JOIN host h ON h.id = b.host_id WHERE {where}{order} LIMIT ?"
     )
     return rows(connection.execute(find, (*values, wanted.limit)))
@@ -176,7 +190,8 @@ def links(connection: sqlite3.Connection, wanted: LinkFilter, columns: Sequence[
 def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[tuple[object, ...]]:
     """LinkRow's values of the links from these URLs to one, in the order of the URLs."""
     find = (
-        f"SELECT {', '.join(LINK_COLUMNS.values())} FROM link l CROSS JOIN url a ON a.id = l.source CROSS JOIN url b ON b.id = l.target"
+        f"SELECT {', '.join(LINK_COLUMNS.values())} FROM link l CROSS JOIN url a ON a.id = l.source CROSS"
+        " JOIN url b ON b.id = l.target"
         " WHERE l.source = ? AND l.target = ?"
     )
     for source in sources:
@@ -197,7 +212,8 @@ def _link_conditions(wanted: LinkFilter) -> tuple[str, list[object]]:
         parts.append(("l.nofollow", []))
     dead = names(reasons_of(State.INVALID))
     if wanted.broken:
-        parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN ({dead}))", []))  # rules most links out before their URLs are looked up
+        # rules most links out before their URLs are looked up
+        parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN ({dead}))", []))
     if wanted.external:
         parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN ({dead})", []))
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
@@ -206,7 +222,10 @@ def _link_conditions(wanted: LinkFilter) -> tuple[str, list[object]]:
 def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1) -> Iterator[tuple[object, ...]]:
     """BadLinkRow's values, page by page."""
     where, values = ("b.source = ?", [url_id(Url(source))]) if source else ("1", [])
-    find = f"SELECT a.text, b.text, b.why, b.anchor, b.kind, b.position FROM bad_link b JOIN url a ON a.id = b.source WHERE {where} LIMIT ?"
+    find = (
+        "SELECT a.text, b.text, b.why, b.anchor, b.kind, b.position FROM bad_link b"
+        f" JOIN url a ON a.id = b.source WHERE {where} LIMIT ?"
+    )
     return rows(connection.execute(find, (*values, limit)))
 
 
@@ -215,7 +234,10 @@ def is_known(connection: sqlite3.Connection, url: Url) -> bool:
 
 
 def meant(connection: sqlite3.Connection, text: str) -> Url:
-    """The URL that a user means: of one written without scheme the spelling that the collection knows, else https. Raises InvalidUrl."""
+    """The URL that a user means: of one written without scheme the spelling that the collection knows, else https.
+
+    Raises InvalidUrl.
+    """
     if "://" in text:
         return canonical(text)
     secure, plain = canonical(f"https://{text}"), canonical(f"http://{text}")
@@ -236,7 +258,9 @@ def choice(kind: type[Choice], what: str, value: str) -> Choice:
     try:
         return kind(value)
     except ValueError:
-        raise UsageError(f"there is no {what} {value!r}: choose among {', '.join(member.value for member in kind)}") from None
+        raise UsageError(
+            f"there is no {what} {value!r}: choose among {', '.join(member.value for member in kind)}"
+        ) from None
 
 
 def status_range(text: str) -> tuple[int, int]:
@@ -255,12 +279,17 @@ def whole(connection: sqlite3.Connection, view: View) -> Iterator[tuple[object, 
 def redirect_hops(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
     """(sources, targets, statuses) of all redirects as last seen, one a source."""
     find = (
-        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS JOIN link l ON l.source = u.id"
+        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
+        " JOIN link l ON l.source = u.id"
         " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
     )
     found = connection.execute(find).fetchall()
     sources, targets, statuses, _ = zip(*found, strict=True) if found else ((), (), (), ())
-    return np.array(sources, np.int64), np.array(targets, np.int64), np.array(statuses, np.int64).clip(0, 999).astype(np.int16)
+    return (
+        np.array(sources, np.int64),
+        np.array(targets, np.int64),
+        np.array(statuses, np.int64).clip(0, 999).astype(np.int16),
+    )
 
 
 def text_of(connection: sqlite3.Connection, url_id: int) -> str | None:
@@ -277,8 +306,10 @@ def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int,
 
 _FETCHED = names(reasons_of(State.INDEXED))
 _ROWS = (
-    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.wire_bytes,"
-    " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT JOIN page p ON p.url_id = v.url_id"
+    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
+    "v.status, v.detail, v.wire_bytes,"
+    " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
+    " JOIN page p ON p.url_id = v.url_id"
 )
 
 
@@ -314,7 +345,10 @@ def before_run(connection: sqlite3.Connection, run_id: int) -> int:
 
 def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[VisitRow]:
     """The next visits, of whatever run."""
-    return [VisitRow._make(row) for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))]
+    return [
+        VisitRow._make(row)
+        for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))
+    ]
 
 
 def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[VisitRow]:
@@ -324,8 +358,12 @@ def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[Visit
 
 
 def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
-    """(URL, layer) of the pages that were fetched before a run began and not in it; None: there are more URLs than `most`."""
+    """(URL, layer) of the pages that were fetched before a run began and not in it; None:
+    there are more URLs than `most`.
+    """
     known = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
     if known > most:
         return None
-    return connection.execute(f"SELECT text, layer FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)).fetchall()
+    return connection.execute(
+        f"SELECT text, layer FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)
+    ).fetchall()

@@ -14,15 +14,17 @@ from periplus.errors import StoreError
 from periplus.model.job import Channel, Delivery, Notice, NoticeKind, Subscription
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, refuse_network_disk
 
-# States of a delivery: waiting -> sent | given up. Always: (1) a notice has one row, by its key, whoever finds it; (2) what was told and the
-# notice that tells it are stored in one transaction; (3) who takes a delivery puts it off first, so that another who looks meanwhile
-# leaves it alone; one who dies with it leaves it to be sent again. So each notice arrives at least once.
+# States of a delivery: waiting -> sent | given up. Always: (1) a notice has one row, by its key, whoever finds it;
+# (2) what was told and the notice that tells it are stored in one transaction; (3) who takes a delivery puts it off
+# first, so that another who looks meanwhile leaves it alone; one who dies with it leaves it to be sent again. So
+# each notice arrives at least once.
 
 DATABASE = "notices.db"
 KEPT = 20  # subjects that a notice names
 NOTICES_KEPT = 1_000  # the newest; older ones are forgotten once they arrived
 HOLD_S = 120.0  # for which a delivery is left to whoever took it
-FIRST_WAIT_S, LONGEST_WAIT_S, MOST_ATTEMPTS = 60.0, 21_600.0, 8  # four times as long after each: the last attempt is some nine hours after the first
+# four times as long after each: the last attempt is some nine hours after the first
+FIRST_WAIT_S, LONGEST_WAIT_S, MOST_ATTEMPTS = 60.0, 21_600.0, 8
 _NOTICE = "n.id, n.key, n.kind, n.collection, n.made, n.subjects, n.count"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS subscription (
@@ -37,11 +39,14 @@ CREATE TABLE IF NOT EXISTS delivery (
 CREATE INDEX IF NOT EXISTS delivery_waiting ON delivery (next_at) WHERE state = 'waiting';
 CREATE TABLE IF NOT EXISTS looked (collection TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (collection, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS told (collection TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (collection, kind, subject)) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 
 
 class NoticeBook:
-    """The notices of one folder. Each call is one transaction. The file holds webhooks' secrets: only its owner may read it."""
+    """The notices of one folder.
+
+    Each call is one transaction. The file holds webhooks' secrets: only its owner may read it.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -51,7 +56,9 @@ class NoticeBook:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.executescript(_TABLES)
         except (OSError, sqlite3.DatabaseError) as error:
-            raise StoreError(f"no notices can be kept in {folder}: {error}. Is the disk full, or the folder read-only?") from error
+            raise StoreError(
+                f"no notices can be kept in {folder}: {error}. Is the disk full, or the folder read-only?"
+            ) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -62,20 +69,32 @@ class NoticeBook:
         with self._connection:
             yield self._connection
 
-    def subscribe(self, channel: Channel, target: str, kinds: tuple[NoticeKind, ...], collection: str, now: float) -> tuple[Subscription, str]:
+    def subscribe(
+        self, channel: Channel, target: str, kinds: tuple[NoticeKind, ...], collection: str, now: float
+    ) -> tuple[Subscription, str]:
         """The subscription, of an equal one its kinds changed; and the secret that signs a webhook's notices."""
         upsert = (
             "INSERT INTO subscription (channel, target, kinds, collection, made, secret) VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (channel, target, collection) DO UPDATE SET kinds = excluded.kinds"
         )
         with self._changing() as connection:
-            connection.execute(upsert, (channel.value, target, ",".join(kinds), collection, now, secrets.token_urlsafe(24)))
-            find = "SELECT id, channel, target, kinds, collection, made, secret FROM subscription WHERE channel = ? AND target = ? AND collection = ?"
+            connection.execute(
+                upsert, (channel.value, target, ",".join(kinds), collection, now, secrets.token_urlsafe(24))
+            )
+            find = (
+                "SELECT id, channel, target, kinds, collection, made, secret FROM subscription WHERE channel = ?"
+                " AND target = ? AND collection = ?"
+            )
             row = connection.execute(find, (channel.value, target, collection)).fetchone()
         return _subscription(row[:-1]), str(row[-1])
 
     def subscriptions(self) -> list[Subscription]:
-        return [_subscription(row) for row in self._connection.execute("SELECT id, channel, target, kinds, collection, made FROM subscription ORDER BY id")]
+        return [
+            _subscription(row)
+            for row in self._connection.execute(
+                "SELECT id, channel, target, kinds, collection, made FROM subscription ORDER BY id"
+            )
+        ]
 
     def secret_of(self, subscription: int) -> str:
         row = self._connection.execute("SELECT secret FROM subscription WHERE id = ?", (subscription,)).fetchone()
@@ -86,18 +105,35 @@ class NoticeBook:
         with self._changing() as connection:
             connection.execute("DELETE FROM delivery WHERE subscription_id = ?", (subscription,))
             if not connection.execute("DELETE FROM subscription WHERE id = ?", (subscription,)).rowcount:
-                raise StoreError(f"there is no subscription {subscription}; `periplus notices list` shows what there is")
+                raise StoreError(
+                    f"there is no subscription {subscription}; `periplus notices list` shows what there is"
+                )
 
     def compare(self, collection: str, run: int, facts: Mapping[NoticeKind, set[str]], now: float) -> list[Notice]:
-        """The notices of what is new since the last look, which this one replaces. Of a first look there are none: nothing was known before."""
+        """The notices of what is new since the last look, which this one replaces.
+
+        Of a first look there are none: nothing was known before.
+        """
         made = []
         with self._changing() as connection:
             for kind, present in facts.items():
-                first = connection.execute("INSERT OR IGNORE INTO looked VALUES (?, ?)", (collection, kind.value)).rowcount
+                first = connection.execute(
+                    "INSERT OR IGNORE INTO looked VALUES (?, ?)", (collection, kind.value)
+                ).rowcount
                 of_kind = (collection, kind.value)
-                before = {text for (text,) in connection.execute("SELECT subject FROM told WHERE collection = ? AND kind = ?", of_kind)}
-                connection.executemany("DELETE FROM told WHERE collection = ? AND kind = ? AND subject = ?", [(*of_kind, text) for text in before - present])
-                connection.executemany("INSERT INTO told VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before])
+                before = {
+                    text
+                    for (text,) in connection.execute(
+                        "SELECT subject FROM told WHERE collection = ? AND kind = ?", of_kind
+                    )
+                }
+                connection.executemany(
+                    "DELETE FROM told WHERE collection = ? AND kind = ? AND subject = ?",
+                    [(*of_kind, text) for text in before - present],
+                )
+                connection.executemany(
+                    "INSERT INTO told VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before]
+                )
                 if (new := sorted(present - before)) and not first:
                     made.append(self._note(connection, kind, collection, f"{run} {_digest(new)}", (new, now)))
         return [notice for notice in made if notice is not None]
@@ -108,36 +144,60 @@ class NoticeBook:
             return self._note(connection, kind, collection, key, (subjects, now))
 
     @staticmethod
-    def _note(connection: sqlite3.Connection, kind: NoticeKind, collection: str, key: str, said: tuple[list[str], float]) -> Notice | None:
+    def _note(
+        connection: sqlite3.Connection, kind: NoticeKind, collection: str, key: str, said: tuple[list[str], float]
+    ) -> Notice | None:
         subjects, now = said
         full = f"{kind.value} {collection} {key}"
         kept = [text[:2_000] for text in subjects[:KEPT]]
         insert = "INSERT OR IGNORE INTO notice (key, kind, collection, made, subjects, count) VALUES (?, ?, ?, ?, ?, ?)"
-        cursor = connection.execute(insert, (full, kind.value, collection, now, json.dumps(kept, ensure_ascii=False), len(subjects)))
+        cursor = connection.execute(
+            insert, (full, kind.value, collection, now, json.dumps(kept, ensure_ascii=False), len(subjects))
+        )
         if not cursor.rowcount:
             return None
         number = int(cursor.lastrowid or 0)
-        wants = "(collection = '' OR collection = ?) AND (kinds = '' OR instr(',' || kinds || ',', ',' || ? || ',') > 0)"
-        send = f"INSERT INTO delivery (notice_id, subscription_id, next_at) SELECT ?, id, ? FROM subscription WHERE {wants}"
+        wants = (
+            "(collection = '' OR collection = ?) AND (kinds = '' OR instr(',' || kinds || ',', ',' || ? || ',') > 0)"
+        )
+        send = (
+            "INSERT INTO delivery (notice_id, subscription_id, next_at) SELECT ?, id, ?"
+            f" FROM subscription WHERE {wants}"
+        )
         connection.execute(send, (number, now, collection, kind.value))
         old = "SELECT id FROM notice ORDER BY id DESC LIMIT -1 OFFSET ?"
         connection.execute(f"DELETE FROM delivery WHERE state <> 'waiting' AND notice_id IN ({old})", (NOTICES_KEPT,))
-        connection.execute(f"DELETE FROM notice WHERE id IN ({old}) AND id NOT IN (SELECT notice_id FROM delivery)", (NOTICES_KEPT,))
+        connection.execute(
+            f"DELETE FROM notice WHERE id IN ({old}) AND id NOT IN (SELECT notice_id FROM delivery)", (NOTICES_KEPT,)
+        )
         return Notice(number, full, kind, collection, now, tuple(kept), len(subjects))
 
     def notices(self, *, collection: str = "", most: int = 50) -> list[Notice]:
         """The newest first; of one collection, or of all."""
         of_one = "WHERE n.collection = ?" if collection else "WHERE ? = ''"
-        return [_notice(row) for row in self._connection.execute(f"SELECT {_NOTICE} FROM notice n {of_one} ORDER BY n.id DESC LIMIT ?", (collection, most))]
+        return [
+            _notice(row)
+            for row in self._connection.execute(
+                f"SELECT {_NOTICE} FROM notice n {of_one} ORDER BY n.id DESC LIMIT ?", (collection, most)
+            )
+        ]
 
     def take(self, now: float, most: int = 20) -> list[Delivery]:
         """Deliveries that are due, oldest first, left to the caller for HOLD_S."""
-        columns = f"{_NOTICE}, s.id, s.channel, s.target, s.kinds, s.collection, s.made, s.secret, d.attempts, d.state, d.fault"
+        columns = (
+            f"{_NOTICE}, s.id, s.channel, s.target, s.kinds, s.collection, s.made, s.secret, "
+            "d.attempts, d.state, d.fault"
+        )
         joined = "delivery d JOIN notice n ON n.id = d.notice_id JOIN subscription s ON s.id = d.subscription_id"
-        find = f"SELECT {columns} FROM {joined} WHERE d.state = 'waiting' AND d.next_at <= ? ORDER BY d.notice_id, s.id LIMIT ?"
+        find = (
+            f"SELECT {columns} FROM {joined} WHERE d.state = 'waiting' AND d.next_at <= ?"
+            " ORDER BY d.notice_id, s.id LIMIT ?"
+        )
         with self._changing() as connection:
             found = [_delivery(row) for row in connection.execute(find, (now, most))]
-            hold = "UPDATE delivery SET next_at = ?, attempts = attempts + 1 WHERE notice_id = ? AND subscription_id = ?"
+            hold = (
+                "UPDATE delivery SET next_at = ?, attempts = attempts + 1 WHERE notice_id = ? AND subscription_id = ?"
+            )
             connection.executemany(hold, [(now + HOLD_S, one.notice.id, one.subscription.id) for one in found])
         return found
 
@@ -153,8 +213,13 @@ class NoticeBook:
     def standing(self) -> dict[int, tuple[int, int, int, str]]:
         """(sent, waiting, given up, last fault) by subscription."""
         counts = ", ".join(f"count(*) FILTER (WHERE state = '{state}')" for state in ("sent", "waiting", "given up"))
-        last = "(SELECT fault FROM delivery f WHERE f.subscription_id = d.subscription_id AND fault <> '' ORDER BY notice_id DESC LIMIT 1)"
-        rows = self._connection.execute(f"SELECT subscription_id, {counts}, coalesce({last}, '') FROM delivery d GROUP BY subscription_id")
+        last = (
+            "(SELECT fault FROM delivery f WHERE f.subscription_id = d.subscription_id AND fault <> ''"
+            " ORDER BY notice_id DESC LIMIT 1)"
+        )
+        rows = self._connection.execute(
+            f"SELECT subscription_id, {counts}, coalesce({last}, '') FROM delivery d GROUP BY subscription_id"
+        )
         return {row[0]: row[1:] for row in rows}
 
 
@@ -164,29 +229,40 @@ def _digest(texts: list[str]) -> str:
 
 def _subscription(row: tuple[object, ...]) -> Subscription:
     number, channel, target, kinds, collection, made = row
-    return Subscription(number, Channel(str(channel)), target, tuple(map(NoticeKind, filter(None, str(kinds).split(",")))), collection, made)  # type: ignore[arg-type]  # as the columns are
+    # as the columns are
+    return Subscription(
+        number, Channel(str(channel)), target,  # type: ignore[arg-type]
+        tuple(map(NoticeKind, filter(None, str(kinds).split(",")))), collection, made,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def _notice(row: tuple[object, ...]) -> Notice:
     number, key, kind, collection, made, subjects, count = row
-    return Notice(number, key, NoticeKind(str(kind)), collection, made, tuple(json.loads(str(subjects))), count)  # type: ignore[arg-type]  # as the columns are
+    # as the columns are
+    return Notice(number, key, NoticeKind(str(kind)), collection, made, tuple(json.loads(str(subjects))), count)  # type: ignore[arg-type]
 
 
 def _delivery(row: tuple[object, ...]) -> Delivery:
-    return Delivery(_notice(row[:7]), _subscription(row[7:13]), *row[13:14], *row[14:])  # type: ignore[arg-type]  # as the columns are
+    # as the columns are
+    return Delivery(_notice(row[:7]), _subscription(row[7:13]), *row[13:14], *row[14:])  # type: ignore[arg-type]
 
 
 MOST = 100_000  # of one kind: who has more dead links needs no letter
 _QUESTIONS = {
     NoticeKind.DEAD: (
-        "SELECT u.text FROM url u JOIN reason r ON r.name = u.reason WHERE r.state = 'invalid' AND u.reason NOT IN ('bug', 'private-address')"
-        " UNION SELECT u.text FROM issue i JOIN url u ON u.id = i.related_id WHERE i.code IN ('broken-link', 'broken-resource')"
+        "SELECT u.text FROM url u JOIN reason r ON r.name = u.reason WHERE r.state = 'invalid'"
+        " AND u.reason NOT IN ('bug', 'private-address')"
+        " UNION SELECT u.text FROM issue i JOIN url u ON u.id = i.related_id"
+        " WHERE i.code IN ('broken-link', 'broken-resource')"
         " AND i.run_id = (SELECT max(run_id) FROM issue) LIMIT :most"
     ),
-    NoticeKind.VANISHED: "SELECT u.text FROM freshness f JOIN url u ON u.id = f.url_id WHERE f.gone_since IS NOT NULL LIMIT :most",
+    NoticeKind.VANISHED: (
+        "SELECT u.text FROM freshness f JOIN url u ON u.id = f.url_id WHERE f.gone_since IS NOT NULL LIMIT :most"
+    ),
     NoticeKind.SITES: "SELECT key FROM site LIMIT :most",
     NoticeKind.SUSPICIOUS: (
-        "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run WHERE state IN ('suspicious', 'failed') LIMIT :most"
+        "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run"
+        " WHERE state IN ('suspicious', 'failed') LIMIT :most"
     ),
 }
 _ENTRIES = "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most"
@@ -194,7 +270,10 @@ _ENTRIES = "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, 
 
 def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:
     """By kind, what holds now: what was told before is the teller's business."""
-    found = {kind: {text for (text,) in connection.execute(question, {"most": MOST})} for kind, question in _QUESTIONS.items()}
+    found = {
+        kind: {text for (text,) in connection.execute(question, {"most": MOST})}
+        for kind, question in _QUESTIONS.items()
+    }
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
         found[NoticeKind.PORTAL] = {text for (text,) in connection.execute(_ENTRIES, {"most": MOST})}
     return found

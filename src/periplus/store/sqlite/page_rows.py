@@ -17,9 +17,14 @@ from periplus.store.sqlite.listing import utc_time
 DUPLICATES_MOST = 50  # that are named
 
 
-def whereabouts(connection: sqlite3.Connection, url_id: UrlId) -> tuple[State, Reason, str, int | None, int | None] | None:
+def whereabouts(
+    connection: sqlite3.Connection, url_id: UrlId
+) -> tuple[State, Reason, str, int | None, int | None] | None:
     """(state, reason, why, status, layer) of a URL; None: it is not known."""
-    find = "SELECT r.state, u.reason, u.rule, u.status, u.layer FROM url u JOIN reason r ON r.name = u.reason WHERE u.id = ?"
+    find = (
+        "SELECT r.state, u.reason, u.rule, u.status, u.layer FROM url u"
+        " JOIN reason r ON r.name = u.reason WHERE u.id = ?"
+    )
     row = connection.execute(find, (url_id,)).fetchone()
     return (State(row[0]), Reason(row[1]), row[2], row[3], row[4]) if row else None
 
@@ -27,10 +32,13 @@ def whereabouts(connection: sqlite3.Connection, url_id: UrlId) -> tuple[State, R
 def page_facts(connection: sqlite3.Connection, url_id: UrlId) -> PageFacts | None:
     """None: the URL has no page."""
     find = (
-        f"SELECT {utc_time('p.fetched')}, p.media_type, p.size, p.cut, p.title, p.description, p.h1, p.language, p.language_found,"
+        f"SELECT {utc_time('p.fetched')}, p.media_type, p.size, p.cut, p.title, p.description, p.h1, "
+        "p.language, p.language_found,"
         " p.charset, p.charset_source, p.other_charset, p.canonical, p.robots, p.text_chars,"
-        " lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)), length(b.data) > 0, b.text IS NOT NULL, x.body_id IS NOT NULL"
-        " FROM page p LEFT JOIN body b ON b.id = p.body_id LEFT JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?"
+        " lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)), length(b.data) > 0, b.text "
+        "IS NOT NULL, x.body_id IS NOT NULL"
+        " FROM page p LEFT JOIN body b ON b.id = p.body_id LEFT"
+        " JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?"
     )
     row = connection.execute(find, (url_id,)).fetchone()
     if row is None:
@@ -55,18 +63,26 @@ class Brief(NamedTuple):
 def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
     """What is known of these URLs, in their order; of what was deleted meanwhile nothing but its id."""
     find = (
-        "SELECT u.id, u.text, coalesce(p.title, ''), u.reason, coalesce(u.status, 0), coalesce(p.media_type, ''), coalesce(p.size, 0),"
-        " coalesce(u.layer, -1) FROM url u LEFT JOIN page p ON p.url_id = u.id WHERE u.id IN (SELECT value FROM json_each(?))"
+        "SELECT u.id, u.text, coalesce(p.title, ''), u.reason, coalesce(u.status, 0), "
+        "coalesce(p.media_type, ''), coalesce(p.size, 0),"
+        " coalesce(u.layer, -1) FROM url u LEFT JOIN page p ON p.url_id = u.id"
+        " WHERE u.id IN (SELECT value FROM json_each(?))"
     )
     found = {row[0]: Brief(*row) for row in connection.execute(find, (json.dumps(list(ids)),))}
     return [found.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
 
 
-def answer(connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None) -> tuple[int, Headers] | None:
-    """Status and header of the answer that brought the page's body; of the last answer where none did; None where none is known.
-    among: the visits to look at; None: all, one by one."""
+def answer(
+    connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None
+) -> tuple[int, Headers] | None:
+    """Status and header of the answer that brought the page's body; of the last answer where none did;
+    None where none is known.
+
+    among: the visits to look at; None: all, one by one.
+    """
     find = (
-        f"SELECT v.status, v.head FROM visit v WHERE v.url_id = ? AND v.purpose = 'page' AND v.head IS NOT NULL{_one_of('v.id', among)}"
+        "SELECT v.status, v.head FROM visit v WHERE v.url_id = ? AND v.purpose = 'page'"
+        f" AND v.head IS NOT NULL{_one_of('v.id', among)}"
         " ORDER BY v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299 DESC, v.id DESC LIMIT 1"
     )
     row = connection.execute(find, (url_id, *_as_json(among))).fetchone()
@@ -83,12 +99,20 @@ def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
 
 def links_in(connection: sqlite3.Connection, url_id: UrlId) -> int:
     """Pages that link to it, itself not. Looks at every link."""
-    return int(connection.execute("SELECT count(DISTINCT source) FROM link WHERE target = ? AND source <> ?", (url_id, url_id)).fetchone()[0])
+    return int(
+        connection.execute(
+            "SELECT count(DISTINCT source) FROM link WHERE target = ? AND source <> ?", (url_id, url_id)
+        ).fetchone()[0]
+    )
 
 
 def links_out(connection: sqlite3.Connection, url_id: UrlId) -> int:
     """URLs that it links to, itself not."""
-    return int(connection.execute("SELECT count(DISTINCT target) FROM link WHERE source = ? AND target <> ?", (url_id, url_id)).fetchone()[0])
+    return int(
+        connection.execute(
+            "SELECT count(DISTINCT target) FROM link WHERE source = ? AND target <> ?", (url_id, url_id)
+        ).fetchone()[0]
+    )
 
 
 def folded_digest(connection: sqlite3.Connection, url_id: UrlId) -> bytes:
@@ -96,12 +120,20 @@ def folded_digest(connection: sqlite3.Connection, url_id: UrlId) -> bytes:
     return bytes(connection.execute("SELECT folded_md5 FROM page WHERE url_id = ?", (url_id,)).fetchone()[0])
 
 
-def duplicates(connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None) -> tuple[SamePage, ...]:
-    """Other pages that say the same, the most alike first, at most DUPLICATES_MOST. among: the pages to look at; None: all."""
+def duplicates(
+    connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None
+) -> tuple[SamePage, ...]:
+    """Other pages that say the same, the most alike first, at most DUPLICATES_MOST.
+
+    among: the pages to look at; None: all.
+    """
     find = (
-        "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN 'words' ELSE 'folded' END AS same"
-        " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id JOIN url u ON u.id = o.url_id"
-        f" WHERE p.url_id = ?{_one_of('o.url_id', among)} ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text LIMIT ?"
+        "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN "
+        "'words' ELSE 'folded' END AS same"
+        " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id"
+        " JOIN url u ON u.id = o.url_id"
+        f" WHERE p.url_id = ?{_one_of('o.url_id', among)} ORDER BY o.body_md5 <> p.body_md5, o.text_md5 "
+        "<> p.text_md5, u.text LIMIT ?"
     )
     return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, *_as_json(among), DUPLICATES_MOST)))
 
@@ -110,7 +142,10 @@ _OF_PAGE = "FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
 
 
 class Contents:
-    """Reads bodies over one connection; the sites' dictionaries are loaded as they are met. What is damaged raises StoreError."""
+    """Reads bodies over one connection; the sites' dictionaries are loaded as they are met.
+
+    What is damaged raises StoreError.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._run = connection.execute
@@ -131,7 +166,10 @@ class Contents:
             return self.codec.unpack(packed_text, None).decode()
 
     def blocks(self, url_id: UrlId) -> tuple[Block, ...]:
-        """The page's blocks. Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept."""
+        """The page's blocks.
+
+        Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept.
+        """
         row = self._run(f"SELECT b.text, b.blocks {_OF_PAGE}", (url_id,)).fetchone()
         return self.blocks_of(*row) if row else ()
 
@@ -146,7 +184,9 @@ class Contents:
 
     def xml(self, url_id: UrlId) -> tuple[bytes, str] | None:
         """The page's canonical XML and the media type of that, if it was kept."""
-        row = self._run("SELECT x.data, x.media_type FROM page p JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?", (url_id,)).fetchone()
+        row = self._run(
+            "SELECT x.data, x.media_type FROM page p JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?", (url_id,)
+        ).fetchone()
         return (self.codec.unpack(row[0], None), row[1]) if row else None
 
     def restore(self, data: bytes, dictionary_id: int | None) -> bytes:

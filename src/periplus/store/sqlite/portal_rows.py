@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS portal_verdict (
     portal TEXT NOT NULL, of_site INTEGER NOT NULL, subject TEXT NOT NULL, verdict TEXT NOT NULL, decided REAL NOT NULL,
     PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
@@ -32,14 +32,20 @@ def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
     """Each with the time when it was last built, 0.0: never; by name."""
     if not made(connection):
         return []
-    return [(Portal(**json.loads(settings)), built) for settings, built in connection.execute("SELECT settings, built FROM portal ORDER BY name")]
+    return [
+        (Portal(**json.loads(settings)), built)
+        for settings, built in connection.execute("SELECT settings, built FROM portal ORDER BY name")
+    ]
 
 
 def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     """In place of one of the same name, whose decisions stay. Within a transaction."""
     for statement in TABLES.split(";")[:-1]:
         connection.execute(statement)
-    upsert = "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET settings = excluded.settings"
+    upsert = (
+        "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
+        " SET settings = excluded.settings"
+    )
     connection.execute(upsert, (portal.name, json.dumps(asdict(portal))))
 
 
@@ -53,20 +59,37 @@ def decisions(connection: sqlite3.Connection, portal: str) -> Decisions:
     find = "SELECT of_site, subject, verdict FROM portal_verdict WHERE portal = ? ORDER BY decided, subject"
     rows = connection.execute(find, (portal,)).fetchall()
     entries = {EntryKey(subject): EditorVerdict(verdict) for of_site, subject, verdict in rows if not of_site}
-    return Decisions(entries, {SiteKey(subject): EditorVerdict(verdict) for of_site, subject, verdict in rows if of_site})
+    return Decisions(
+        entries, {SiteKey(subject): EditorVerdict(verdict) for of_site, subject, verdict in rows if of_site}
+    )
 
 
-def decide(connection: sqlite3.Connection, portal: str, subject: EntryKey | SiteKey, verdict: EditorVerdict | None, of_site: bool, now: float) -> None:
+def decide(
+    connection: sqlite3.Connection,
+    portal: str,
+    subject: EntryKey | SiteKey,
+    verdict: EditorVerdict | None,
+    of_site: bool,
+    now: float,
+) -> None:
     """verdict: None: what was decided is taken back. Within a transaction."""
     if verdict is None:
-        connection.execute("DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", (portal, of_site, subject))
+        connection.execute(
+            "DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", (portal, of_site, subject)
+        )
         return
-    connection.execute("INSERT OR REPLACE INTO portal_verdict VALUES (?, ?, ?, ?, ?)", (portal, of_site, subject, verdict.value, now))
+    connection.execute(
+        "INSERT OR REPLACE INTO portal_verdict VALUES (?, ?, ?, ?, ?)", (portal, of_site, subject, verdict.value, now)
+    )
 
 
 def last_decided(connection: sqlite3.Connection, portal: str) -> float:
     """When the editor decided anything; 0.0: never."""
-    return float(connection.execute("SELECT coalesce(max(decided), 0) FROM portal_verdict WHERE portal = ?", (portal,)).fetchone()[0])
+    return float(
+        connection.execute(
+            "SELECT coalesce(max(decided), 0) FROM portal_verdict WHERE portal = ?", (portal,)
+        ).fetchone()[0]
+    )
 
 
 def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryKey]:
@@ -77,7 +100,9 @@ def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryK
 
 def store_known(connection: sqlite3.Connection, portal: str, known: Mapping[Url, EntryKey]) -> None:
     """Within a transaction."""
-    connection.executemany("INSERT OR REPLACE INTO portal_page VALUES (?, ?, ?)", [(portal, url, entry) for url, entry in known.items()])
+    connection.executemany(
+        "INSERT OR REPLACE INTO portal_page VALUES (?, ?, ?)", [(portal, url, entry) for url, entry in known.items()]
+    )
 
 
 def store_built(connection: sqlite3.Connection, portal: str, now: float) -> None:
@@ -87,7 +112,9 @@ def store_built(connection: sqlite3.Connection, portal: str, now: float) -> None
 
 def provenance(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[Provenance]:
     """Which run fetched each page last, by the page's time: runs follow one another."""
-    spans = connection.execute("SELECT kind || ' ' || id, started FROM run WHERE kind <> 'check' ORDER BY id DESC").fetchall()
+    spans = connection.execute(
+        "SELECT kind || ' ' || id, started FROM run WHERE kind <> 'check' ORDER BY id DESC"
+    ).fetchall()
     for url_id in ids:
         row = connection.execute("SELECT fetched FROM page WHERE url_id = ?", (url_id,)).fetchone()
         fetched = float(row[0]) if row else 0.0
@@ -105,7 +132,8 @@ class Home(NamedTuple):
 def home_of(connection: sqlite3.Connection, site: SiteKey) -> Home | None:
     """The site's page with the shortest address, of those without a query first; None: nothing of it was read."""
     find = (
-        "SELECT u.text, p.title FROM url u JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id"
+        "SELECT u.text, p.title FROM url u JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
+        " JOIN site s ON s.id = h.site_id"
         f" WHERE s.key = ? AND u.reason IN ({_READ}) ORDER BY instr(u.text, '?') > 0, length(u.text), u.text LIMIT 1"
     )
     row = connection.execute(find, (site,)).fetchone()
@@ -113,9 +141,12 @@ def home_of(connection: sqlite3.Connection, site: SiteKey) -> Home | None:
 
 
 def feeds_of(connection: sqlite3.Connection, home: UrlId) -> list[Url]:
-    """Feeds that a page names by rel=alternate: by their media type where they were fetched, else by the words of their address."""
+    """Feeds that a page names by rel=alternate: by their media type where they were fetched,
+    else by the words of their address.
+    """
     find = (
-        "SELECT u.text, p.media_type FROM link l JOIN url u ON u.id = l.target LEFT JOIN page p ON p.url_id = l.target"
+        "SELECT u.text, p.media_type FROM link l JOIN url u ON u.id = l.target LEFT"
+        " JOIN page p ON p.url_id = l.target"
         " WHERE l.source = ? AND l.kind = 'alternate' ORDER BY u.text"
     )
     return [Url(text) for text, media_type in connection.execute(find, (home,)) if _is_feed(text, media_type or "")]

@@ -20,18 +20,22 @@ from periplus.model.web import HostKey, SiteKey
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.views import VIEWS
 
-# Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and `snapshot`
-# gives several statements the same one.
+# Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
+# `snapshot` gives several statements the same one.
 
 Connection = sqlite3.Connection  # by this name for those who may not speak SQL
-_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})  # of SQLite's primary codes; others say nothing of the file
+# of SQLite's primary codes; others say nothing of the file
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more
 LIMIT_STEPS = 20_000  # SQLite's steps between two looks at the clock: some 2 ms
 SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 
 
 def connect(folder: Path) -> sqlite3.Connection:
-    """A connection that only reads. Sorts spill to disk, so that a long list needs little memory. Raises NoCollection, StoreError."""
+    """A connection that only reads.
+
+    Sorts spill to disk, so that a long list needs little memory. Raises NoCollection, StoreError.
+    """
     connection = schema.connect(folder, read_only=True)
     connection.create_function("matches", 2, _matches, deterministic=True)
     return connection
@@ -54,18 +58,27 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if str(error) == "interrupted":
-            raise StoreError(f"reading took longer than {limit_s:g} s and was stopped: ask for less, or allow more time") from None
+            raise StoreError(
+                f"reading took longer than {limit_s:g} s and was stopped: ask for less, or allow more time"
+            ) from None
         raise StoreError(f"the collection cannot be read: {error}") from error
     except sqlite3.ProgrammingError as error:
         if "closed" not in str(error):
             raise
-        raise UsageError("the collection was closed: ask it while it is open, within `with periplus.open(FOLDER) as collection`") from None
+        raise UsageError(
+            "the collection was closed: ask it while it is open, within `with periplus.open(FOLDER) as collection`"
+        ) from None
     except OverflowError:
         raise UsageError("a number is too large: SQLite counts to 2 ** 63 - 1") from None
     except sqlite3.DatabaseError as error:
-        if type(error) is not sqlite3.DatabaseError or getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
+        if (
+            type(error) is not sqlite3.DatabaseError
+            or getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE
+        ):
             raise UsageError(f"this cannot be read: {error}") from None
-        raise StoreError(f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder.") from error
+        raise StoreError(
+            f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -81,7 +94,8 @@ def limited(connection: sqlite3.Connection, limit_s: float) -> Iterator[None]:
         with reading(limit_s):
             yield
     finally:
-        with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile, by whoever stopped listening to a stream
+        # closed meanwhile, by whoever stopped listening to a stream
+        with contextlib.suppress(sqlite3.ProgrammingError):
             connection.set_progress_handler(None, 0)
 
 
@@ -118,11 +132,17 @@ def _lives(pid: int) -> bool:
 
 
 def counts(connection: sqlite3.Connection, site: SiteKey | None = None) -> list[StateTally]:
-    """URLs by state and reason, states in the order of State, most URLs first; of one site (looks at every URL), or of all."""
+    """URLs by state and reason, states in the order of State, most URLs first;
+    of one site (looks at every URL), or of all.
+    """
     if site is None:
-        found = connection.execute("SELECT substr(name, 8), value FROM tally WHERE name LIKE 'reason:%' AND value > 0").fetchall()
+        found = connection.execute(
+            "SELECT substr(name, 8), value FROM tally WHERE name LIKE 'reason:%' AND value > 0"
+        ).fetchall()
     else:
-        found = connection.execute(f"SELECT u.reason, count(*) FROM url u WHERE {SITE_OF_URL} GROUP BY u.reason", (site,)).fetchall()
+        found = connection.execute(
+            f"SELECT u.reason, count(*) FROM url u WHERE {SITE_OF_URL} GROUP BY u.reason", (site,)
+        ).fetchall()
     tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), urls) for name, urls in found]
     states = list(State)
     return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
@@ -132,25 +152,36 @@ def traps(connection: sqlite3.Connection) -> list[TrapTally]:
     """The families that were left out as endless series, the largest first; looks at every URL where there are any."""
     if not connection.execute("SELECT 1 FROM tally WHERE name = 'reason:trap' AND value > 0").fetchone():
         return []
-    find = "SELECT substr(rule, 1, instr(rule, ': ') - 1), count(*) FROM url WHERE reason = 'trap' GROUP BY 1 ORDER BY 2 DESC, 1"
+    find = (
+        "SELECT substr(rule, 1, instr(rule, ': ') - 1), count(*) FROM url WHERE reason = 'trap'"
+        " GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
     return [TrapTally(family, urls) for family, urls in connection.execute(find)]
 
 
 def sums(connection: sqlite3.Connection) -> tuple[int, int, int]:
     """(hosts met, hosts with work waiting, entries of their to-do lists)."""
-    row = connection.execute("SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0) FROM host").fetchone()
+    row = connection.execute(
+        "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0) FROM host"
+    ).fetchone()
     return int(row[0]), int(row[1]), int(row[2])
 
 
 def hosts_at_work(connection: sqlite3.Connection, most: int, now: float) -> list[HostRow]:
     """Hosts with work, those with most waiting first."""
-    find = "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0 ORDER BY pending DESC, key LIMIT ?"
+    find = (
+        "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
+        " ORDER BY pending DESC, key LIMIT ?"
+    )
     found = connection.execute(find, (now, most)).fetchall()
-    return [HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased)) for key, pending, fetched, wait, why, leased in found]
+    return [
+        HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased))
+        for key, pending, fetched, wait, why, leased in found
+    ]
 
 
-# SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every reader; so a command that
-# fails looks afterwards, by one pass over each table.
+# SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every
+# reader; so a command that fails looks afterwards, by one pass over each table.
 
 LOOK_S = 60.0  # a collection of some million pages is looked through
 _TYPES = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
@@ -167,13 +198,22 @@ _JSON = {("run", "starts"), ("run", "settings"), ("family", "record")}
 
 
 def wrong_value(folder: Path) -> str:
-    """The first column with a value of the wrong kind, and what is wrong with it, in words; empty: there is none. Raises NoCollection, StoreError."""
+    """The first column with a value of the wrong kind, and what is wrong with it, in words; empty: there is none.
+
+    Raises NoCollection, StoreError.
+    """
     with contextlib.closing(connect(folder)) as connection, limited(connection, LOOK_S), snapshot(connection):
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table, columns in _columns().items():
-            tests = {f"{table}.{column} {said}": test for column, kind in columns for said, test in _tests(table, column, kind)}
+            tests = {
+                f"{table}.{column} {said}": test
+                for column, kind in columns
+                for said, test in _tests(table, column, kind)
+            }
             if table in there and tests:
-                found = connection.execute(f"SELECT {', '.join(f'max({test})' for test in tests.values())} FROM {table}").fetchone()
+                found = connection.execute(
+                    f"SELECT {', '.join(f'max({test})' for test in tests.values())} FROM {table}"
+                ).fetchone()
                 if wrong := [said for said, is_wrong in zip(tests, found, strict=True) if is_wrong]:
                     return wrong[0]
     return ""
@@ -183,24 +223,46 @@ def _columns() -> dict[str, list[tuple[str, str]]]:
     """Of each table of ours the columns, with their types as we declare them."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.build(connection)
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
-        return {table: [(row[1], row[2]) for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables}
+        tables = [
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+            )
+        ]
+        return {
+            table: [(row[1], row[2]) for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables
+        }
 
 
 def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
     """(what is wrong, the SQL that finds it), for one column. Where nothing is known is no wrong value."""
     if types := _TYPES.get(kind):  # without one a column holds anything
-        yield f"holds a value that is no {kind.lower()}", f"typeof({column}) NOT IN ({', '.join(map(repr, types))}, 'null')"
+        yield (
+            f"holds a value that is no {kind.lower()}",
+            f"typeof({column}) NOT IN ({', '.join(map(repr, types))}, 'null')",
+        )
     if words := _WORDS.get((table, column)):
         yield "holds a word that is none of ours", f"{column} NOT IN ({', '.join(repr(str(word)) for word in words)})"
     if (table, column) in _JSON:
         yield "holds what is no JSON", f"NOT json_valid({column})"
 
 
-LONGEST_VALUE_BYTES = 64_000_000  # a longer text or blob is refused, such as zeroblob(1e9): nothing stops one step of SQLite
-_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_PRAGMA})
-_PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"})
-_FUNCTIONS_DENIED = frozenset({"load_extension", "matches"})  # matches: a regular expression may run for ever, and no limit stops it
+# a longer text or blob is refused, such as zeroblob(1e9): nothing stops one step of SQLite
+LONGEST_VALUE_BYTES = 64_000_000
+_ALLOWED = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+        sqlite3.SQLITE_PRAGMA,
+    }
+)
+_PRAGMAS = frozenset(
+    {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
+)
+# matches: a regular expression may run for ever, and no limit stops it
+_FUNCTIONS_DENIED = frozenset({"load_extension", "matches"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +274,12 @@ class Answer:
 
 
 def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int = -1) -> Answer:
-    """The answer to one statement that only reads. most: rows, -1: all. limit_s: for the statement and for reading its rows; 0: none.
+    """The answer to one statement that only reads.
 
-    Raises UsageError for what SQLite does not understand or what would do more than read; StoreError when the time is over,
-    also while the rows are read.
+    most: rows, -1: all. limit_s: for the statement and for reading its rows; 0: none.
+
+    Raises UsageError for what SQLite does not understand or what would do more than read; StoreError when the time is
+    over, also while the rows are read.
     """
     connection.set_authorizer(_authorised)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
@@ -230,7 +294,9 @@ def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, mos
         with _understood():
             cursor = connection.execute(question)
         if cursor.description is None:
-            raise UsageError("the statement has no result: `periplus sql` answers questions, as in SELECT count(*) FROM urls")
+            raise UsageError(
+                "the statement has no result: `periplus sql` answers questions, as in SELECT count(*) FROM urls"
+            )
         yield tuple(column[0] for column in cursor.description)
         with _understood():
             for number, row in enumerate(rows(cursor)):
@@ -241,7 +307,8 @@ def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, mos
 
 def _authorised(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
     if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
-        return sqlite3.SQLITE_OK  # how SQLite asks for pragma_table_info(...) and json_each(...); a true one it refuses itself
+        # how SQLite asks for pragma_table_info(...) and json_each(...); a true one it refuses itself
+        return sqlite3.SQLITE_OK
     if action not in _ALLOWED:
         return sqlite3.SQLITE_DENY
     if action == sqlite3.SQLITE_PRAGMA and (first not in _PRAGMAS):
@@ -262,11 +329,17 @@ def _understood() -> Iterator[None]:
         raise UsageError(f"this cannot be asked: {error}") from None
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.DataError):
-            raise UsageError(f"a value of the answer, or the statement, is larger than {LONGEST_VALUE_BYTES // 1_000_000} MB: ask for less") from None
+            raise UsageError(
+                "a value of the answer, or the statement, is larger than "
+                f"{LONGEST_VALUE_BYTES // 1_000_000} MB: ask for less"
+            ) from None
         if "authorization denied" in str(error) or "not authorized" in str(error) or "prohibited" in str(error):
             raise UsageError("`periplus sql` only reads: SELECT, and PRAGMA table_info(NAME)") from None
         if isinstance(error, sqlite3.OperationalError) and str(error) != "interrupted" and _is_mistake(error):
-            raise UsageError(f"SQLite does not understand this: {error}. There are the views {', '.join(VIEWS)}; docs/sql.md lists their columns.") from None
+            raise UsageError(
+                f"SQLite does not understand this: {error}. There are the views {', '.join(VIEWS)}; "
+                "docs/sql.md lists their columns."
+            ) from None
         raise
 
 

@@ -72,7 +72,8 @@ def refuse(connection: sqlite3.Connection) -> None:
         raise StoreError(f"this collection moved to {found[0]}: crawl there. Here it stays as it was, to be read.")
 
 
-# When the clock is set back, times that were kept move with it: else each host would wait until the old time comes again.
+# When the clock is set back, times that were kept move with it: else each host would wait until
+# the old time comes again.
 #
 # A clock that is set forward needs nothing: what waited is due, and leases that seem to be over cost a page each.
 
@@ -100,14 +101,18 @@ CRAWL_LOCK = "crawl.lock"  # held by whoever crawls; the file itself says nothin
 
 @contextlib.contextmanager
 def only_crawl(folder: Path) -> Iterator[None]:
-    """Holds a collection for one crawl. The kernel frees it when its holder dies, however that happens; child processes do not
-    inherit it. Raises StoreError when another crawl holds it: two would each take the other's limits and run for their own.
+    """Holds a collection for one crawl.
+
+    The kernel frees it when its holder dies, however that happens; child processes do not inherit it. Raises StoreError
+    when another crawl holds it: two would each take the other's limits and run for their own.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise StoreError(f"no collection can be kept in {folder}: {error.strerror}. Is the disk full, or the folder read-only?") from error
+        raise StoreError(
+            f"no collection can be kept in {folder}: {error.strerror}. Is the disk full, or the folder read-only?"
+        ) from error
     try:
         import fcntl
 
@@ -119,14 +124,24 @@ def only_crawl(folder: Path) -> Iterator[None]:
     except BlockingIOError:
         who = os.read(file, 20).decode("ascii", "replace") or "?"
         os.close(file)
-        raise StoreError(f"another crawl (process {who}) is at work on {folder}. Wait for its end, stop it, or choose another folder with -o.") from None
+        raise StoreError(
+            f"another crawl (process {who}) is at work on {folder}. Wait for its end, stop it, or "
+            "choose another folder with -o."
+        ) from None
     try:
         yield
     finally:
         os.close(file)
 
 
-def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings, now: float, further: Mapping[str, object] | None = None) -> int:
+def begin_run(
+    folder: Path,
+    kind: str,
+    starts: Sequence[Url],
+    settings: Settings,
+    now: float,
+    further: Mapping[str, object] | None = None,
+) -> int:
     """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
 
     further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
@@ -136,13 +151,19 @@ def begin_run(folder: Path, kind: str, starts: Sequence[Url], settings: Settings
         resume(connection)
         checks.lift(connection)
         follow(connection, last_known(connection) - now, now)
-        connection.execute("UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'", (now,))
+        connection.execute(
+            "UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'",
+            (now,),
+        )
         connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
         connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
         insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, ?, ?, 'running')"
-        values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}  # a password is no part of the record
+        # a password is no part of the record
+        values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}
         values |= further or {}
-        row = connection.execute(insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0), now))
+        row = connection.execute(
+            insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0), now)
+        )
         return int(row.lastrowid or 0)
 
 

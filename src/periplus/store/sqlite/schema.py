@@ -1,4 +1,6 @@
-"""The tables of a collection on disk: how the file is opened, locked and upgraded, and the history beside the present tables."""
+"""The tables of a collection on disk: how the file is opened, locked and upgraded,
+and the history beside the present tables.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from periplus.store.standing import COLUMNS, FIELDS, is_another, new_ids
 
 def rename(connection: sqlite3.Connection) -> None:
     """Enters the new ids, in the transaction of the caller."""
-    urls = connection.execute("SELECT id, text FROM url WHERE instr(text, '%') OR instr(text, './') OR instr(text, '.:')")
+    urls = connection.execute(
+        "SELECT id, text FROM url WHERE instr(text, '%') OR instr(text, './') OR instr(text, '.:')"
+    )
     connection.execute("CREATE TEMP TABLE renamed (old INTEGER PRIMARY KEY, new INTEGER NOT NULL)")
     connection.executemany("INSERT INTO renamed VALUES (?, ?)", new_ids(urls))
     connection.execute("DELETE FROM renamed WHERE new IN (SELECT id FROM url)")
@@ -37,8 +41,9 @@ def rename(connection: sqlite3.Connection) -> None:
 
 # How the tables beside the present ones are filled: docs/decisions/0003.
 #
-# url_history is written by a trigger: the row as it stood before the first change that a run made to it. Of URLs first seen in the same
-# run there is nothing to keep. Between two runs (rules applied anew) a change counts to the run that follows.
+# url_history is written by a trigger: the row as it stood before the first change that a run made to it. Of
+# URLs first seen in the same run there is nothing to keep. Between two runs (rules applied anew) a change
+# counts to the run that follows.
 
 HISTORY = f"""
 CREATE TABLE url_history (
@@ -58,7 +63,7 @@ BEGIN
     INSERT OR IGNORE INTO url_history SELECT OLD.id, id + (state <> 'running'), OLD.reason, OLD.rule, OLD.status, OLD.layer
     FROM run ORDER BY id DESC LIMIT 1;
 END;
-"""
+"""  # noqa: E501
 
 
 class History:
@@ -72,12 +77,17 @@ class History:
         self._found.clear()
 
     def close(self) -> None:
-        upsert = "INSERT INTO run_count VALUES (?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE SET value = value + excluded.value"
+        upsert = (
+            "INSERT INTO run_count VALUES (?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE"
+            " SET value = value + excluded.value"
+        )
         self._many(upsert, [(self._run_id, finding.value, count) for finding, count in self._found.items() if count])
 
     def page(self, url_id: int) -> tuple[object, ...] | None:
         """The page as it stands, for `replaced`; None: there is none."""
-        found: tuple[object, ...] | None = self._run(f"SELECT {', '.join(FIELDS)} FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        found: tuple[object, ...] | None = self._run(
+            f"SELECT {', '.join(FIELDS)} FROM page WHERE url_id = ?", (url_id,)
+        ).fetchone()
         return found
 
     def replaced(self, url_id: int, before: tuple[object, ...]) -> bool:
@@ -94,13 +104,18 @@ class History:
         where = "source = ? AND last_seen < ?" + (" AND kind = ?" if only else "")
         values = (source, now, only) if only else (source, now)
         seen = "max(last_seen, coalesce((SELECT checked FROM freshness WHERE url_id = source), 0))"
-        keep = f"SELECT source, target, kind, position, nofollow, ?, anchor, times, first_seen, {seen} FROM link WHERE {where}"
+        keep = (
+            "SELECT source, target, kind, position, nofollow, ?, anchor, times, first_seen, "
+            f"{seen} FROM link WHERE {where}"
+        )
         self._run(f"INSERT OR IGNORE INTO link_history {keep}", (self._run_id, *values))
         return self._run(f"DELETE FROM link WHERE {where}", values).rowcount
 
     def opened_links(self, source: int, now: float) -> int:
         """How many links of the page were first seen at `now`."""
-        return int(self._run("SELECT count(*) FROM link WHERE source = ? AND first_seen = ?", (source, now)).fetchone()[0])
+        return int(
+            self._run("SELECT count(*) FROM link WHERE source = ? AND first_seen = ?", (source, now)).fetchone()[0]
+        )
 
     def unreached(self, count: int) -> None:
         self._found[Finding.UNREACHED] += count
@@ -116,20 +131,27 @@ class History:
             gone = now
         elif finding is Finding.BACK:
             gone = None
-        self._run("INSERT OR REPLACE INTO freshness VALUES (?, ?, ?, ?)", (url_id, now, next_interval_s(interval_s, finding), gone))
+        self._run(
+            "INSERT OR REPLACE INTO freshness VALUES (?, ?, ?, ?)",
+            (url_id, now, next_interval_s(interval_s, finding), gone),
+        )
 
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 
 
 def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
     """What was noted, by prefix."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'survey_mark'").fetchone():  # made before there were marks
+    # made before there were marks
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'survey_mark'").fetchone():
         return {}
     found = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
-    return {prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ()) for prefix, status, tags in found}
+    return {
+        prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ())
+        for prefix, status, tags in found
+    }
 
 
 def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: float) -> None:
@@ -140,19 +162,24 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 
 
 DATABASE = "collection.db"
-SCHEMA_VERSION = 4  # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow; 3: other lessons on traps
+# 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
+# 3: other lessons on traps
+SCHEMA_VERSION = 4
 OLDEST_READ = 2
 MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
-_OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)  # errors that no file is to blame for
+# errors that no file is to blame for
+_OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 _ASK_THE_DISK = "Is the disk full, or the folder read-only?"
-NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"})
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"}
+)
 
 _TRAP_TABLES = """
 CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, doubt INTEGER NOT NULL);
 CREATE INDEX doubtful_host ON doubtful (host_id);
 CREATE TABLE shown (host_id INTEGER NOT NULL, first INTEGER NOT NULL, keys BLOB NOT NULL, PRIMARY KEY (host_id, first)) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 SCHEMA_TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE run (
@@ -211,8 +238,9 @@ CREATE TABLE bad_link (
     source INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, anchor TEXT NOT NULL, why TEXT NOT NULL);
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-"""
-# From each schema to the next. What readers of an older file meet in place of what it lacks, under the same names, is in memory only.
+"""  # noqa: E501
+# From each schema to the next. What readers of an older file meet in place of what it lacks, under the same
+# names, is in memory only.
 _FROM_2 = f"""
 ALTER TABLE page ADD COLUMN language_found TEXT NOT NULL DEFAULT '';
 ALTER TABLE page ADD COLUMN parts BLOB;
@@ -261,14 +289,18 @@ def refuse_network_disk(folder: Path, mounts: Path = MOUNTS) -> None:
     except OSError:  # not a Linux system: nothing is known
         return
     if kind in NETWORK_FILE_SYSTEMS:
-        raise StoreError(f"{folder} lies on a network file system ({kind}), on which SQLite loses data. Choose a folder on a local disk (-o).")
+        raise StoreError(
+            f"{folder} lies on a network file system ({kind}), on which SQLite loses data. Choose a "
+            "folder on a local disk (-o)."
+        )
 
 
 def refuse_address(folder: Path) -> None:
     """An address in a folder's place names no folder. Raises UsageError."""
     if folder.parts[:1] in (("postgresql:",), ("postgres:",)):
         raise UsageError(
-            "that is the address of a database, and this wants a folder. crawl, refresh, worker, jobs and status take it as --store ADDRESS;"
+            "that is the address of a database, and this wants a folder. crawl, refresh, worker, jobs and "
+            "status take it as --store ADDRESS;"
             " for all else move the collection into a folder: periplus move ADDRESS FOLDER"
         )
 
@@ -281,7 +313,10 @@ def create(folder: Path) -> None:
 
 @contextlib.contextmanager
 def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
-    """A new collection to be filled. It has another name until the end, and appears whole: a kill leaves no half of it. Raises StoreError."""
+    """A new collection to be filled.
+
+    It has another name until the end, and appears whole: a kill leaves no half of it. Raises StoreError.
+    """
     path, draft = folder / DATABASE, folder / f"{DATABASE}.{os.getpid()}.new"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -293,7 +328,8 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 build(connection)
                 yield connection
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # closing does it too, but says nothing when the disk is full: half would be named
+                # closing does it too, but says nothing when the disk is full: half would be named
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             _reveal(draft, path)
         finally:
             _clear_drafts(folder)
@@ -322,9 +358,12 @@ def _reveal(draft: Path, path: Path) -> None:
 
 
 def build(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA page_size = 8192")  # fewer overflow pages for bodies: 9 % less time per stored page than 4096
+    # fewer overflow pages for bodies: 9 % less time per stored page than 4096
+    connection.execute("PRAGMA page_size = 8192")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript("BEGIN;" + SCHEMA_TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + TABLES + CREATE_VIEWS)
+    connection.executescript(
+        "BEGIN;" + SCHEMA_TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + TABLES + CREATE_VIEWS
+    )
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
     connection.execute(f"INSERT INTO reason VALUES {_REASONS}")
     connection.execute("COMMIT")
@@ -345,15 +384,22 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection = None
     try:
         connection = sqlite3.connect(_place(path, read_only), uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
-        connection.execute("PRAGMA trusted_schema = OFF")  # views and triggers of a file that somebody gave us call no function that is not harmless
+        # views and triggers of a file that somebody gave us call no function that is not harmless
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
-        connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")  # a reader's long lists spill to disk when they are sorted
+        # a reader's long lists spill to disk when they are sorted
+        connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
         version = _version(connection)
         if version > SCHEMA_VERSION:
-            raise StoreError(f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus.")
+            raise StoreError(
+                f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus."
+            )
         if version < OLDEST_READ:
-            raise StoreError(f"{path} was made by a development version (schema {version}), which none reads any longer. Crawl again into another folder.")
+            raise StoreError(
+                f"{path} was made by a development version (schema {version}), which none reads any longer. "
+                "Crawl again into another folder."
+            )
         if version < SCHEMA_VERSION and read_only:
             connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
         if version == OLDEST_READ and read_only:
@@ -368,13 +414,21 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         if isinstance(error, StoreError):
             raise
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
-            raise StoreError(f"the collection in {folder} cannot be {'read' if read_only else 'written'}: {error}. {_ASK_THE_DISK}") from None
-        raise StoreError(f"{path} cannot be read as a collection: {error}. Restore it from a copy, or crawl again into another folder.") from None
+            raise StoreError(
+                f"the collection in {folder} cannot be {'read' if read_only else 'written'}: {error}. {_ASK_THE_DISK}"
+            ) from None
+        raise StoreError(
+            f"{path} cannot be read as a collection: {error}. Restore it from a copy, or "
+            "crawl again into another folder."
+        ) from None
     return connection
 
 
 def _place(path: Path, read_only: bool) -> str:
-    """The file as a URI. WAL needs to write beside it even for readers: where nobody can, and nobody does, it is said not to change."""
+    """The file as a URI.
+
+    WAL needs to write beside it even for readers: where nobody can, and nobody does, it is said not to change.
+    """
     if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
         return f"{path.resolve().as_uri()}?immutable=1"
     return path.resolve().as_uri()
@@ -385,7 +439,10 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
-    """Brings the file to this schema: all of it or nothing. Hardly a row is written anew, so a large collection takes little longer."""
+    """Brings the file to this schema: all of it or nothing.
+
+    Hardly a row is written anew, so a large collection takes little longer.
+    """
     with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
         if _version(connection) == SCHEMA_VERSION:  # another process was first
             return
@@ -408,19 +465,24 @@ def _statements(script: str) -> Iterator[str]:
 class WriteLock:
     """Writers of one collection, one after another.
 
-    SQLite has one writer; waiting for it by its own busy handler means sleeping up to 100 ms at a time. A lock on a file is
-    handed over at once, and the kernel frees it when its holder dies.
+    SQLite has one writer; waiting for it by its own busy handler means sleeping up to 100 ms at a time. A lock on a
+    file is handed over at once, and the kernel frees it when its holder dies.
     """
 
     def __init__(self, folder: Path) -> None:
         try:
             self._file = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise StoreError(f"the collection in {folder} cannot be written: {error.strerror}. {_ASK_THE_DISK}") from error
+            raise StoreError(
+                f"the collection in {folder} cannot be written: {error.strerror}. {_ASK_THE_DISK}"
+            ) from error
 
     @contextlib.contextmanager
     def transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """BEGIN IMMEDIATE ... COMMIT; ROLLBACK on any exception. Raises StoreError for what the disk or another program does."""
+        """BEGIN IMMEDIATE ...
+
+        COMMIT; ROLLBACK on any exception. Raises StoreError for what the disk or another program does.
+        """
         self._hold(True)
         try:
             with connection:  # commits what is open at its end, or rolls it back
@@ -431,7 +493,9 @@ class WriteLock:
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:  # its other children are mistakes of ours
                 raise
-            raise StoreError(f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder.") from error
+            raise StoreError(
+                f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder."
+            ) from error
         finally:
             self._hold(False)
 
@@ -449,5 +513,9 @@ class WriteLock:
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """One transaction on a connection of its own. Raises NoCollection, StoreError."""
-    with contextlib.closing(connect(folder)) as connection, contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
+    with (
+        contextlib.closing(connect(folder)) as connection,
+        contextlib.closing(WriteLock(folder)) as lock,
+        lock.transaction(connection),
+    ):
         yield connection

@@ -1,4 +1,6 @@
-"""A site's URLs, links, redirects and pages as arrays and columns, and the sizes of the parts that its pages pull in."""
+"""A site's URLs, links, redirects and pages as arrays and columns,
+and the sizes of the parts that its pages pull in.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +32,26 @@ BLOCK_ROWS = 100_000  # turned into an array at once
 
 
 def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int64]]:
-    """A cursor's rows of whole numbers as int64[rows, width], block by block; width: the columns. The numbers of a row go into the array
-    one after another: half the time of rows turned into columns, a third of that of a structured array."""
+    """A cursor's rows of whole numbers as int64[rows, width], block by block; width: the columns.
+
+    The numbers of a row go into the array one after another: half the time of rows turned into columns, a third of
+    that of a structured array.
+    """
     while len(block := np.fromiter(chain.from_iterable(islice(cursor, BLOCK_ROWS)), np.int64)):
         yield block.reshape(-1, width)
 
 
-# Tables are read in the order in which they lie on disk (URLs by id, links by source), so that each is read once, in sequence.
+# Tables are read in the order in which they lie on disk (URLs by id, links by source), so that each
+# is read once, in sequence.
 
 _FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
-def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pairs(
+    connection: sqlite3.Connection, find: str, values: Sequence[object] = ()
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two columns of whole numbers."""
     none = np.zeros((0, 2), np.int64)
     found = [none, *number_blocks(connection.execute(find, values), 2)]
@@ -53,9 +61,11 @@ def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] =
 def redirects(connection: sqlite3.Connection) -> LinkRows:
     """Where each URL that redirects leads, as last seen, and which page each alias is an address of: one link a URL."""
     last = (
-        "SELECT source, target FROM (SELECT l.source AS source, l.target AS target, max(l.last_seen) FROM url u CROSS JOIN link l ON l.source = u.id"
+        "SELECT source, target FROM (SELECT l.source AS source, l.target AS target, max(l.last_seen) FROM url u CROSS"
+        " JOIN link l ON l.source = u.id"
         " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source)"
-        " UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
+        " UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id"
+        " WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
     )
     return LinkRows(*_pairs(connection, last))
 
@@ -80,8 +90,10 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
 def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """The site's links to pages, of its own or not, each pair once."""
     find = (
-        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL} AND l.kind IN ({_FOLLOWED})"
-        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"  # as they lie; DISTINCT would build a tree of all pairs
+        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
+        f" AND l.kind IN ({_FOLLOWED})"
+        # as they lie; DISTINCT would build a tree of all pairs
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"
     )
     sources, targets = _pairs(connection, find, (site,))
     first = np.ones(len(sources), np.bool_)
@@ -91,7 +103,10 @@ def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
 
 def site_pages(connection: sqlite3.Connection, site: SiteKey) -> PageRows:
     """The pages of the site whose content is known."""
-    find = f"SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+    find = (
+        "SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS"
+        f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+    )
     ids: list[int] = []
     titles: list[str] = []
     media_types: list[str] = []
@@ -148,16 +163,19 @@ _TALLIED = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset
 
 
 def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tally, ...]:
-    """How many fetched pages of the site, and how many bytes, share a host, media_type, charset or language; most pages first."""
+    """How many fetched pages of the site, and how many bytes, share a host, media_type, charset or language;
+    most pages first.
+    """
     find = (
-        f"SELECT {_TALLIED[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
+        f"SELECT {_TALLIED[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id"
+        " JOIN host h ON h.id = u.host_id"
         f" WHERE {SITE_OF_URL} AND u.reason IN ({_READ}) GROUP BY 1 ORDER BY 2 DESC, 1"
     )
     return tuple(Tally(*row) for row in connection.execute(find, (site,)))
 
 
-# Each table is read once, in the order in which it lies on disk, in blocks: a million pages and ten million links are arrays
-# before the next block is asked for.
+# Each table is read once, in the order in which it lies on disk, in blocks: a million pages and ten million links are
+# arrays before the next block is asked for.
 
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
@@ -239,7 +257,8 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [], [])
     for ids, some, reasons, layers, statuses, listed, sites in _blocks(connection.execute(find)):
         texts += some  # type: ignore[arg-type]  # a column of texts
-        codes = np.fromiter(map(_REASON.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]  # a column of texts
+        # a column of texts
+        codes = np.fromiter(map(_REASON.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
         answers = np.array(statuses).clip(0, 999)
         for part, column, kind in zip(parts, (ids, codes, layers, answers, listed, sites), _URL_TYPES, strict=True):
             part.append(np.asarray(column, kind))
@@ -268,9 +287,12 @@ def site_links(connection: sqlite3.Connection, site: SiteKey) -> SiteLinks:
     )
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [])
     for sources, targets, codes in (block.T for block in number_blocks(connection.execute(find, (site,)), 3)):
-        for part, column, kind in zip(parts, (sources, targets, codes >> 4, codes >> 1 & 7, codes & 1), _LINK_TYPES, strict=True):
+        for part, column, kind in zip(
+            parts, (sources, targets, codes >> 4, codes >> 1 & 7, codes & 1), _LINK_TYPES, strict=True
+        ):
             part.append(column.astype(kind))
-    return SiteLinks(*(_joined(part, kind) for part, kind in zip(parts, _LINK_TYPES, strict=True)))  # type: ignore[arg-type]  # each of its own type
+    # each of its own type
+    return SiteLinks(*(_joined(part, kind) for part, kind in zip(parts, _LINK_TYPES, strict=True)))  # type: ignore[arg-type]
 
 
 def any_pages(connection: sqlite3.Connection) -> AnyPages:
@@ -278,7 +300,9 @@ def any_pages(connection: sqlite3.Connection) -> AnyPages:
     ids: list[int] = []
     media_types: list[str] = []
     sizes: list[int] = []
-    for some_ids, types, some_sizes in _blocks(connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id")):
+    for some_ids, types, some_sizes in _blocks(
+        connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id")
+    ):
         ids += some_ids  # type: ignore[arg-type]  # a column of whole numbers
         media_types += map(sys.intern, types)  # type: ignore[arg-type]  # a few names, a million times
         sizes += some_sizes  # type: ignore[arg-type]
@@ -288,9 +312,11 @@ def any_pages(connection: sqlite3.Connection) -> AnyPages:
 def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTexts]:
     """The site's HTML pages that answered 200 and were read, ascending by id."""
     find = (
-        "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, p.took_s, p.text_chars, p.folded_md5,"
+        "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, "
+        "p.took_s, p.text_chars, p.folded_md5,"
         " p.h1s, p.images_without_alt, p.other_charset, p.translations"
-        f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
+        f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+        " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
         f" AND p.media_type IN {_HTML} ORDER BY u.id"
     )
     yield from map(PageTexts._make, rows(connection.execute(find, (site,))))
@@ -298,13 +324,19 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
 
 def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, what stood there, why it is no link) of the site's mail links and malformed ones."""
-    find = f"SELECT u.id, b.text, b.why FROM url u CROSS JOIN bad_link b ON b.source = u.id WHERE {SITE_OF_URL} AND b.why IN ('mailto', 'malformed')"
+    find = (
+        f"SELECT u.id, b.text, b.why FROM url u CROSS JOIN bad_link b ON b.source = u.id WHERE {SITE_OF_URL}"
+        " AND b.why IN ('mailto', 'malformed')"
+    )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
 
 def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, reason, why) of the site's pages that were fetched and not read, or not whole, by URL."""
-    unread = "u.reason IN ('truncated', 'partial', 'unreadable', 'needs-script') OR (u.reason = 'noindex' AND instr(u.rule, '; '))"
+    unread = (
+        "u.reason IN ('truncated', 'partial', 'unreadable', 'needs-script') OR (u.reason = "
+        "'noindex' AND instr(u.rule, '; '))"
+    )
     find = f"SELECT u.id, u.reason, u.rule FROM url u WHERE {SITE_OF_URL} AND ({unread}) ORDER BY u.text"
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
@@ -312,16 +344,22 @@ def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tupl
 def trap_families(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, str, int]]:
     """(its first URL, family, how many) of what was left of the site as endless series, by family."""
     family = "substr(u.rule, 1, instr(u.rule, ': ') - 1)"
-    find = f"SELECT u.id, {family} AS family, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap' GROUP BY family ORDER BY family"
+    find = (
+        f"SELECT u.id, {family} AS family, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap'"
+        " GROUP BY family ORDER BY family"
+    )
     return [(first, name, left) for first, name, left, _ in connection.execute(find, (site,))]
 
 
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages that were kept, by target."""
+    """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages
+    that were kept, by target.
+    """
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
         f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
-        f" AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex', 'alias') AND p.media_type IN {_HTML}"
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex', 'alias')"
+        f" AND p.media_type IN {_HTML}"
         " AND p.body_id IS NOT NULL ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
@@ -336,10 +374,14 @@ def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]])
 
 
 def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
-    """(URL, when its content last changed by the server's word or 0.0, its content's digest) of what search engines may show, by URL."""
+    """(URL, when its content last changed by the server's word or 0.0,
+    its content's digest) of what search engines may show, by URL.
+    """
     find = (
-        f"SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial')"
-        f" AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text) AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
+        "SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id"
+        f" WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial')"
+        " AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text)"
+        f" AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
@@ -384,7 +426,8 @@ class FolderSite:
         return statuses(self._connection, site)
 
 
-# A part of a page (an image, a style) that the crawl left alone has no row in `page`: its size is what the header of a check's answer says.
+# A part of a page (an image, a style) that the crawl left alone has no row in `page`: its size is what the header
+# of a check's answer says.
 
 _PULLED = ", ".join(f"'{kind.value}'" for kind in sorted(PULLED_KINDS))
 _LENGTH_DIGITS = 18  # of a Content-Length that are believed: what SQLite and numpy hold
@@ -414,7 +457,8 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
     moved: dict[int, int] = {}
     find = (
         "SELECT text, purpose, outcome, status, detail, wire_bytes, head FROM visit"
-        " WHERE purpose IN ('head', 'check') AND text IS NOT NULL AND outcome IN ('fetched', 'redirected') ORDER BY id"
+        " WHERE purpose IN ('head', 'check') AND text IS NOT NULL"
+        " AND outcome IN ('fetched', 'redirected') ORDER BY id"
     )
     for text, purpose, outcome, status, detail, wire_bytes, head in connection.execute(find):
         url = url_id(Url(text))
@@ -432,7 +476,10 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
 
 
 def _told(head: bytes | None, whole_bytes: int) -> ServerAnswer:
-    """whole_bytes: of the body, where all of it came; 0 where not. A HEAD may be answered with a length of 0 for what is not empty: not told."""
+    """whole_bytes: of the body, where all of it came; 0 where not.
+
+    A HEAD may be answered with a length of 0 for what is not empty: not told.
+    """
     headers = unpack_head(head)
     declared = headers.get("content-length")
     length = int(declared[:_LENGTH_DIGITS]) if declared.isascii() and declared.isdigit() else 0
@@ -451,7 +498,8 @@ def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """(page, part) of everything that the site's pages pull in, each pair once, ascending."""
     find = (
         f"SELECT DISTINCT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
-        f" AND l.kind IN ({_PULLED}) AND u.reason NOT IN ('redirect', 'alias', 'rule') AND l.source <> l.target ORDER BY 1, 2"
+        f" AND l.kind IN ({_PULLED}) AND u.reason NOT IN ('redirect', 'alias', 'rule')"
+        " AND l.source <> l.target ORDER BY 1, 2"
     )
     found = np.array(connection.execute(find, (site,)).fetchall(), np.int64).reshape(-1, 2)
     return LinkRows(found[:, 0].copy(), found[:, 1].copy())

@@ -53,23 +53,35 @@ def stop_is_wished(connection: sqlite3.Connection) -> bool:
 
 
 def bring_in_line(folder: Path, territory: Territory) -> None:
-    """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and lies within is known,
-    at a level that links will tell, or at its old one where its site comes back. What was fetched stays. Nobody may be at work."""
+    """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and
+    lies within is known, at a level that links will tell, or at its old one where its site comes back.
+
+    What was fetched stays. Nobody may be at work.
+    """
     with schema.writing(folder) as connection:
         _resettle_hosts(connection, territory)
         moves: Counter[str] = Counter()
         gone: list[tuple[int]] = []
         come: list[tuple[str, bool, int]] = []
-        for url_id, text, reason, rule in connection.execute("SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"):
+        for url_id, text, reason, rule in connection.execute(
+            "SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"
+        ):
             inside = territory.decide(Url(text)) is None
             if inside and reason == Reason.SCOPE:
                 come.append((_UNKNOWN_LEVEL, rule == _REMOVED, url_id))
             elif not inside and reason != Reason.SCOPE:
                 gone.append((url_id,))
                 moves[reason] += 1
-        connection.executemany("UPDATE url SET reason = 'depth', rule = ?, layer = iif(?, layer, NULL) WHERE id = ?", come)
-        connection.executemany("UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(_REMOVED, *row) for row in gone])
-        _count(connection, {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]})
+        connection.executemany(
+            "UPDATE url SET reason = 'depth', rule = ?, layer = iif(?, layer, NULL) WHERE id = ?", come
+        )
+        connection.executemany(
+            "UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(_REMOVED, *row) for row in gone]
+        )
+        _count(
+            connection,
+            {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]},
+        )
         _drop_entries(connection, gone)
 
 
@@ -79,7 +91,9 @@ def _resettle_hosts(connection: sqlite3.Connection, territory: Territory) -> Non
     connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
     connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
     if moved:
-        connection.execute("UPDATE site SET fetched = (SELECT coalesce(sum(fetched), 0) FROM host WHERE site_id = site.id)")
+        connection.execute(
+            "UPDATE site SET fetched = (SELECT coalesce(sum(fetched), 0) FROM host WHERE site_id = site.id)"
+        )
 
 
 def _root(host: str) -> Url:
@@ -96,7 +110,9 @@ def _drop_entries(connection: sqlite3.Connection, gone: list[tuple[int]]) -> Non
     connection.executemany("INSERT INTO gone VALUES (?)", gone)
     connection.execute("DELETE FROM queue WHERE url_id IN (SELECT id FROM gone)")
     hosts = "SELECT DISTINCT u.host_id FROM gone g JOIN url u ON u.id = g.id"
-    connection.execute(f"UPDATE host SET pending = (SELECT count(*) FROM queue q WHERE q.host_id = host.id) WHERE id IN ({hosts})")
+    connection.execute(
+        f"UPDATE host SET pending = (SELECT count(*) FROM queue q WHERE q.host_id = host.id) WHERE id IN ({hosts})"
+    )
 
 
 def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
@@ -104,7 +120,8 @@ def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
     connection.executemany(upsert, [("reason:" + name, change) for name, change in changes.items() if change])
 
 
-# What a reader follows, frames among it; canonical, alternate and form are remarks of a page and no references to others.
+# What a reader follows, frames among it; canonical, alternate and form are remarks of a page
+# and no references to others.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
 _SURVEY_HYPERLINKS = ", ".join(f"'{kind.value}'" for kind in HYPERLINKS)
 _REASON = {reason.value: place for place, reason in enumerate(REASONS)}
@@ -142,7 +159,8 @@ def every_url(connection: sqlite3.Connection) -> UrlRows:
 def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
     """Every hyperlink of every site's pages, perhaps twice, by source."""
     find = (
-        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
+        "SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id"
+        f" WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
         f" AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
     )
     found = [np.zeros((0, 2), np.int64), *number_blocks(connection.execute(find), 2)]
@@ -164,13 +182,16 @@ def contents(connection: sqlite3.Connection) -> tuple[Ids, Ids]:
 def fetch_order(connection: sqlite3.Connection) -> Ids:
     """Ids of the pages that were asked for, in the order of their first visits."""
     find = "SELECT url_id, min(id) FROM visit WHERE purpose = 'page' GROUP BY url_id ORDER BY 2"
-    return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in number_blocks(connection.execute(find), 2))])
+    return np.concatenate(
+        [np.zeros(0, np.int64), *(block[:, 0] for block in number_blocks(connection.execute(find), 2))]
+    )
 
 
 def external_links(connection: sqlite3.Connection) -> Iterator[ExternalLink]:
     """Every hyperlink between hosts with what stands around it, by source; streamed."""
     find = (
-        "SELECT u.text, t.text, l.anchor, l.position, l.kind, coalesce(p.title, ''), l.times FROM url u CROSS JOIN link l ON l.source = u.id"
+        "SELECT u.text, t.text, l.anchor, l.position, l.kind, coalesce(p.title, ''), l.times FROM url u CROSS"
+        " JOIN link l ON l.source = u.id"
         f" JOIN url t ON t.id = l.target LEFT JOIN page p ON p.url_id = u.id WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
         f" AND t.host_id <> u.host_id AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
     )
@@ -220,18 +241,24 @@ def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -
     """Those whose page, target and anchor contain or match these; empty: any. Page by page, streamed."""
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "l.anchor"))
     find = (
-        "SELECT l.source, l.target, l.kind, l.position, l.nofollow, a.text, b.text, l.anchor, coalesce(p.title, ''), l.times, b.layer, b.reason,"
-        " b.visited IS NOT NULL FROM url a CROSS JOIN link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT JOIN page p ON p.url_id = a.id"
+        "SELECT l.source, l.target, l.kind, l.position, l.nofollow, a.text, b.text, l.anchor, coalesce(p.title, "
+        "''), l.times, b.layer, b.reason,"
+        " b.visited IS NOT NULL FROM url a CROSS JOIN link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT"
+        " JOIN page p ON p.url_id = a.id"
         f" WHERE l.kind IN ({_HYPERLINKS}) AND {where} ORDER BY a.id, l.target"
     )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
-        yield KeptLink(LinkKey._make(row[:5]), *row[5:])  # type: ignore[arg-type]  # the columns stand in the order of the fields
+        # the columns stand in the order of the fields
+        yield KeptLink(LinkKey._make(row[:5]), *row[5:])  # type: ignore[arg-type]
 
 
 def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[KeptBad]:
     """The same of what is no address; target: what was written."""
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "b.anchor"))
-    find = f"SELECT b.rowid, a.text, b.text, b.why, b.anchor, b.position FROM bad_link b JOIN url a ON a.id = b.source WHERE {where} ORDER BY a.id, b.rowid"
+    find = (
+        "SELECT b.rowid, a.text, b.text, b.why, b.anchor, b.position FROM bad_link b JOIN url a ON a.id = b.source"
+        f" WHERE {where} ORDER BY a.id, b.rowid"
+    )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
         yield KeptBad(*row)  # type: ignore[arg-type]  # the same
 
@@ -276,8 +303,10 @@ class SeenLink(NamedTuple):
 def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[PageVisit]:
     """Oldest first. after: those of a greater id."""
     find = (
-        f"SELECT v.id, v.url_id, u.text, u.layer, v.took_s, v.outcome <> 'skipped', {_FETCHED}, iif(v.outcome = 'redirected', v.detail, '')"
-        " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
+        f"SELECT v.id, v.url_id, u.text, u.layer, v.took_s, v.outcome <> 'skipped', {_FETCHED}, "
+        "iif(v.outcome = 'redirected', v.detail, '')"
+        " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page'"
+        " AND v.url_id <> 0 ORDER BY v.id"
     )
     for visit, url_id, url, layer, took_s, asked, read, redirect in connection.execute(find, (after,)):
         yield PageVisit(visit, UrlId(url_id), Url(url), layer, took_s, bool(asked), bool(read), redirect)
@@ -285,8 +314,14 @@ def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[Page
 
 def links_of(connection: sqlite3.Connection, page: UrlId) -> list[SeenLink]:
     """All links that the page holds, by target."""
-    find = "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target WHERE l.source = ? AND l.kind <> ?"
-    return [SeenLink(Url(row[0]), row[1], row[2], row[3], bool(row[4])) for row in connection.execute(find, (page, LinkKind.REDIRECT.value))]
+    find = (
+        "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
+        " WHERE l.source = ? AND l.kind <> ?"
+    )
+    return [
+        SeenLink(Url(row[0]), row[1], row[2], row[3], bool(row[4]))
+        for row in connection.execute(find, (page, LinkKind.REDIRECT.value))
+    ]
 
 
 def waiting_by_site(connection: sqlite3.Connection) -> dict[SiteKey, int]:

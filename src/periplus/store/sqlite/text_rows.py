@@ -18,12 +18,14 @@ from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 
-ANCHORS_HEEDED = 1_000  # different ones of one page: a home page has hundreds, and a hostile site must not fill the memory
+# different ones of one page: a home page has hundreds, and a hostile site must not fill the memory
+ANCHORS_HEEDED = 1_000
 LINKS_AT_ONCE = 5_000  # rows without packed texts
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _PAGES = (
-    "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, p.language, p.language_found, p.media_type,"
+    "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, "
+    "p.language, p.language_found, p.media_type,"
     " p.last_modified, p.fetched, p.text_md5, p.folded_md5"
     " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
     f" WHERE u.reason IN ({_READ})"
@@ -33,7 +35,10 @@ _OF_PAGES = "kind IN ('a', 'area') AND anchor <> '' AND target <> source"
 
 
 class PageBlocks(NamedTuple):
-    """A page and its text. body_id: 0: nothing was kept; parts: None: not marked yet; times in seconds since the epoch, 0.0: not known."""
+    """A page and its text.
+
+    body_id: 0: nothing was kept; parts: None: not marked yet; times in seconds since the epoch, 0.0: not known.
+    """
 
     url_id: UrlId
     url: Url
@@ -64,7 +69,9 @@ def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[P
 def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
     """The site's pages, by id. Streamed. most: no more than this, spread over them all as the ids are; -1: all."""
     contents = Contents(connection)
-    cursor = connection.execute(_PAGES + " AND u.host_id IN (SELECT id FROM host WHERE site_id = ?) ORDER BY p.url_id LIMIT ?", (site_id, most))
+    cursor = connection.execute(
+        _PAGES + " AND u.host_id IN (SELECT id FROM host WHERE site_id = ?) ORDER BY p.url_id LIMIT ?", (site_id, most)
+    )
     while rows := cursor.fetchmany(BLOCK_ROWS):
         for row in rows:
             yield _page(contents, row)
@@ -73,11 +80,16 @@ def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) 
 def _page(contents: Contents, row: Sequence[object]) -> PageBlocks:
     identity, url, site_id, reason, body_id, text, blocks, parts, *said = row
     found = contents.blocks_of(text, blocks)  # type: ignore[arg-type]  # as the columns are
-    return PageBlocks(identity, url, site_id, reason, body_id, found, None if parts is None else unpack_parts(parts), *said)  # type: ignore[arg-type]
+    return PageBlocks(
+        identity, url, site_id, reason, body_id, found, None if parts is None else unpack_parts(parts), *said  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
-    """(page, its body_id when it was read, one part for each block). A page that has another body by now is left alone. Within a transaction."""
+    """(page, its body_id when it was read, one part for each block).
+
+    A page that has another body by now is left alone. Within a transaction.
+    """
     rows = [(pack_parts(parts), url_id, body_id) for url_id, body_id, parts in marked]
     connection.executemany("UPDATE page SET parts = ? WHERE url_id = ? AND body_id = ?", rows)
 
@@ -92,14 +104,19 @@ class Anchor(NamedTuple):
 
 
 def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most: int = 20) -> dict[UrlId, list[Anchor]]:
-    """By page, the words of the links to it from other pages, the most frequent first; pages without any are left out. most: of each page.
+    """By page, the words of the links to it from other pages, the most frequent first; pages without any are left out.
 
-    One pass through all links, whatever the number of targets: 0.4 s for a million. An index on the targets would cost 370 us and 1.6 kB
-    a page while crawling, so ask for many pages at once; or keep count by `anchors_from`, page by page as they come.
+    most: of each page.
+
+    One pass through all links, whatever the number of targets: 0.4 s for a million. An index on the targets would
+    cost 370 us and 1.6 kB a page while crawling, so ask for many pages at once; or keep count by `anchors_from`,
+    page by page as they come.
     """
     found: dict[int, dict[tuple[str, str], list[Any]]] = {}
     of_targets = "target IN (SELECT value FROM json_each(?))"
-    for target, source, text, position in _rows(connection.execute(f"{_ANCHORS} WHERE {_OF_PAGES} AND {of_targets}", (json.dumps(list(targets)),))):
+    for target, source, text, position in _rows(
+        connection.execute(f"{_ANCHORS} WHERE {_OF_PAGES} AND {of_targets}", (json.dumps(list(targets)),))
+    ):
         words = found.setdefault(target, {})
         key = (without_marks(text), position)
         if (row := words.get(key)) is not None:
@@ -110,12 +127,18 @@ def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most:
 
 
 def _most_frequent(words: dict[tuple[str, str], list[Any]], most: int) -> list[Anchor]:
-    anchors = [Anchor(text, Position(position), pages, UrlId(source)) for (_, position), (text, pages, source) in words.items()]
+    anchors = [
+        Anchor(text, Position(position), pages, UrlId(source)) for (_, position), (text, pages, source) in words.items()
+    ]
     return sorted(anchors, key=lambda anchor: (-anchor.pages, anchor.position, anchor.text))[:most]
 
 
-def anchors_from(connection: sqlite3.Connection, sources: Iterable[UrlId]) -> Iterator[tuple[UrlId, UrlId, str, Position]]:
-    """(target, source, words, landmark) of each page's links to other pages: what a follower needs to keep count of what it saw."""
+def anchors_from(
+    connection: sqlite3.Connection, sources: Iterable[UrlId]
+) -> Iterator[tuple[UrlId, UrlId, str, Position]]:
+    """(target, source, words, landmark) of each page's links to other pages:
+    what a follower needs to keep count of what it saw.
+    """
     for source in sources:
         for target, _, text, position in connection.execute(f"{_ANCHORS} WHERE source = ? AND {_OF_PAGES}", (source,)):
             yield UrlId(target), source, text, Position(position)
@@ -136,35 +159,43 @@ _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Contender]:
     """All pages of a site, or of all sites, by id."""
     named = _named(connection)
-    for row in connection.execute(f"SELECT u.id, u.text, p.charset, u.layer {_scope(site_id)} ORDER BY u.id", {"site": site_id}):
+    for row in connection.execute(
+        f"SELECT u.id, u.text, p.charset, u.layer {_scope(site_id)} ORDER BY u.id", {"site": site_id}
+    ):
         yield _contender(row, named)
 
 
 def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[tuple[list[SameText], bool]]:
-    """(pages whose texts are the same but for diacritics and case, two at least; whether the texts themselves were compared).
+    """(pages whose texts are the same but for diacritics and case, two at least;
+    whether the texts themselves were compared).
 
     Equal digests of different texts make two groups. Pages without text are the same when their bytes are.
     """
     scope, named, contents = _scope(site_id), _named(connection), Contents(connection)
     find = (
-        f"SELECT u.id, u.text, p.charset, u.layer, p.folded_md5, p.text_md5, p.body_md5, p.body_id {scope} AND p.folded_md5 IN"
+        "SELECT u.id, u.text, p.charset, u.layer, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
+        f"{scope} AND p.folded_md5 IN"
         f" (SELECT p.folded_md5 {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_md5, u.id"
     )
     for _, of_one_digest in groupby(connection.execute(find, {"site": site_id}), key=lambda row: row[4]):
         yield from _of_one_digest(of_one_digest, contents, named)
 
 
-def _of_one_digest(rows: Iterable[tuple[Any, ...]], contents: Contents, named: frozenset[Url]) -> Iterator[tuple[list[SameText], bool]]:
+def _of_one_digest(
+    rows: Iterable[tuple[Any, ...]], contents: Contents, named: frozenset[Url]
+) -> Iterator[tuple[list[SameText], bool]]:
     groups: dict[str | None, list[SameText]] = {}
     bodies: dict[object, int] = {}
     texts: dict[str | bytes, tuple[int, int, str | None]] = {}  # (number, marks, group)
     of_body: dict[int, tuple[int, int, str | None]] = {}
     is_kept = True
     for *page, _, text_md5, body_md5, body_id in rows:
-        body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))  # equal bytes are kept once, and were compared for it
+        # equal bytes are kept once, and were compared for it
+        body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))
         if body not in of_body:
             text = contents.text(page[0])
-            is_kept = is_kept and (text is not None or (body_id is not None and body == 0))  # without a text: the same bytes, all of them
+            # without a text: the same bytes, all of them
+            is_kept = is_kept and (text is not None or (body_id is not None and body == 0))
             words = text_md5 if text is None else folded(text)
             if words not in texts:
                 marks = 0 if text is None else len(text) - len(text.encode("ascii", "ignore"))
@@ -194,7 +225,8 @@ def _named(connection: sqlite3.Connection) -> frozenset[Url]:
 
 def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) -> Contender:
     url_id, url, charset, layer = row
-    return Contender(url_id, url, charset, _FAR if layer is None else layer, url in named)  # type: ignore[arg-type]  # as the columns are
+    # as the columns are
+    return Contender(url_id, url, charset, _FAR if layer is None else layer, url in named)  # type: ignore[arg-type]
 
 
 _LINKS = ", ".join(f"'{kind.value}'" for kind in (LinkKind.ANCHOR, LinkKind.AREA))
@@ -214,7 +246,8 @@ class CrossLink(NamedTuple):
 def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey, int]]:
     """By number: the site's key and how many pages of it were fetched; ascending by number."""
     find = (
-        "SELECT s.id, s.key, count(*) FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id"
+        "SELECT s.id, s.key, count(*) FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id"
+        " JOIN site s ON s.id = h.site_id"
         " GROUP BY s.id ORDER BY s.id"
     )
     return {number: (SiteKey(key), pages) for number, key, pages in connection.execute(find)}
@@ -223,7 +256,8 @@ def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey,
 def cross_links(connection: sqlite3.Connection) -> Iterator[CrossLink]:
     """Every hyperlink of a fetched page to another site, by source, then target."""
     find = (
-        "SELECT l.source, l.target, l.position, l.anchor FROM page p CROSS JOIN url u ON u.id = p.url_id CROSS JOIN host h ON h.id = u.host_id"
+        "SELECT l.source, l.target, l.position, l.anchor FROM page p CROSS JOIN url u ON u.id = p.url_id CROSS"
+        " JOIN host h ON h.id = u.host_id"
         " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
         f" WHERE l.kind IN ({_LINKS}) AND th.site_id <> h.site_id ORDER BY u.id, l.target"
     )
@@ -237,7 +271,10 @@ def first_seen(connection: sqlite3.Connection) -> dict[UrlId, float]:
 
 def feeds(connection: sqlite3.Connection, contents: Contents) -> Iterator[tuple[Url, bytes]]:
     """Pages that may be feeds, with their bytes."""
-    find = f"SELECT u.id, u.text FROM page p JOIN url u ON u.id = p.url_id WHERE p.media_type IN {_FEEDS} ORDER BY u.id LIMIT ?"
+    find = (
+        "SELECT u.id, u.text FROM page p JOIN url u ON u.id = p.url_id"
+        f" WHERE p.media_type IN {_FEEDS} ORDER BY u.id LIMIT ?"
+    )
     for url_id, url in connection.execute(find, (FEEDS_MOST,)).fetchall():
         body = contents.body(url_id)
         if body:
@@ -257,8 +294,10 @@ class SourceRow(NamedTuple):
 def source_rows(connection: sqlite3.Connection, site: SiteKey) -> list[SourceRow]:
     """The site's HTML pages that answered 200 and whose bytes were kept, by URL."""
     find = (
-        f"SELECT u.id, u.text, p.title, p.charset, p.media_type FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
-        " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN ('text/html', 'application/xhtml+xml')"
+        "SELECT u.id, u.text, p.title, p.charset, p.media_type FROM url u CROSS"
+        f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+        " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
+        " AND p.media_type IN ('text/html', 'application/xhtml+xml')"
         " AND p.body_id IS NOT NULL ORDER BY u.text"
     )
     return list(map(SourceRow._make, connection.execute(find, (site,)).fetchall()))

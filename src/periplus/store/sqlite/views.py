@@ -11,7 +11,9 @@ from periplus.model.table import Column, ColumnKind
 from periplus.model.visit import STATE_OF, State
 
 TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
-_READ = "u.reason IN ({})".format(", ".join(f"'{reason}'" for reason, state in STATE_OF.items() if state is State.INDEXED or reason == "noindex"))
+_READ = "u.reason IN ({})".format(
+    ", ".join(f"'{reason}'" for reason, state in STATE_OF.items() if state is State.INDEXED or reason == "noindex")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,9 @@ class View:
 
     @property
     def statement(self) -> str:
-        wanted = ",\n    ".join(f"{expression} AS {column.name}" for column, expression in zip(self.columns, self.expressions, strict=True))
+        wanted = ",\n    ".join(
+            f"{expression} AS {column.name}" for column, expression in zip(self.columns, self.expressions, strict=True)
+        )
         return f"CREATE VIEW {self.name} AS SELECT\n    {wanted}\nFROM {self.source};\n"
 
 
@@ -72,7 +76,12 @@ PAGES = _view(
     ("site", TEXT, "s.key", "its site"),
     ("state", TEXT, "r.state", "indexed, registered (refused, noindex), ignored (redirects) or invalid"),
     ("status", INTEGER, "nullif(u.status, 0)", "HTTP status; none without an answer"),
-    ("error_kind", TEXT, f"CASE WHEN {_READ} THEN NULL ELSE u.reason END", "why it is no page: not-found, unreachable, redirect, ...; none for a page"),
+    (
+        "error_kind",
+        TEXT,
+        f"CASE WHEN {_READ} THEN NULL ELSE u.reason END",
+        "why it is no page: not-found, unreachable, redirect, ...; none for a page",
+    ),
     ("redirect_to", TEXT, "CASE u.reason WHEN 'redirect' THEN u.rule END", "where it redirects, one hop"),
     ("content_type", TEXT, _said("p.media_type"), "media type without parameters"),
     ("charset", TEXT, _said("p.charset"), "encoding that the page was read with"),
@@ -85,14 +94,23 @@ PAGES = _view(
     ("canonical", TEXT, _said("p.canonical"), "the canonical URL that the page names"),
     ("robots_meta", TEXT, _said("p.robots"), "noindex, nofollow, or both: from meta robots and X-Robots-Tag"),
     ("text_chars", INTEGER, "p.text_chars", "characters of text"),
-    ("content_hash", TEXT, _said("lower(hex(p.text_md5))"), "MD5 of the text, white space folded; equal for duplicates"),
+    (
+        "content_hash",
+        TEXT,
+        _said("lower(hex(p.text_md5))"),
+        "MD5 of the text, white space folded; equal for duplicates",
+    ),
     ("response_time", REAL, "p.took_s", "seconds from the request to the last byte"),
     ("fetched_at", TIME, _time("u.visited"), "when it was last asked for"),
     ("last_modified", TIME, _time("p.last_modified"), "as the server or the page says"),
     ("etag", TEXT, _said("p.etag"), "the ETag as sent"),
     ("in_sitemap", BOOLEAN, "u.in_sitemap", "whether a sitemap names it"),
 )
-_LAST_SEEN = "max(l.last_seen, coalesce((SELECT f.checked FROM freshness f WHERE f.url_id = l.source AND f.gone_since IS NULL), 0))"  # docs/decisions/0003
+# docs/decisions/0003
+_LAST_SEEN = (
+    "max(l.last_seen, coalesce((SELECT f.checked FROM freshness f WHERE f.url_id = l.source"
+    " AND f.gone_since IS NULL), 0))"
+)
 LINKS = _view(
     "links",
     "Links; those of one page that agree in target, kind, position and nofollow are one row.",
@@ -161,9 +179,19 @@ SITES = _view(
     f" LEFT JOIN page p ON p.url_id = u.id AND {_READ} GROUP BY s.id",
     ("id", INTEGER, "s.id", "counts up"),
     ("name", TEXT, "s.key", "host name without www."),
-    ("home_page", TEXT, "min(u.text) FILTER (WHERE u.id IN (SELECT url_id FROM start))", "the start on it; none for a site that links led to"),
+    (
+        "home_page",
+        TEXT,
+        "min(u.text) FILTER (WHERE u.id IN (SELECT url_id FROM start))",
+        "the start on it; none for a site that links led to",
+    ),
     ("hosts", INTEGER, "count(DISTINCT h.id)", "hosts that belong to it"),
-    ("pages_total", INTEGER, "count(*) FILTER (WHERE r.state <> 'ignored' AND u.reason <> 'resource')", "its pages known"),
+    (
+        "pages_total",
+        INTEGER,
+        "count(*) FILTER (WHERE r.state <> 'ignored' AND u.reason <> 'resource')",
+        "its pages known",
+    ),
     ("pages_crawled", INTEGER, "count(p.url_id)", "of them fetched"),
     ("pages_invalid", INTEGER, "count(*) FILTER (WHERE r.state = 'invalid')", "of them dead"),
     ("size", INTEGER, "CAST(total(p.size) AS INTEGER)", "bytes of its pages"),

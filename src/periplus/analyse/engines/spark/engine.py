@@ -1,4 +1,6 @@
-"""Which function computes each stage on a cluster, how the cluster is reached, and work that keeps its state elsewhere."""
+"""Which function computes each stage on a cluster, how the cluster is reached,
+and work that keeps its state elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,11 @@ _STAGES: dict[str, Callable[[SparkSession, StageTask], None]] = {
 
 @contextlib.contextmanager
 def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
-    """The engine on this cluster. A session is begun with the first stage that is not there yet. memory_bytes: of the JVM, where it is on
-    this machine. Raises StoreError for a cluster that cannot be reached, or an analysis that it gave up."""
+    """The engine on this cluster.
+
+    A session is begun with the first stage that is not there yet. memory_bytes: of the JVM, where it is on this
+    machine. Raises StoreError for a cluster that cannot be reached, or an analysis that it gave up.
+    """
     with contextlib.ExitStack() as opened:
         sessions: list[SparkSession] = []
 
@@ -54,7 +59,10 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
                 sessions.append(opened.enter_context(session_on(master, memory_bytes)))
             session = sessions[0]
             with _translated(f"the cluster {master} gave up at {name}"):
-                tasks = max(session.sparkContext.defaultParallelism * TASKS_A_CORE, manifest_in(task.dataset).rows("links") // ROWS_A_TASK)
+                tasks = max(
+                    session.sparkContext.defaultParallelism * TASKS_A_CORE,
+                    manifest_in(task.dataset).rows("links") // ROWS_A_TASK,
+                )
                 session.conf.set("spark.sql.shuffle.partitions", tasks)
                 _STAGES[name](session, task)
 
@@ -62,11 +70,22 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
 
 
 @contextlib.contextmanager
-def session_on(master: str, memory_bytes: int, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
-    """Spark's own settings (spark-defaults.conf) hold for all that is not set here. Each machine has this program at the same path."""
-    builder = SparkSession.builder.master(master).appName("periplus").config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+def session_on(
+    master: str, memory_bytes: int, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkSession]:
+    """Spark's own settings (spark-defaults.conf) hold for all that is not set here.
+
+    Each machine has this program at the same path.
+    """
+    builder = (
+        SparkSession.builder.master(master)
+        .appName("periplus")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.parquet.compression.codec", "zstd")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # all that a driver in Python looks at; else executors take the system's
+    # all that a driver in Python looks at; else executors take the system's
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         builder = builder.config("spark.driver.memory", f"{max(memory_bytes >> 20, 1024)}m")
     for name, value in more.items():
@@ -108,8 +127,10 @@ log = logging.getLogger(__name__)
 DRIVER_BYTES = 1 << 30  # it only waits
 GROUP = "periplus"
 CARRYING = {
-    "spark.speculation": "false",  # a second copy of a slow task would be one more worker, and slow is what a polite crawl is
-    "spark.task.maxFailures": "100",  # lost machines are no reason to give up: the state is elsewhere, and each loss is one failure of a task
+    # a second copy of a slow task would be one more worker, and slow is what a polite crawl is
+    "spark.speculation": "false",
+    # lost machines are no reason to give up: the state is elsewhere, and each loss is one failure of a task
+    "spark.task.maxFailures": "100",
     "spark.excludeOnFailure.enabled": "false",
 }
 
@@ -134,7 +155,12 @@ class Carried:
     def at_work(self) -> int:
         """Tasks that have a core now."""
         tracker = self._context.statusTracker()
-        stages = [stage for job in tracker.getJobIdsForGroup(GROUP) if (info := tracker.getJobInfo(job)) for stage in info.stageIds]
+        stages = [
+            stage
+            for job in tracker.getJobIdsForGroup(GROUP)
+            if (info := tracker.getJobInfo(job))
+            for stage in info.stageIds
+        ]
         return sum(info.numActiveTasks for stage in stages if (info := tracker.getStageInfo(stage)))
 
     @property
@@ -157,7 +183,10 @@ class Carried:
 
 @contextlib.contextmanager
 def carried(master: str, tasks: int, work: Callable[[int], None]) -> Iterator[Carried]:
-    """Calls work in so many tasks, each with its number, as cores become free; of one whose machine was lost again, elsewhere. Raises StoreError.
+    """Calls work in so many tasks, each with its number, as cores become free;
+    of one whose machine was lost again, elsewhere.
+
+    Raises StoreError.
 
     work: a function that the machines' own copy of this program has, with its arguments bound.
     """

@@ -12,7 +12,21 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql.functions import abs as magnitude
-from pyspark.sql.functions import coalesce, col, count, count_distinct, expr, lag, lit, max_by, regexp_replace, row_number, struct, unix_millis, when
+from pyspark.sql.functions import (
+    coalesce,
+    col,
+    count,
+    count_distinct,
+    expr,
+    lag,
+    lit,
+    max_by,
+    regexp_replace,
+    row_number,
+    struct,
+    unix_millis,
+    when,
+)
 from pyspark.sql.functions import max as most
 from pyspark.sql.functions import min as least
 from pyspark.sql.functions import sum as total
@@ -63,12 +77,15 @@ def write(found: DataFrame, task: StageTask, table: str) -> None:
     for number, path in enumerate(sorted(folder.glob("part-*.parquet"))):
         path.rename(folder / f"part-{number:05}.parquet")
     for path in folder.iterdir():
-        if not path.name.endswith(".parquet") or path.name.startswith("."):  # marks and checksums of Hadoop's, which the manifest stands for
+        # marks and checksums of Hadoop's, which the manifest stands for
+        if not path.name.endswith(".parquet") or path.name.startswith("."):
             path.unlink()
 
 
 def settled(found: DataFrame, task: StageTask, name: str) -> DataFrame:
-    """The same, computed once and for all: read from a file of the stage's scratch, so that neither a lost executor nor a long plan matters."""
+    """The same, computed once and for all: read from a file of the stage's scratch,
+    so that neither a lost executor nor a long plan matters.
+    """
     place = (task.scratch / name).resolve()
     found.write.mode("overwrite").parquet(place.as_uri())
     return session_of(found).read.schema(found.schema).parquet(place.as_uri())
@@ -80,7 +97,9 @@ def forget(task: StageTask, name: str) -> None:
 
 
 def ends(session: SparkSession, task: StageTask) -> None:
-    """Each round follows redirects twice as far as the one before; what goes on after more rounds than any chain needs is a circle."""
+    """Each round follows redirects twice as far as the one before;
+    what goes on after more rounds than any chain needs is a circle.
+    """
     hops = frame(session, task.dataset, "redirects").select("source", col("target").alias("end"))
     rounds = hops.count().bit_length()
     known = settled(hops, task, "hops-0")
@@ -111,15 +130,26 @@ def _urls(session: SparkSession, task: StageTask) -> DataFrame:
 
 def _led(session: SparkSession, task: StageTask, kinds: list[str]) -> DataFrame:
     """Links of these kinds with `led`: where redirects lead from their target."""
-    links = frame(session, task.dataset, "links").where(col("kind").isin(kinds)).select("source", "target", "kind", "position")
+    links = (
+        frame(session, task.dataset, "links")
+        .where(col("kind").isin(kinds))
+        .select("source", "target", "kind", "position")
+    )
     moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("target"), "end")
-    return links.join(moved, "target", "left").withColumn("led", coalesce("end", "target")).where("led >= 0").drop("end")
+    return (
+        links.join(moved, "target", "left").withColumn("led", coalesce("end", "target")).where("led >= 0").drop("end")
+    )
 
 
 def _known(links: DataFrame, urls: DataFrame) -> DataFrame:
     """Links out of fetched pages, with `site` of the source and `led_site`, `led_page`, `led_invalid`."""
     sources = urls.where("fetched").select(col("url").alias("source"), "site")
-    targets = urls.select(col("url").alias("led"), col("site").alias("led_site"), col("page").alias("led_page"), col("invalid").alias("led_invalid"))
+    targets = urls.select(
+        col("url").alias("led"),
+        col("site").alias("led_site"),
+        col("page").alias("led_page"),
+        col("invalid").alias("led_invalid"),
+    )
     return links.join(sources, "source").join(targets, "led")
 
 
@@ -127,9 +157,15 @@ def graph(session: SparkSession, task: StageTask) -> None:
     urls = _urls(session, task)
     moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("url"), "end")
     starts = urls.where("is_start").select("url").join(moved, "url", "left").select(coalesce("end", "url").alias("url"))
-    homes = starts.join(urls.where("fetched").select("url", "site"), "url").groupBy("site").agg(least("url").alias("url"))
+    homes = (
+        starts.join(urls.where("fetched").select("url", "site"), "url").groupBy("site").agg(least("url").alias("url"))
+    )
     is_home = homes.select("url", lit(True).alias("home"))
-    nodes = urls.where("page").join(is_home, "url", "left").select("url", "site", col("fetched").alias("indexed"), coalesce("home", lit(False)).alias("home"))
+    nodes = (
+        urls.where("page")
+        .join(is_home, "url", "left")
+        .select("url", "site", col("fetched").alias("indexed"), coalesce("home", lit(False)).alias("home"))
+    )
     write(nodes.orderBy("url"), task, "nodes")
     links = _known(_led(session, task, FOLLOWED), urls).where("led_page AND source != led")
     edges = links.selectExpr("source", "led AS target", "site = led_site AS inside").distinct()
@@ -143,7 +179,11 @@ def broken(session: SparkSession, task: StageTask) -> None:
 
 def external(session: SparkSession, task: StageTask) -> None:
     found = _known(_led(session, task, FOLLOWED), _urls(session, task)).where("NOT led_invalid AND site != led_site")
-    tallies = [count("*").alias("links"), count_distinct("source").alias("pages"), count_distinct("led").alias("targets")]
+    tallies = [
+        count("*").alias("links"),
+        count_distinct("source").alias("pages"),
+        count_distinct("led").alias("targets"),
+    ]
     write(found.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), task, "sites")
 
 
@@ -153,10 +193,19 @@ def interlinking(session: SparkSession, task: StageTask) -> None:
     nodes = frame(session, task.folders["graph"], "nodes").select("url", "site").join(texts, "url")
     sources = nodes.selectExpr("url AS source", "site AS source_site", "folder AS source_folder")
     targets = nodes.selectExpr("url AS target", "site AS target_site", "folder AS target_folder")
-    edges = frame(session, task.folders["graph"], "edges").select("source", "target").join(sources, "source").join(targets, "target")
+    edges = (
+        frame(session, task.folders["graph"], "edges")
+        .select("source", "target")
+        .join(sources, "source")
+        .join(targets, "target")
+    )
     sites = [col("source_site").alias("source"), col("target_site").alias("target")]
     pages = edges.groupBy(*sites).agg(count("*").alias("count"))
-    folders = edges.where("source_folder != target_folder").select("source_site", "target_site", "source_folder", "target_folder").distinct()
+    folders = (
+        edges.where("source_folder != target_folder")
+        .select("source_site", "target_site", "source_folder", "target_folder")
+        .distinct()
+    )
     of_folders = folders.groupBy(*sites).agg(count("*").alias("count"))
     found = pages.withColumn("model", lit("page")).unionByName(of_folders.withColumn("model", lit("directory")))
     found = found.unionByName(pages.withColumn("count", lit(1)).withColumn("model", lit("site")))
@@ -164,7 +213,9 @@ def interlinking(session: SparkSession, task: StageTask) -> None:
 
 
 def site_map(session: SparkSession, task: StageTask) -> None:
-    """Layer by layer: the pages that the last layer links to and that stand nowhere yet, each below the first by precedence that links to it."""
+    """Layer by layer: the pages that the last layer links to and that stand nowhere yet,
+    each below the first by precedence that links to it.
+    """
     nodes = frame(session, task.folders["graph"], "nodes")
     turns = settled(_turns(nodes, frame(session, task.folders["ranks"], "ranks")), task, "turns")
     edges = frame(session, task.folders["graph"], "edges").where("inside").select("source", "target")
@@ -174,22 +225,41 @@ def site_map(session: SparkSession, task: StageTask) -> None:
 
 
 def _turns(nodes: DataFrame, ranks: DataFrame) -> DataFrame:
-    """(url, turn): pages of a site by rank, then by URL, from 0. Ranks that steps smaller than TIE link are equal, as in analyse.linkgraph."""
+    """(url, turn): pages of a site by rank, then by URL, from 0.
+
+    Ranks that steps smaller than TIE link are equal, as in analyse.linkgraph.
+    """
     falling = Window.partitionBy("site").orderBy(col("rank").desc(), "url")
     above = lag("rank").over(falling)
-    stepped = nodes.select("url", "site").join(ranks, "url").withColumn("step", (above - col("rank") > lit(TIE) * magnitude(above)).cast("int"))
-    alike = stepped.withColumn("class", total(coalesce("step", lit(0))).over(falling.rowsBetween(Window.unboundedPreceding, 0)))
-    return alike.select("url", (row_number().over(Window.partitionBy("site").orderBy("class", "url")) - 1).alias("turn"))
+    stepped = (
+        nodes.select("url", "site")
+        .join(ranks, "url")
+        .withColumn("step", (above - col("rank") > lit(TIE) * magnitude(above)).cast("int"))
+    )
+    alike = stepped.withColumn(
+        "class", total(coalesce("step", lit(0))).over(falling.rowsBetween(Window.unboundedPreceding, 0))
+    )
+    return alike.select(
+        "url", (row_number().over(Window.partitionBy("site").orderBy("class", "url")) - 1).alias("turn")
+    )
 
 
 def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTask) -> list[DataFrame]:
     """(url, turn, parent) of each layer."""
-    last = settled(homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "layer-0")
+    last = settled(
+        homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "layer-0"
+    )
     layers, reached = [last], last.select("url")
     while True:
-        met = edges.join(last.select(col("url").alias("source"), "turn"), "source").join(reached.withColumnRenamed("url", "target"), "target", "left_anti")
+        met = edges.join(last.select(col("url").alias("source"), "turn"), "source").join(
+            reached.withColumnRenamed("url", "target"), "target", "left_anti"
+        )
         best = met.groupBy(col("target").alias("url")).agg(least(struct("turn", "source")).alias("best"))
-        last = settled(best.join(turns, "url").select("url", turns["turn"], col("best.source").alias("parent")), task, f"layer-{len(layers)}")
+        last = settled(
+            best.join(turns, "url").select("url", turns["turn"], col("best.source").alias("parent")),
+            task,
+            f"layer-{len(layers)}",
+        )
         if last.isEmpty():
             return layers
         layers.append(last)
@@ -220,8 +290,12 @@ def _placed(layers: list[DataFrame], turns: DataFrame, task: StageTask) -> DataF
     for number, layer in enumerate(layers[1:], 1):
         above = last.select(col("url").alias("parent"), col("place").alias("above"))
         ahead = coalesce(total(col("below") + 1).over(before), lit(0))
-        placed = layer.withColumn("ahead", ahead).join(above, "parent").withColumn("place", col("above") + 1 + col("ahead"))
-        last = settled(placed.select("url", lit(number).alias("layer"), "parent", "below", "place"), task, f"place-{number}")
+        placed = (
+            layer.withColumn("ahead", ahead).join(above, "parent").withColumn("place", col("above") + 1 + col("ahead"))
+        )
+        last = settled(
+            placed.select("url", lit(number).alias("layer"), "parent", "below", "place"), task, f"place-{number}"
+        )
         found = found.unionByName(last)
     return found
 
@@ -238,9 +312,13 @@ def _ranks(session: SparkSession, task: StageTask, *, by_site: bool) -> None:
     """As analyse.pagerank. A round costs one exchange: of what flows along the links, summed on each side first."""
     edges = frame(session, task.folders["graph"], "edges")
     edges = edges.where("inside") if by_site else edges
-    nodes = frame(session, task.folders["graph"], "nodes").select("url", (col("site") if by_site else lit(0)).alias("grp"))
+    nodes = frame(session, task.folders["graph"], "nodes").select(
+        "url", (col("site") if by_site else lit(0)).alias("grp")
+    )
     out = edges.groupBy(col("source").alias("url")).agg(count("*").alias("out"))
-    state = nodes.join(out, "url", "left").select("url", "grp", coalesce("out", lit(0)).alias("out"), lit(1.0).alias("x"), lit(1.0).alias("before"))
+    state = nodes.join(out, "url", "left").select(
+        "url", "grp", coalesce("out", lit(0)).alias("out"), lit(1.0).alias("x"), lit(1.0).alias("before")
+    )
     sizes = nodes.groupBy("grp").agg(count("*").alias("size")).persist(StorageLevel.MEMORY_AND_DISK)
     edges = edges.select("source", "target").repartition("source").persist(StorageLevel.MEMORY_AND_DISK)
     state = _iterated(state, edges, sizes, task)
@@ -250,8 +328,10 @@ def _ranks(session: SparkSession, task: StageTask, *, by_site: bool) -> None:
 
 
 def _iterated(state: DataFrame, edges: DataFrame, sizes: DataFrame, task: StageTask) -> DataFrame:
-    """Each round is written down: a lost executor costs one round, and the plan of the next one is short. Nested cached frames instead, ten rounds
-    long, filled a heap of 2 GB with the text of their plans."""
+    """Each round is written down: a lost executor costs one round, and the plan of the next one is short.
+
+    Nested cached frames instead, ten rounds long, filled a heap of 2 GB with the text of their plans.
+    """
     order = task.order
     state = settled(state, task, "round-0")
     residual = 0.0
@@ -268,7 +348,9 @@ def _round(state: DataFrame, edges: DataFrame, sizes: DataFrame, damping: float)
     flow = state.where("out > 0").select(col("url").alias("source"), (col("x") * damping / col("out")).alias("flow"))
     into = edges.join(flow, "source").groupBy(col("target").alias("url")).agg(total("flow").alias("into"))
     lost = state.where("out = 0").groupBy("grp").agg(total("x").alias("lost"))
-    base = sizes.join(lost, "grp", "left").select("grp", (lit(1 - damping) + coalesce("lost", lit(0.0)) * damping / col("size")).alias("base"))
+    base = sizes.join(lost, "grp", "left").select(
+        "grp", (lit(1 - damping) + coalesce("lost", lit(0.0)) * damping / col("size")).alias("base")
+    )
     x = (coalesce("into", lit(0.0)) + col("base")).alias("x")
     return state.join(into, "url", "left").join(base, "grp").select("url", "grp", "out", x, col("x").alias("before"))
 
@@ -295,9 +377,20 @@ def duplicates(session: SparkSession, task: StageTask) -> None:
     read = frame(session, task.dataset, "urls").where(col("reason").isin(FETCHED_REASONS)).select("url")
     pages = frame(session, task.dataset, "pages").select("url", "folded_digest", "text_digest", "body_digest")
     pages = pages.join(read, "url").join(_merits(session, task), "url")
-    head = least(struct("merit", col("url").alias("group"), col("text_digest").alias("text"), col("body_digest").alias("body"))).alias("head")
-    groups = pages.groupBy("folded_digest").agg(head, count("*").alias("size")).where("size > 1").select("folded_digest", "head.*")
-    like = when(col("body_digest") == col("body"), "bytes").when(col("text_digest") == col("text"), "words").otherwise("folded")
+    head = least(
+        struct("merit", col("url").alias("group"), col("text_digest").alias("text"), col("body_digest").alias("body"))
+    ).alias("head")
+    groups = (
+        pages.groupBy("folded_digest")
+        .agg(head, count("*").alias("size"))
+        .where("size > 1")
+        .select("folded_digest", "head.*")
+    )
+    like = (
+        when(col("body_digest") == col("body"), "bytes")
+        .when(col("text_digest") == col("text"), "words")
+        .otherwise("folded")
+    )
     found = pages.drop("merit").join(groups, "folded_digest").select("url", "group", like.alias("like"))
     write(found.orderBy("url"), task, "duplicates")
 
@@ -337,13 +430,19 @@ def templates(session: SparkSession, task: StageTask) -> None:
 
 
 def _alike_known(session: SparkSession, task: StageTask, sketches: DataFrame) -> DataFrame:
-    found = sketches.where(col("shingles") >= SHINGLES_LEAST).join(_merits(session, task), "url").select("url", "merit", "bins")
+    found = (
+        sketches.where(col("shingles") >= SHINGLES_LEAST)
+        .join(_merits(session, task), "url")
+        .select("url", "merit", "bins")
+    )
     return settled(found, task, "known")
 
 
 def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> None:
-    """Rounds of `alike.leaders`: a page that comes first, among those not decided, in each of its buckets stands for a group; what is near to one
-    that stands for a group does not. The order of decisions does not matter, since nothing that comes later could change them.
+    """Rounds of `alike.leaders`: a page that comes first, among those not decided,
+    in each of its buckets stands for a group; what is near to one that stands for a group does not.
+
+    The order of decisions does not matter, since nothing that comes later could change them.
     """
     buckets = settled(_buckets(known, band_bins(threshold)), task, "buckets")
     needed = math.ceil(threshold * BINS - 1e-9)
@@ -355,7 +454,11 @@ def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> N
         number += 1
         room = buckets if held is None else buckets.join(_full(held), "bucket", "left_anti")
         chosen = settled(_chosen(open_pages, room), task, f"chosen-{number}")
-        new_held = settled(room.join(chosen, "url").select("bucket", col("url").alias("leader"), col("merit").alias("leader_merit")), task, f"held-{number}")
+        new_held = settled(
+            room.join(chosen, "url").select("bucket", col("url").alias("leader"), col("merit").alias("leader_merit")),
+            task,
+            f"held-{number}",
+        )
         held = new_held if held is None else held.unionByName(new_held)
         near_pages = settled(_matches(new_held, buckets, known, needed), task, f"near-{number}")
         matches = near_pages if matches is None else matches.unionByName(near_pages)
@@ -367,7 +470,9 @@ def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> N
 
 def _buckets(known: DataFrame, width: int) -> DataFrame:
     """(url, merit, bucket) where a bucket has two pages at least: equal values in one band."""
-    bands = [f"xxhash64({band}, substring(bins, {band * width * WORD + 1}, {width * WORD}))" for band in range(BINS // width)]
+    bands = [
+        f"xxhash64({band}, substring(bins, {band * width * WORD + 1}, {width * WORD}))" for band in range(BINS // width)
+    ]
     rows = known.selectExpr("url", "merit", f"explode(array({', '.join(bands)})) AS bucket")
     shared = rows.groupBy("bucket").agg(count("*").alias("size")).where("size > 1").select("bucket")
     return rows.join(shared, "bucket").select("url", "merit", "bucket")
@@ -378,7 +483,9 @@ def _full(held: DataFrame) -> DataFrame:
 
 
 def _chosen(open_pages: DataFrame, room: DataFrame) -> DataFrame:
-    """(url) of those that no open page comes before, in any bucket that has room; so is one whose buckets are all full."""
+    """(url) of those that no open page comes before, in any bucket that has room;
+    so is one whose buckets are all full.
+    """
     rows = room.join(open_pages.select("url"), "url")
     first = rows.groupBy("bucket").agg(least("merit").alias("first"))
     waits = rows.join(first, "bucket").where("merit > first").select("url")
@@ -386,21 +493,34 @@ def _chosen(open_pages: DataFrame, room: DataFrame) -> DataFrame:
 
 
 def _matches(held: DataFrame, buckets: DataFrame, known: DataFrame, needed: int) -> DataFrame:
-    """(url, leader, leader_merit, equal): pages near to these leaders, that come after them and share a bucket with them."""
-    pairs = buckets.join(held, "bucket").where("merit > leader_merit").select("url", "leader", "leader_merit").distinct()
+    """(url, leader, leader_merit, equal): pages near to these leaders,
+    that come after them and share a bucket with them.
+    """
+    pairs = (
+        buckets.join(held, "bucket").where("merit > leader_merit").select("url", "leader", "leader_merit").distinct()
+    )
     one = known.select("url", "bins")
     other = known.select(col("url").alias("leader"), col("bins").alias("leader_bins"))
     piece = f"substring({{}}, i * {WORD} + 1, {WORD})"
     same = f"IF({piece.format('bins')} = {piece.format('leader_bins')}, 1, 0)"
     equal = expr(f"aggregate(sequence(0, {BINS - 1}), 0, (n, i) -> n + {same})")
-    return pairs.join(one, "url").join(other, "leader").select("url", "leader", "leader_merit", equal.alias("equal")).where(col("equal") >= needed)
+    return (
+        pairs.join(one, "url")
+        .join(other, "leader")
+        .select("url", "leader", "leader_merit", equal.alias("equal"))
+        .where(col("equal") >= needed)
+    )
 
 
 def _groups(matches: DataFrame | None, session: SparkSession) -> DataFrame:
-    """Each page with the leader that is most like it, of equal ones the first by merit; and each such leader with itself."""
+    """Each page with the leader that is most like it, of equal ones the first by merit;
+    and each such leader with itself.
+    """
     if matches is None:
         return session.createDataFrame([], "url bigint, group bigint, similarity double")
-    best = matches.groupBy("url").agg(max_by("leader", struct("equal", -col("leader_merit"))).alias("group"), max_by("equal", "equal").alias("equal"))
+    best = matches.groupBy("url").agg(
+        max_by("leader", struct("equal", -col("leader_merit"))).alias("group"), max_by("equal", "equal").alias("equal")
+    )
     members = best.select("url", "group", (col("equal") / BINS).alias("similarity"))
     leaders = best.select(col("group").alias("url"), "group", lit(1.0).alias("similarity")).distinct()
     return members.unionByName(leaders).orderBy("url")
@@ -410,8 +530,14 @@ def cascades(session: SparkSession, task: StageTask) -> None:
     same = frame(session, task.folders["duplicates"], "duplicates").select("url", col("group").alias("head"))
     alike = frame(session, task.folders["near"], "near").select(col("url").alias("head"), col("group").alias("story"))
     urls = frame(session, task.dataset, "urls").select("url", "site", "first_seen")
-    pages = frame(session, task.dataset, "pages").select("url", "last_modified").join(urls, "url").join(same, "url", "left")
-    told = pages.withColumn("is_twin", col("head").isNotNull()).withColumn("head", coalesce("head", "url")).join(alike, "head", "left")
+    pages = (
+        frame(session, task.dataset, "pages").select("url", "last_modified").join(urls, "url").join(same, "url", "left")
+    )
+    told = (
+        pages.withColumn("is_twin", col("head").isNotNull())
+        .withColumn("head", coalesce("head", "url"))
+        .join(alike, "head", "left")
+    )
     told = told.where("story IS NOT NULL OR is_twin").withColumn("story", coalesce("story", "head"))
     dated = told.select("story", "site", unix_millis(coalesce("last_modified", "first_seen")).alias("when"))
     firsts = dated.groupBy("story", "site").agg(least("when").alias("when"))
