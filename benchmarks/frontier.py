@@ -20,7 +20,7 @@ from sites import DOC
 from periplus.model.frontier import Batch, Candidate, Completion
 from periplus.model.visit import Fetched, Headers, Reason, Skipped, Visit
 from periplus.model.web import SiteKey, Url
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.runs import begin_run
@@ -108,7 +108,7 @@ def frontier_rows(known: int) -> list[tuple[str, int, float]]:
         folder = Path(temp)
         schema.create(folder)
         run_id = begin_run(folder, "crawl", (), Settings(), 0.0)
-        store = SqliteCrawlStore(folder, run_id, Budget(), Keeping())
+        store = SqliteCrawlStore(folder, run_id, Budget(), Storage())
         begun = time.process_time()
         for start in range(0, known, 5000):
             store.offer(map(offered, range(start, start + 5000)), (), 1.0)

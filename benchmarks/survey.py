@@ -115,7 +115,7 @@ def campaign(server: Server, temp: Path, rule: str, pages: int, *, kills: int) -
         killed_at(server, going, mark, pages * (number + 1) // (kills + 1))
     subprocess.run(going, check=True, stderr=subprocess.DEVNULL)
     made = Outcome(rule, 0, took_s=time.monotonic() - began, kills=kills)
-    manners(made, server, mark)
+    politeness(made, server, mark)
     yielded(made, folder)
     print(
         f"  {rule}{' killed' if kills else ''}: {made.links:,} links, {made.took_s:.0f} s", file=sys.stderr, flush=True
@@ -133,7 +133,7 @@ def killed_at(server: Server, command: list[str], mark: int, requests: int) -> N
     child.wait()
 
 
-def manners(made: Outcome, server: Server, mark: int) -> None:
+def politeness(made: Outcome, server: Server, mark: int) -> None:
     """From the server's log: shortest time between two starts at one host, most requests at once to one."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with server.log.open("rb") as file:

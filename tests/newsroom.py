@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from periplus.model.story import (
-    DateSource,
+    DateOrigin,
     Edition,
     EditorVerdict,
     Entry,
@@ -26,7 +26,7 @@ HOUR, DAY = 3_600.0, 86_400.0
 
 
 def told(site: str, slug: str, title: str, when: float, *, whole_day: bool = False, language: str = "en") -> StoryPage:
-    date = PageDate(when, DateSource.JSON_LD, whole_day)
+    date = PageDate(when, DateOrigin.JSON_LD, whole_day)
     return StoryPage(Url(f"https://{site}/{slug}"), SiteKey(site), title, language, date, Order.DATES)
 
 

@@ -55,7 +55,7 @@ def stored(
     if not schema.exists(folder):
         schema.create(folder)
     run_id = runs.begin_run(folder, "crawl", urls, settings, NOW)
-    store = SqliteCrawlStore(folder, run_id, settings.budget, settings.keeping)
+    store = SqliteCrawlStore(folder, run_id, settings.budget, settings.storage)
     sites = {site_key(url) for url in urls}
     store.offer([_candidate(url, 0, sites) for url in urls], (), NOW)
     worker = store.join(os.getpid(), NOW)

@@ -22,7 +22,7 @@ import numpy as np
 from figures import Figure, digest_of, write
 
 from periplus.analyse.influence import coverage, lazy_greedy
-from periplus.api.stories import ReadingWish, cascades_from, holdout, influence
+from periplus.api.stories import ReadingRequest, cascades_from, holdout, influence
 from periplus.model.story import Cascades, Objective
 
 SITES = (20, 40, 100)
@@ -69,7 +69,10 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
         f"{name}: {len(cascades.offsets) - 1} stories on {len(cascades.sites)} sites, {len(cascades.members)} entries"
     )
     for objective in Objective:
-        for wish in (*(ReadingWish(objective, sites) for sites in SITES), ReadingWish(objective, POSTS_SHARE, True)):
+        for wish in (
+            *(ReadingRequest(objective, sites) for sites in SITES),
+            ReadingRequest(objective, POSTS_SHARE, True),
+        ):
             begun = time.perf_counter()
             found = influence(cascades, wish)
             took = time.perf_counter() - begun
@@ -90,7 +93,7 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
             )
     for sites in SITES:
         for for_future in (False, True):
-            ahead = holdout(cascades, ReadingWish(Objective.DL, sites, for_future=for_future))
+            ahead = holdout(cascades, ReadingRequest(Objective.DL, sites, for_future=for_future))
             how = "for the future" if for_future else "as it is"
             print(
                 f"  dl {sites} sites {how}, later half: {ahead.later[-1]:.4f}, in hindsight {ahead.hindsight:.4f}, "

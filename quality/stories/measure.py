@@ -25,7 +25,7 @@ from figures import Figure, digest_of, write
 import stored
 from newsweb import NewsRecipe, NewsWeb, news_web
 from periplus.api.stories import stories_of
-from periplus.model.story import DateSource, Stories
+from periplus.model.story import DateOrigin, Stories
 
 SEEDS = range(1, 9)
 AIM = 0.95
@@ -60,7 +60,7 @@ def main() -> None:
         right, pairs, planted = pairwise(web, found)
         scores.append(2 * right / (pairs + planted))
         told = [page for story in found.stories for page in story.pages]
-        own = [page for page in told if page.date.source is not DateSource.FIRST_SEEN and page.url in web.published]
+        own = [page for page in told if page.date.source is not DateOrigin.FIRST_SEEN and page.url in web.published]
         totals["pages"] += found.pages
         totals["ms"] += round(took * 1000)
         totals["dated"] += len(own)

@@ -2,7 +2,7 @@
 
 The table feeds the flags, the file reader, the reference in `docs/settings.md` and a test. Names are unique over all groups, so
 that a file and a command line need no group names. The result is frozen, made once by whoever starts, and handed
-down in parts: `FetchLimits` to the transport, `Manners` to politeness, and so on. Nothing below `api` reads the environment.
+down in parts: `FetchLimits` to the transport, `Politeness` to politeness, and so on. Nothing below `api` reads the environment.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class Politeness:
     """How hosts are treated."""
 
     delay_s: float = _row(
@@ -196,7 +196,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Storage:
     """What is stored of a page."""
 
     keep_bodies: bool = _row(True, "Keep the bytes of each page.")
@@ -285,10 +285,10 @@ class Settings:
 
     limits: FetchLimits = FetchLimits()
     identity: Identity = Identity()
-    manners: Manners = Manners()
+    politeness: Politeness = Politeness()
     scope: Scope = Scope()
     budget: Budget = Budget()
-    keeping: Keeping = Keeping()
+    storage: Storage = Storage()
     auditing: Auditing = Auditing()
     searching: Searching = Searching()
 

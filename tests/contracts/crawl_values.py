@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from periplus.model.frontier import Batch, Candidate, Completion, Errand, GivenUp, HostState
+from periplus.model.frontier import Batch, Candidate, Completion, GivenUp, HostState, SideRequest
 from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request, Visit
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key, origin_of
@@ -21,8 +21,8 @@ def candidate(url, layer=0, reason=Reason.WAITING, **more):
     return Candidate(url, url_id(url), host_key(url), site_of(url), reason, layer, **more)
 
 
-def errand(url, purpose=Purpose.SITEMAP, layer=1_000_000_001, about=""):
-    return Errand(host_key(url), site_of(url), Request(url, purpose, about=about), layer)
+def side_request(url, purpose=Purpose.SITEMAP, layer=1_000_000_001, about=""):
+    return SideRequest(host_key(url), site_of(url), Request(url, purpose, about=about), layer)
 
 
 def visit_of(task, outcome=PAGE, at=1.0):

@@ -9,7 +9,7 @@ import contextlib
 import json
 
 from contracts.plain_store import PlainStore
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.connection import connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
@@ -17,22 +17,22 @@ from periplus.store.sqlite import checks, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import url_id
 
-KEEPING = Keeping(lease_s=60.0)
+KEEPING = Storage(lease_s=60.0)
 NO_LIMIT = Budget()
 
 
 class SqliteWorld:
     """A collection in a folder; each `open` is another connection to it."""
 
-    def __init__(self, folder, living, budget=NO_LIMIT, keeping=KEEPING):
-        self.folder, self.living, self.budget, self.keeping = folder, living, budget, keeping
+    def __init__(self, folder, living, budget=NO_LIMIT, storage=KEEPING):
+        self.folder, self.living, self.budget, self.storage = folder, living, budget, storage
         schema.create(folder)
         self.run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
         self.stores = []
 
     def open(self):
         self.stores.append(
-            SqliteCrawlStore(self.folder, self.run_id, self.budget, self.keeping, self.living.__contains__)
+            SqliteCrawlStore(self.folder, self.run_id, self.budget, self.storage, self.living.__contains__)
         )
         return self.stores[-1]
 
@@ -84,8 +84,8 @@ class SqliteWorld:
 class PostgresWorld:
     """A collection in a database; each `open` is another connection to it. The caller's clock is the database's."""
 
-    def __init__(self, address, living, budget=NO_LIMIT, keeping=KEEPING):
-        self.address, self.living, self.budget, self.keeping = address, living, budget, keeping
+    def __init__(self, address, living, budget=NO_LIMIT, storage=KEEPING):
+        self.address, self.living, self.budget, self.storage = address, living, budget, storage
         self.connection = connect(address)
         insert = (
             "INSERT INTO run (kind, starts, settings, seed, started, state)"
@@ -110,7 +110,7 @@ class PostgresWorld:
 
     def open(self):
         world = Surroundings(self.living.__contains__, own_clock=False, merge_s=0.0)
-        self.stores.append(PostgresCrawlStore(self.address, self.run_id, self.budget, self.keeping, world))
+        self.stores.append(PostgresCrawlStore(self.address, self.run_id, self.budget, self.storage, world))
         return self.stores[-1]
 
     def begin_run(self):
@@ -156,8 +156,8 @@ class PostgresWorld:
 class PlainWorld:
     """The slow twin: its data is the store itself."""
 
-    def __init__(self, folder, living, budget=NO_LIMIT, keeping=KEEPING):
-        self.store = PlainStore(budget, keeping, living.__contains__)
+    def __init__(self, folder, living, budget=NO_LIMIT, storage=KEEPING):
+        self.store = PlainStore(budget, storage, living.__contains__)
 
     def open(self):
         return self.store

@@ -71,7 +71,7 @@ class Worker:
 @dataclass
 class PlainStore:
     budget: object
-    keeping: object
+    storage: object
     is_alive: object
     budget_spent: bool = False
     hosts: list[Host] = field(default_factory=list)
@@ -95,7 +95,7 @@ class PlainStore:
         self._bury_fallen(now)
         name = f"{pid}-{len(self.pids)}-{now}"
         self.pids[name] = pid
-        self.workers[name] = Worker(pid, now + self.keeping.lease_s)
+        self.workers[name] = Worker(pid, now + self.storage.lease_s)
         return name
 
     def leave(self, worker, now):
@@ -136,7 +136,7 @@ class PlainStore:
 
     def lease(self, worker, host_ids, now):
         self._bury_fallen(now)
-        self.workers.setdefault(worker, Worker(self.pids[worker], 0)).until = now + self.keeping.lease_s
+        self.workers.setdefault(worker, Worker(self.pids[worker], 0)).until = now + self.storage.lease_s
         leases = []
         for host in (self.hosts[host_id - 1] for host_id in ([] if self.paused else host_ids)):
             if host.lease_by is None and self._pending(host.id):
@@ -271,10 +271,10 @@ class PlainStore:
         self.queue.sort(key=lambda entry: (entry.layer, entry.seq))
         self.seq += 1
 
-    def offer(self, candidates, errands, now, *, reopen=False):
+    def offer(self, candidates, side_requests, now, *, reopen=False):
         fresh = sum([self._offer(candidate, reopen) for candidate in candidates])
-        for errand in errands:
-            self._send(errand)
+        for side_request in side_requests:
+            self._send(side_request)
         return fresh
 
     def _offer(self, candidate, reopen=False):
@@ -312,14 +312,17 @@ class PlainStore:
             )
         return waits
 
-    def _send(self, errand):
-        host, wanted = self._host(errand.host, errand.site), (errand.request.url, errand.request.about)
+    def _send(self, side_request):
+        host, wanted = (
+            self._host(side_request.host, side_request.site),
+            (side_request.request.url, side_request.request.about),
+        )
         if not any(
             (entry.request.url, entry.request.about) == wanted
             for entry in self._pending(host.id)
-            if entry.layer == errand.layer
+            if entry.layer == side_request.layer
         ):
-            self._enter(host.id, errand.layer, 0, errand.request)
+            self._enter(host.id, side_request.layer, 0, side_request.request)
 
     def commit(self, worker, batch, now):
         lost = {
@@ -331,13 +334,13 @@ class PlainStore:
             if completion.lease not in lost:
                 self._complete(completion, now)
         self.robots_of |= {robots.origin: robots for robots in batch.robots}
-        for errand in batch.errands:
-            self._send(errand)
+        for side_request in batch.side_requests:
+            self._send(side_request)
         for state in batch.hosts:
             if state.lease not in lost:
                 self._settle(state, now)
         if worker in self.workers:
-            self.workers[worker].until, self.workers[worker].in_hand = now + self.keeping.lease_s, batch.in_hand
+            self.workers[worker].until, self.workers[worker].in_hand = now + self.storage.lease_s, batch.in_hand
         return frozenset(lost)
 
     def _holder(self, lease):

@@ -9,9 +9,20 @@ from dataclasses import replace
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, get, given_up, state, take, urls, visit_of
+from contracts.crawl_values import (
+    batch,
+    candidate,
+    completion,
+    side_request,
+    get,
+    given_up,
+    state,
+    take,
+    urls,
+    visit_of,
+)
 from contracts.crawl_worlds import KEEPING
-from periplus.model.frontier import Completion, FamilyRecord, ShownLines, StoredRobots, TrapChanges
+from periplus.model.frontier import Completion, PatternRecord, ShownLines, StoredRobots, TrapChanges
 from periplus.model.visit import Cause, Failed, Headers, Reason, Redirected, Skipped
 from periplus.urls.canonical import url_id
 
@@ -297,7 +308,7 @@ def test_a_skipped_task_that_returns_has_not_been_attempted(store):
 
 
 def test_a_host_given_up_drops_what_waits_for_it(store):
-    store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], [errand(A + "sitemap.xml")], 0.0)
+    store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], [side_request(A + "sitemap.xml")], 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
     store.commit(worker, batch(hosts=[state(leases["a.test"], given_up=given_up(A))]), 0.0)
@@ -310,7 +321,7 @@ def test_a_host_given_up_drops_what_waits_for_it(store):
 def test_an_origin_given_up_leaves_what_waits_for_the_others_of_its_host(store):
     plain, secure = "http://a.test:8000/", "https://a.test:8000/"
     store.offer(
-        [candidate(plain), candidate(secure), candidate(secure + "1", 1)], [errand(secure + "sitemap.xml")], 0.0
+        [candidate(plain), candidate(secure), candidate(secure + "1", 1)], [side_request(secure + "sitemap.xml")], 0.0
     )
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -340,10 +351,10 @@ def test_robots_and_what_was_learned_of_traps_come_back_as_they_were(store):
     store.offer([candidate(A), candidate(B)], (), 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
-    records = (FamilyRecord("/b/*", 3, 1, 2.0, 0.5, ""), FamilyRecord("/a/*", 9, 0, 5.5, 0.0, "/b/*"))
+    records = (PatternRecord("/b/*", 3, 1, 2.0, 0.5, ""), PatternRecord("/a/*", 9, 0, 5.5, 0.0, "/b/*"))
     first = TrapChanges(records, ShownLines(0, b"\1\0\0\0\2\0\0\0"), ((url_id(A), 3), (12345, 1)))
     store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=first)], robots=[answer]), 0.0)
-    newer = FamilyRecord("/a/*", 10, 0, 6.25, 0.125, "")
+    newer = PatternRecord("/a/*", 10, 0, 6.25, 0.125, "")
     second = TrapChanges((newer,), ShownLines(2, b"\3\0\0\0"), ((url_id(A), 1),))
     store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=second)]), 0.0)
     assert store.robots("http://a.test:80") == answer

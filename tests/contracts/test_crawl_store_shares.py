@@ -1,10 +1,10 @@
-"""`model.ports.CrawlStore`: what sitemaps and errands add to a to-do list, and how budgets part it."""
+"""`model.ports.CrawlStore`: what sitemaps and side requests add to a to-do list, and how budgets part it."""
 
 from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, get, state, take, urls
+from contracts.crawl_values import batch, candidate, completion, side_request, get, state, take, urls
 from periplus.model.frontier import LAYER_FIRST, LAYER_NONE, LAYER_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
 from periplus.settings import Budget
@@ -14,7 +14,7 @@ ME, OTHER = 100, 200  # process ids
 NONE = frozenset()
 
 
-# sitemaps and errands
+# sitemaps and side requests
 
 
 def test_a_sitemaps_url_comes_after_all_links(store):
@@ -62,9 +62,9 @@ def test_a_url_known_from_a_page_and_a_sitemap_enters_once(store):
     assert len(take(store, get(store, store.join(ME, 0.0))["a.test"])) == 1
 
 
-def test_errands_go_to_their_own_hosts_list_and_enter_once(store):
-    robots = errand(B + "robots.txt", Purpose.ROBOTS, LAYER_FIRST, about="http://a.test:80")
-    store.offer([candidate(A), candidate(B)], [robots, robots, errand(A + "sitemap.xml", about="a.test")], 0.0)
+def test_side_requests_go_to_their_own_hosts_list_and_enter_once(store):
+    robots = side_request(B + "robots.txt", Purpose.ROBOTS, LAYER_FIRST, about="http://a.test:80")
+    store.offer([candidate(A), candidate(B)], [robots, robots, side_request(A + "sitemap.xml", about="a.test")], 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
     first = take(store, leases["b.test"])
@@ -77,11 +77,11 @@ def test_errands_go_to_their_own_hosts_list_and_enter_once(store):
     (sitemap,) = take(store, leases["a.test"])
     assert (sitemap.request.purpose, sitemap.layer, sitemap.request.about) == (Purpose.SITEMAP, LAYER_SITEMAP, "a.test")
     store.commit(worker, batch(completion(leases["a.test"], sitemap)), 0.0)
-    assert store.counts().fetched == 1, "errands are no pages"
+    assert store.counts().fetched == 1, "side requests are no pages"
 
 
-def test_an_errand_that_may_end_better_is_tried_again(store):
-    store.offer((), [errand(A + "sitemap.xml")], 0.0)
+def test_an_side_request_that_may_end_better_is_tried_again(store):
+    store.offer((), [side_request(A + "sitemap.xml")], 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     store.commit(

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, errand, get, state, take, urls
+from contracts.crawl_values import batch, candidate, completion, side_request, get, state, take, urls
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
@@ -105,7 +105,7 @@ def test_hosts_whose_lease_was_answered_to_nobody_are_leased_all_the_same(world)
 
 def test_offers_whose_answer_was_lost_enter_once(world):
     store = world.open()
-    twice(store, lambda: store.offer([candidate(A)], [errand(B + "sitemap.xml")], 0.0))
+    twice(store, lambda: store.offer([candidate(A)], [side_request(B + "sitemap.xml")], 0.0))
     assert store.counts().by_reason == {"waiting": 1}
     leases = get(store, store.join(ME, 0.0))
     assert [len(take(store, leases[host])) for host in ("a.test", "b.test")] == [1, 1]

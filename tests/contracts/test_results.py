@@ -94,7 +94,7 @@ def result_tables(place):
     return {name for (name,) in asked(place, names) if name.startswith(("result_", "new_"))}
 
 
-def test_each_way_of_keeping_gives_the_same_dataset(made, kept, tmp_path):
+def test_each_way_of_storage_gives_the_same_dataset(made, kept, tmp_path):
     first, second = (
         export_dataset(one, tmp_path / name, 1.0, with_texts=True) for one, name in ((made, "one"), (kept, "two"))
     )

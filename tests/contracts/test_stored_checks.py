@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, errand, get, given_up, state
+from contracts.crawl_values import batch, candidate, side_request, get, given_up, state
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.model.visit import STATE_OF, Purpose, Reason
 from periplus.urls.canonical import url_id
@@ -31,7 +31,9 @@ def test_a_check_whose_origin_is_given_up_leaves_a_visit_that_says_so(world):
     """A link's target has no reason of its own; a sitemap needs none."""
     store = world.open()
     store.offer(
-        [candidate(A)], [errand(A + "x", Purpose.HEAD), errand(A + "y", Purpose.CHECK), errand(A + "sitemap.xml")], 0.0
+        [candidate(A)],
+        [side_request(A + "x", Purpose.HEAD), side_request(A + "y", Purpose.CHECK), side_request(A + "sitemap.xml")],
+        0.0,
     )
     worker = store.join(ME, 0.0)
     store.commit(worker, batch(hosts=[state(get(store, worker)["a.test"], given_up=given_up(A))]), 0.0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from contracts.crawl_worlds import SqliteWorld
 from fakes import LOST, FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import Worker
@@ -95,7 +95,7 @@ def robots_of(made: MadeSite, following: int) -> Scripted:
 def frontier_of(campaign: Campaign, values: dict[str, object]) -> Iterator[CampaignFrontier]:
     made = settings_from(values)
     with tempfile.TemporaryDirectory() as folder:
-        world = SqliteWorld(Path(folder) / "c", {os.getpid()}, made.budget, made.keeping)
+        world = SqliteWorld(Path(folder) / "c", {os.getpid()}, made.budget, made.storage)
         try:
             yield CampaignFrontier(world.open(), chooser_of(campaign, made), campaign.pages, 0, most_held=4)
         finally:
@@ -119,16 +119,16 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
     transport = FakeTransport(clock, lambda request: answer_of(web, request, attempts))
     made = settings_from(values)
     with frontier_of(campaign, values) as frontier:
-        territory = frontier.chooser.territory
+        crawl_scope = frontier.chooser.crawl_scope
         starts = [canonical(unit.start) for unit in units]
-        frontier.offer(Discovery(territory, made.scope).of_starts(starts), (), clock.now())
-        crew = Crew(
+        frontier.offer(Discovery(crawl_scope, made.scope).of_starts(starts), (), clock.now())
+        crew = WorkerDeps(
             frontier,
             transport,
             clock,
             frontier.chooser,
             lambda memory, past: TrapDetector(0, memory, past),
-            territory,
+            crawl_scope,
             frozenset(),
             Aliases(),
             AddressTurns(8, 0.5),

@@ -15,11 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from contracts.crawl_values import batch, candidate, completion, errand, given_up, state
+from contracts.crawl_values import batch, candidate, completion, side_request, given_up, state
 from contracts.crawl_worlds import PlainWorld, PostgresWorld, SqliteWorld
 from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
-from periplus.settings import Budget, Keeping
+from periplus.settings import Budget, Storage
 from periplus.store.postgres.address import address_of
 from postgres_server import empty_collection
 
@@ -35,7 +35,7 @@ CANDIDATES = st.builds(
     st.sampled_from((Reason.WAITING,) * 5 + WEAK),
 )
 ERRANDS = st.builds(
-    lambda origin, first: errand(
+    lambda origin, first: side_request(
         f"{origin}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP
     ),
     st.sampled_from(ORIGINS),
@@ -90,14 +90,14 @@ class Frontier(RuleBasedStateMachine):
 
     @initialize(max_pages=st.sampled_from((0, 4)))
     def begin(self, max_pages):
-        budget, keeping = Budget(max_pages=max_pages, quantum=2), Keeping(lease_s=LEASE_S)
+        budget, storage = Budget(max_pages=max_pages, quantum=2), Storage(lease_s=LEASE_S)
         self.max_pages = max_pages
-        self.worlds = (self.real_world(budget, keeping), PlainWorld(self.folder, self.living, budget, keeping))
+        self.worlds = (self.real_world(budget, storage), PlainWorld(self.folder, self.living, budget, storage))
         self.stores = [world.open() for world in self.worlds]
         self.both(lambda store: store.offer([*START], (), self.now))
 
-    def real_world(self, budget, keeping):
-        return SqliteWorld(self.folder, self.living, budget, keeping)
+    def real_world(self, budget, storage):
+        return SqliteWorld(self.folder, self.living, budget, storage)
 
     def teardown(self):
         if hasattr(self, "worlds"):
@@ -149,9 +149,11 @@ class Frontier(RuleBasedStateMachine):
 
     # URLs from outside
 
-    @rule(candidates=st.lists(CANDIDATES, max_size=4), errands=st.lists(ERRANDS, max_size=1), reopen=st.booleans())
-    def urls_are_offered(self, candidates, errands, reopen):
-        self.both(lambda store: store.offer(candidates, errands, self.now, reopen=reopen))
+    @rule(
+        candidates=st.lists(CANDIDATES, max_size=4), side_requests=st.lists(ERRANDS, max_size=1), reopen=st.booleans()
+    )
+    def urls_are_offered(self, candidates, side_requests, reopen):
+        self.both(lambda store: store.offer(candidates, side_requests, self.now, reopen=reopen))
 
     # what a worker does
 
@@ -209,11 +211,11 @@ class Frontier(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         links=st.lists(CANDIDATES, max_size=3),
-        errands=st.lists(ERRANDS, max_size=1),
+        side_requests=st.lists(ERRANDS, max_size=1),
         release=st.booleans(),
         down=st.sampled_from(("http", "https", "", "", "", "")),
     )
-    def a_worker_commits(self, data, links, errands, release, down):
+    def a_worker_commits(self, data, links, side_requests, release, down):
         hand, held = self._held(data)
         done = []
         for pair in held.asked:
@@ -234,7 +236,7 @@ class Frontier(RuleBasedStateMachine):
             held.tasks
         )
         works = [
-            batch(*parts, hosts=[host], errands=tuple(errands), in_hand=in_hand)
+            batch(*parts, hosts=[host], side_requests=tuple(side_requests), in_hand=in_hand)
             for parts in (zip(*done, strict=True) if done else ((), ()))
         ]
         lost = self.both(
@@ -280,9 +282,9 @@ class FrontierOnPostgres(Frontier):
 
     address = None
 
-    def real_world(self, budget, keeping):
+    def real_world(self, budget, storage):
         PostgresWorld.empty(self.address)
-        return PostgresWorld(self.address, self.living, budget, keeping)
+        return PostgresWorld(self.address, self.living, budget, storage)
 
 
 Frontier.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

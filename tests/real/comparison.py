@@ -252,13 +252,13 @@ def comparison_of(
     folder, host = unpacked(manual), f"{manual.name}.test"
     with served(folder, host, work / "server") as site:
         sight = read_site(site.root, manual.start, site.port)
-        manners = ("--delay", "0.5") if stranger else ("--mine", host, *OURS)
+        politeness = ("--delay", "0.5") if stranger else ("--mine", host, *OURS)
         after = max(len(sight.layers) // 5, 5) if interrupted else 0
         crawled = crawl(
             site.root + manual.start,
             site,
             work / "collection",
-            (*manners, *manual.flags, *flags),
+            (*politeness, *manual.flags, *flags),
             interrupt_after=after,
         )
     name = manual.name + (", interrupted" if interrupted else "") + (", as a stranger" if stranger else "")

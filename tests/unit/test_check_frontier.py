@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.crawl_values import candidate, errand, urls
+from contracts.crawl_values import candidate, side_request, urls
 from contracts.crawl_worlds import SqliteWorld
 from periplus.api.checking import CheckFrontier
 from periplus.model.visit import Purpose
@@ -11,12 +11,12 @@ PAGE, TARGET = "http://a.test/", "http://b.test/x"
 
 
 def test_a_check_that_is_paused_with_work_is_not_at_its_end(tmp_path):
-    """Its own frontier offers errands alone: in a pause it sees none, and they are there."""
+    """Its own frontier offers side requests alone: in a pause it sees none, and they are there."""
     world = SqliteWorld(tmp_path, {100})
     frontier = CheckFrontier(world.open())
     frontier.offer([candidate(PAGE)], (), 0.0)
     assert frontier.idle(0.0), "pages are the crawl's business"
-    frontier.offer((), [errand(TARGET, Purpose.HEAD)], 0.0)
+    frontier.offer((), [side_request(TARGET, Purpose.HEAD)], 0.0)
     world.pause(True)
     assert (list(frontier.ready(9, 0.0, 0.0)), frontier.fair_share(0.0), frontier.idle(0.0)) == ([], 0, False)
     world.pause(False)

@@ -31,7 +31,10 @@ def after(outcome, purpose=Purpose.HEAD, hops=0, about=""):
 
 
 def onward(checked):
-    return [(errand.request.purpose, errand.request.url, errand.request.hops, errand.host) for errand in checked.onward]
+    return [
+        (side_request.request.purpose, side_request.request.url, side_request.request.hops, side_request.host)
+        for side_request in checked.onward
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from periplus.document.dates import DateEvidence, feed_dates, page_date, written_dates
 from periplus.document.digest import without_marks
-from periplus.model.story import DateSource, PageDate
+from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import Url
 
 SEEN = datetime(2026, 5, 1, tzinfo=UTC).timestamp()
@@ -27,16 +27,16 @@ def test_words_are_asked_in_the_order_that_is_documented() -> None:
     """Taking away the best word leaves the next one."""
     parts = [
         (
-            DateSource.JSON_LD,
+            DateOrigin.JSON_LD,
             JSON_LD % '{"@type": "NewsArticle", "datePublished": "2024-03-01T10:00:00+01:00"}',
             "2024-03-01T09:00",
         ),
         (
-            DateSource.META,
+            DateOrigin.META,
             '<meta property="article:published_time" content="2024-03-02T10:00:00Z">',
             "2024-03-02T10:00",
         ),
-        (DateSource.TIME, '<article><time datetime="2024-03-03 10:00">x</time></article>', "2024-03-03T10:00"),
+        (DateOrigin.TIME, '<article><time datetime="2024-03-03 10:00">x</time></article>', "2024-03-03T10:00"),
     ]
     rest = {
         "url": "https://e.org/2024/03/05/a",
@@ -48,15 +48,15 @@ def test_words_are_asked_in_the_order_that_is_documented() -> None:
         found = dated("".join(html for _, html, _ in parts[place:]), **rest)  # type: ignore[arg-type]
         assert (found.source, found.when) == (source, at(when))
     for name, source, when in (
-        ("feed", DateSource.FEED, "2024-03-04T10:00"),
-        ("url", DateSource.URL, "2024-03-05"),
-        ("texts", DateSource.TEXT, "2024-03-06"),
-        ("last_modified", DateSource.LAST_MODIFIED, "2024-03-07T10:00"),
+        ("feed", DateOrigin.FEED, "2024-03-04T10:00"),
+        ("url", DateOrigin.URL, "2024-03-05"),
+        ("texts", DateOrigin.TEXT, "2024-03-06"),
+        ("last_modified", DateOrigin.LAST_MODIFIED, "2024-03-07T10:00"),
     ):
         found = dated(**rest)  # type: ignore[arg-type]
         assert (found.source, found.when) == (source, at(when))
         del rest[name]
-    assert dated() == PageDate(SEEN, DateSource.FIRST_SEEN)
+    assert dated() == PageDate(SEEN, DateOrigin.FIRST_SEEN)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_no_day_is_no_date(text: str) -> None:
 
 
 def test_a_date_after_the_page_was_seen_or_before_the_web_is_not_its_own() -> None:
-    assert dated('<meta name="date" content="2031-01-01">').source is DateSource.FIRST_SEEN
+    assert dated('<meta name="date" content="2031-01-01">').source is DateOrigin.FIRST_SEEN
     assert dated('<meta name="date" content="1918-11-11"><meta name="dc.date" content="2020-01-01">').when == at(
         "2020-01-01"
     )
@@ -123,14 +123,14 @@ def test_a_date_after_the_page_was_seen_or_before_the_web_is_not_its_own() -> No
     ],
 )
 def test_json_ld_of_the_article_counts_not_that_of_its_parts(html: str, when: str) -> None:
-    assert (dated(JSON_LD % html).source, dated(JSON_LD % html).when) == (DateSource.JSON_LD, at(when))
+    assert (dated(JSON_LD % html).source, dated(JSON_LD % html).when) == (DateOrigin.JSON_LD, at(when))
 
 
 @pytest.mark.parametrize(
     "html", ["{", "[" * 50_000, '{"datePublished": 7}', '{"@type": "Article", "datePublished": "soon"}', "null"]
 )
 def test_broken_json_ld_is_passed_over(html: str) -> None:
-    assert dated(JSON_LD % html).source is DateSource.FIRST_SEEN
+    assert dated(JSON_LD % html).source is DateOrigin.FIRST_SEEN
 
 
 def test_times_of_comments_sidebars_and_lists_are_not_the_pages() -> None:
@@ -138,20 +138,20 @@ def test_times_of_comments_sidebars_and_lists_are_not_the_pages() -> None:
         '<aside><time datetime="2024-01-01">x</time></aside><div class="comments"><time '
         'datetime="2024-02-02">y</time></div>'
     )
-    assert dated(aside).source is DateSource.FIRST_SEEN
+    assert dated(aside).source is DateOrigin.FIRST_SEEN
     many = "".join(f'<li><time datetime="2024-01-0{day}">x</time></li>' for day in range(1, 7))
-    assert dated(many).source is DateSource.FIRST_SEEN
+    assert dated(many).source is DateOrigin.FIRST_SEEN
     assert dated(many + '<time class="entry-date" datetime="2024-03-03">x</time>').when == at("2024-03-03")
 
 
 @pytest.mark.parametrize("path", ["2024/03/17/a", "2024-03-17-a", "a-20240317.html", "2024/mar/17/a", "a/2024.03.17"])
 def test_a_day_in_the_url_counts(path: str) -> None:
-    assert dated(url=f"https://e.org/{path}") == PageDate(at("2024-03-17"), DateSource.URL, True)
+    assert dated(url=f"https://e.org/{path}") == PageDate(at("2024-03-17"), DateOrigin.URL, True)
 
 
 @pytest.mark.parametrize("path", ["2024/03/a", "item/20241317", "id/120240317", "v/2024.3.177"])
 def test_other_numbers_in_the_url_do_not(path: str) -> None:
-    assert dated(url=f"https://e.org/{path}").source is DateSource.FIRST_SEEN
+    assert dated(url=f"https://e.org/{path}").source is DateOrigin.FIRST_SEEN
 
 
 def test_of_the_text_only_bylines_and_datelines_count_those_with_a_label_first() -> None:
@@ -159,7 +159,7 @@ def test_of_the_text_only_bylines_and_datelines_count_those_with_a_label_first()
         "In the village the bridge that everybody knows was opened by the old mayor and his guests on 3 May 1999, "
         + "and so on " * 20
     )
-    assert dated(texts=(history,)).source is DateSource.FIRST_SEEN
+    assert dated(texts=(history,)).source is DateOrigin.FIRST_SEEN
     assert dated(texts=("4 April 2024", history, "Vydáno 5. dubna 2024")).when == at("2024-04-05")
     assert dated(texts=("PRAGUE, 6 April 2024 - " + history,)).when == at("2024-04-06")
 

@@ -67,7 +67,7 @@ def test_a_deleted_page_comes_back_when_it_is_named(folder: Path) -> None:
 
     url = canonical(f"{START}a")
     run = runs.begin_run(folder, "crawl", [url], Settings(), 2_000_000.0)
-    store = SqliteCrawlStore(folder, run, Settings().budget, Settings().keeping)
+    store = SqliteCrawlStore(folder, run, Settings().budget, Settings().storage)
     store.offer(
         [Candidate(url, url_id(url), host_key(url), site_key(url), Reason.WAITING, 0)], (), 2_000_000.0, reopen=True
     )

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from periplus.model.page import Position
-from periplus.settings import Keeping, Settings
+from periplus.settings import Settings, Storage
 from periplus.store.sqlite import reading, text_rows
 from periplus.urls.canonical import url_id
 from stored import stored
@@ -87,7 +87,7 @@ def test_where_texts_were_not_kept_digests_decide_alone(tmp_path):
         HOME + "b": html("Prilis zlutoucky kun"),
         HOME + "c": html("Prilis <b>zlutoucky</b> kun"),
     }
-    connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(keeping=Keeping(keep_text=False))))
+    connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(storage=Storage(keep_text=False))))
     ((same, is_confirmed),) = text_rows.same_texts(connection)
     told = {row.page.url.removeprefix(HOME): row for row in same}
     assert not is_confirmed

@@ -12,7 +12,7 @@ from datasets import chance_dataset, rows_of, write_dataset
 from periplus.analyse.engines.stages import ANALYSES, STAGES, StageParameters, chosen, compute, folder_name, needed
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.analyse.engines.whole import ENGINE
-from periplus.api.engines import EngineWish, analysed
+from periplus.api.engines import EngineRequest, analysed
 from periplus.cli.main import main
 from periplus.cli.study import _NAMES
 from periplus.errors import NotConverged, StoreError, UsageError
@@ -135,4 +135,4 @@ def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset)
 def test_what_there_is_not_is_refused_in_a_sentence(dataset):
     assert "choose among" in CliRunner().invoke(main, ["analyse", str(dataset), "karma"]).stderr
     with pytest.raises(UsageError, match="no engine"):
-        analysed(dataset, ["ranks"], wish=replace(EngineWish(), engine="abacus"))
+        analysed(dataset, ["ranks"], wish=replace(EngineRequest(), engine="abacus"))

@@ -2,10 +2,10 @@
 and what a proposal saves on a site whose truth is known.
 """
 
-from periplus.analyse.equivalences import SeenPage, TwistVerdict, propose, rules_text
+from periplus.analyse.equivalences import DifferenceVerdict, SeenPage, propose, rules_text
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import apply, rules_of
-from periplus.urls.twins import Twist, differences, place, words
+from periplus.urls.twins import Difference, differences, place, words
 
 SITE = "http://a.test"
 
@@ -70,10 +70,10 @@ def test_the_order_of_pages_does_not_matter():
 
 def test_one_contradiction_prevents_a_rule():
     seen = [page(f"/a{letter}?lang={lang}", f"text {letter}") for letter in "bcdefgh" for lang in ("en", "de")]
-    assert [found.verdict for found in propose(seen)] == [TwistVerdict.SAME]
+    assert [found.verdict for found in propose(seen)] == [DifferenceVerdict.SAME]
     seen += [page("/az?lang=en", "text"), page("/az?lang=de", "Text")]
     found = propose(seen)
-    assert [(one.verdict, one.same, one.different) for one in found] == [(TwistVerdict.DIFFERENT, 7, 1)]
+    assert [(one.verdict, one.same, one.different) for one in found] == [(DifferenceVerdict.DIFFERENT, 7, 1)]
     assert rules_text(found) == ""
 
 
@@ -81,8 +81,8 @@ def test_too_few_pairs_or_only_one_text_prevent_a_rule():
     few = [page(f"/a{letter}?x={value}", f"text {letter}") for letter in "bcde" for value in (1, 2)]
     alike = [page(f"/view.php?id={number}&x={value}", "please log in") for number in range(20) for value in (1, 2)]
     for seen in (few, alike):
-        assert {found.verdict for found in propose(seen) if Twist("parameter", "x") in found.twists} <= {
-            TwistVerdict.UNKNOWN
+        assert {found.verdict for found in propose(seen) if Difference("parameter", "x") in found.twists} <= {
+            DifferenceVerdict.UNKNOWN
         }
         assert rules_text(propose(seen)) == ""
 
@@ -94,8 +94,8 @@ def test_two_parameters_that_change_in_every_link_are_judged_together():
         for at in (1, 2)
     ]
     (found,) = propose(seen)
-    assert found.twists == {Twist("parameter", "s"), Twist("parameter", "t")}
-    assert found.verdict is TwistVerdict.SAME
+    assert found.twists == {Difference("parameter", "s"), Difference("parameter", "t")}
+    assert found.verdict is DifferenceVerdict.SAME
 
 
 def test_pairs_that_differ_in_something_else_are_no_evidence():
@@ -108,7 +108,9 @@ def test_pairs_that_differ_in_something_else_are_no_evidence():
         for host, more in (("", ""), ("www.", "&print=1"))
     ]
     found = propose(seen)
-    assert not any(Twist("parameter", "print") in one.twists for one in found if one.place == "/docs/*" and one.same)
+    assert not any(
+        Difference("parameter", "print") in one.twists for one in found if one.place == "/docs/*" and one.same
+    )
 
 
 def test_a_print_version_without_the_menu_is_shown_to_a_person_and_is_no_rule():
@@ -118,8 +120,8 @@ def test_a_print_version_without_the_menu_is_shown_to_a_person_and_is_no_rule():
         page(f"/view.php?id={number}&print=1", f"b{number}", frozenset(sorted(shingles)[5:45]))
         for number, shingles in enumerate(whole)
     ]
-    found = [one for one in propose(seen) if one.twists == {Twist("parameter", "print")}]
-    assert [one.verdict for one in found] == [TwistVerdict.NEAR]
+    found = [one for one in propose(seen) if one.twists == {Difference("parameter", "print")}]
+    assert [one.verdict for one in found] == [DifferenceVerdict.NEAR]
     assert rules_text(found) == ""
 
 
@@ -145,8 +147,8 @@ def test_differences_are_told_in_twists_or_not_at_all():
 
 
 def test_a_finding_holds_for_its_script_or_its_folder():
-    sid = {Twist("parameter", "sid")}
+    sid = {Difference("parameter", "sid")}
     assert place(canonical("http://a.cz/d/view.php?id=1&sid=2"), sid) == "/d/view.php"
     assert place(canonical("http://a.cz/d/about?sid=2"), sid) == "/d/*"
     assert place(canonical("http://a.cz/d/news-12.html?sid=2"), sid) == "/d/news-*.html"
-    assert place(canonical("http://a.cz/d/about/"), {Twist("slash")}) == "/**"
+    assert place(canonical("http://a.cz/d/about/"), {Difference("slash")}) == "/**"

@@ -15,7 +15,7 @@ from periplus.analyse.ego import Grouping, NeighbourhoodQuery, neighbourhood, we
 from periplus.api import neighbours
 from periplus.api.collection import open_collection
 from periplus.api.deleting import delete, pages_wish
-from periplus.api.neighbours import LinkBooks, make
+from periplus.api.neighbours import InlinkIndexes, make
 from periplus.api.tables import Browser, TableQuery
 from periplus.model.graph import NAV, PART, place_of_ends
 from periplus.store.sqlite import inlinks, reading
@@ -47,12 +47,12 @@ def linking_plainly(connection: sqlite3.Connection, target: int) -> set[int]:
     }
 
 
-def read(folder: Path) -> inlinks.KeptBook:
+def read(folder: Path) -> inlinks.StoredInlinkIndex:
     with contextlib.closing(reading.connect(folder)) as connection:
         return inlinks.read(connection)
 
 
-def assert_as_the_tables_say(folder: Path, book: inlinks.KeptBook) -> None:
+def assert_as_the_tables_say(folder: Path, book: inlinks.StoredInlinkIndex) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
         for identity, text in connection.execute("SELECT id, text FROM url").fetchall():
             many, sources = inlinks.linking(connection, book, identity, 100)
@@ -112,7 +112,7 @@ def test_a_book_is_used_no_longer_when_too_much_was_visited_since(
         assert inlinks.still_holds(connection, kept.moment)
         monkeypatch.setattr(inlinks, "NEWER_MOST", newer - 1)
         assert not inlinks.still_holds(connection, kept.moment)
-        books = LinkBooks()
+        books = InlinkIndexes()
         assert books.of(folder, connection) is None, "a new one is being made"
         books.finish()
         assert books.of(folder, connection).moment == inlinks.moment_of(connection)
@@ -157,7 +157,7 @@ def test_a_file_that_was_cut_short_is_none(folder: Path) -> None:
 
 def test_a_large_collection_has_its_book_made_beside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "SMALL_LINKS", 1)
-    books = LinkBooks()
+    books = InlinkIndexes()
     with contextlib.closing(reading.connect(folder)) as connection:
         assert books.of(folder, connection) is None, "nobody waits for it"
         books.finish()
@@ -175,11 +175,11 @@ def test_tables_and_pages_are_the_same_with_a_book_and_without(
         wish = TableQuery(((column, url),), sort=(column, "source") if table == "links" else ("id",))
         with_book = Browser().page(folder, table, wish)
         with monkeypatch.context() as patched:
-            patched.setattr(LinkBooks, "of", lambda *_: None)
+            patched.setattr(InlinkIndexes, "of", lambda *_: None)
             without = Browser().page(folder, table, wish)
         assert with_book == without, url
         with open_collection(folder) as kept:
-            one, other = kept.page(url, LinkBooks()), kept.page(url)
+            one, other = kept.page(url, InlinkIndexes()), kept.page(url)
             assert one.summary() == other.summary(), url
             assert set(one.inlinks(50)) == {link for link in other.inlinks(50) if link.source != url}, url
 

@@ -3,7 +3,7 @@
 from collections import deque
 
 from doubled import Site
-from periplus.schedule.learning import TwinLearner
+from periplus.schedule.learning import AliasLearner
 from periplus.urls.canonical import canonical
 
 
@@ -32,14 +32,14 @@ def test_no_page_is_lost_and_nine_tenths_of_the_duplicate_fetches_are_saved():
     for seed in (1, 2):
         site = Site(seed)
         plain, everything = crawl(site)
-        learned, reached = crawl(site, TwinLearner())
+        learned, reached = crawl(site, AliasLearner())
         assert reached == everything
         saved = 1 - (len(learned) - len(everything)) / (len(plain) - len(everything))
         assert saved >= 0.9
 
 
 def test_parameters_that_make_pages_are_never_learned():
-    learner = TwinLearner()
+    learner = AliasLearner()
     crawl(Site(), learner)
     assert not any(
         "id" in name.split(" on ")[0].split(", ") or "order," in name or "page" in name.split(" on ")[0]
@@ -48,7 +48,7 @@ def test_parameters_that_make_pages_are_never_learned():
 
 
 def test_a_finding_that_falls_gives_back_what_was_skipped():
-    learner = TwinLearner(confirmations=2)
+    learner = AliasLearner(confirmations=2)
     letters = "bcdefghijk"
     for letter in letters[:3]:
         for lang in ("en", "de"):
@@ -65,7 +65,7 @@ def test_a_finding_that_falls_gives_back_what_was_skipped():
 
 def test_a_wrong_finding_is_found_out_by_probes():
     """Ten pages ignore `lang` and fifty do not: all the same no page is lost."""
-    learner = TwinLearner()
+    learner = AliasLearner()
     truth = {
         f"http://a.test/p{number:02}x?lang={lang}".translate(str.maketrans("0123456789", "abcdefghij")): (
             number,
@@ -85,7 +85,7 @@ def test_a_wrong_finding_is_found_out_by_probes():
 
 
 def test_pages_that_are_all_alike_teach_nothing():
-    learner = TwinLearner()
+    learner = AliasLearner()
     for number in range(50):
         learner.learn(canonical(f"http://a.test/view.php?id={number}"), b"please log in")
     assert learner.findings == ()
@@ -93,7 +93,7 @@ def test_pages_that_are_all_alike_teach_nothing():
 
 
 def test_two_parameters_that_change_together_are_learned_together():
-    learner = TwinLearner()
+    learner = AliasLearner()
     for number in range(10):
         for at in (1, 2):
             learner.learn(
@@ -107,7 +107,7 @@ def test_two_parameters_that_change_together_are_learned_together():
 
 
 def test_without_a_confirmed_finding_a_url_stays_itself():
-    learner = TwinLearner()
+    learner = AliasLearner()
     url = canonical("http://a.test/a?sid=1")
     learner.learn(canonical("http://a.test/a"), b"a")
     assert learner.canonical_of(url) is url
@@ -115,7 +115,7 @@ def test_without_a_confirmed_finding_a_url_stays_itself():
 
 def test_the_same_pages_in_the_same_order_teach_the_same():
     def taught():
-        learner = TwinLearner()
+        learner = AliasLearner()
         return crawl(Site(2), learner)[0], learner.findings
 
     assert taught() == taught()

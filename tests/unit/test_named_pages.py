@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.conftest import ME
-from contracts.crawl_values import batch, candidate, completion, errand, get, take
+from contracts.crawl_values import batch, candidate, completion, side_request, get, take
 from contracts.crawl_worlds import SqliteWorld
 from periplus.model.frontier import LAYER_FIRST
 from periplus.model.visit import Purpose
@@ -57,5 +57,5 @@ def test_what_anothers_robots_txt_depends_on_is_urgent(store):
     store.offer([candidate(A, 0)], (), 0.0)
     lease = get(store, store.join(ME, 0.0))["a.test"]
     assert not store.is_urgent(lease.host_id)
-    store.offer((), [errand(A + "robots.txt", Purpose.ROBOTS, LAYER_FIRST)], 0.0)
+    store.offer((), [side_request(A + "robots.txt", Purpose.ROBOTS, LAYER_FIRST)], 0.0)
     assert store.is_urgent(lease.host_id)

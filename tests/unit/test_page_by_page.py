@@ -10,7 +10,7 @@ import pytest
 
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns, HeldHost, Pace, preferred
 from periplus.acquire.worker import Worker
@@ -90,10 +90,10 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
 
     transport = FakeTransport(clock, answer)
     scope = site_scope(starts, settings.scope)
-    store = PlainStore(settings.budget, settings.keeping, lambda pid: True)
+    store = PlainStore(settings.budget, settings.storage, lambda pid: True)
     store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
     policy = SitePolicy(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
-    crew = Crew(
+    crew = WorkerDeps(
         store,
         transport,
         clock,

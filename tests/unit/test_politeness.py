@@ -16,9 +16,9 @@ from periplus.acquire.hosts import (
     suspended,
 )
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
-from periplus.settings import Manners
+from periplus.settings import Politeness
 
-MANNERS = Manners()
+MANNERS = Politeness()
 NOVEMBER_1994 = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7
 
 
@@ -156,20 +156,20 @@ def test_failures_of_one_page_do_not(cause):
 def test_a_host_is_given_up_after_its_strikes_and_sooner_if_it_never_answered():
     assert [given_up(Pace(0.5, strikes=n, answered=True), MANNERS) for n in (3, 4)] == [False, True]
     assert [given_up(Pace(0.5, strikes=n), MANNERS) for n in (1, 2)] == [False, True]
-    assert given_up(Pace(0.5, strikes=1), Manners(host_strikes=1))
+    assert given_up(Pace(0.5, strikes=1), Politeness(host_strikes=1))
 
 
 # delay
 
 
 def test_the_delay_is_the_longest_of_ours_and_theirs_and_never_under_the_floor():
-    assert delay_for(Manners(delay_s=0.0), False, None) == 0.5
-    assert delay_for(Manners(delay_s=0.0), True, None) == 0.0
-    assert delay_for(Manners(delay_s=2.0), False, 10.0) == 10.0
-    assert delay_for(Manners(delay_s=2.0), False, 1.0) == 2.0
-    assert delay_for(Manners(delay_s=0.0), True, 10.0) == 10.0
-    assert delay_for(Manners(delay_s=0.0, ignore_robots=True), True, 10.0) == 0.0
-    assert delay_for(Manners(delay_s=0.0, ignore_robots=True), False, 10.0) == 10.0
+    assert delay_for(Politeness(delay_s=0.0), False, None) == 0.5
+    assert delay_for(Politeness(delay_s=0.0), True, None) == 0.0
+    assert delay_for(Politeness(delay_s=2.0), False, 10.0) == 10.0
+    assert delay_for(Politeness(delay_s=2.0), False, 1.0) == 2.0
+    assert delay_for(Politeness(delay_s=0.0), True, 10.0) == 10.0
+    assert delay_for(Politeness(delay_s=0.0, ignore_robots=True), True, 10.0) == 0.0
+    assert delay_for(Politeness(delay_s=0.0, ignore_robots=True), False, 10.0) == 10.0
 
 
 def test_the_delay_counts_from_the_answers_first_byte():

@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 
 from newsroom import BUOY, DAY, FERRY, NOW, edition, entry, story, told
-from periplus.model.story import DateSource, PageDate, Portal
+from periplus.model.story import DateOrigin, PageDate, Portal
 from periplus.present.portal.files import portal_files
 from periplus.present.portal.frame import delay, name_of, period, week_days, week_title
 
@@ -190,8 +190,8 @@ def test_the_archive_has_a_page_for_each_week_and_turns_to_the_next():
                                      (5, True, "same day"), (30, True, "+1 d")]
 )  # fmt: skip
 def test_how_much_later(hours, whole_day, said):
-    first = PageDate(NOW - NOW % DAY, DateSource.META, whole_day)
-    assert delay(first, PageDate(first.when + hours * 3600, DateSource.META)) == said
+    first = PageDate(NOW - NOW % DAY, DateOrigin.META, whole_day)
+    assert delay(first, PageDate(first.when + hours * 3600, DateOrigin.META)) == said
 
 
 def test_weeks_periods_and_sites_are_said_plainly():

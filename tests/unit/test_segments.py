@@ -19,7 +19,7 @@ from warcio.archiveiterator import ArchiveIterator
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.segments import FolderShelf, RecordPlace, SegmentReader, SegmentWriter, members, shelf_of, swept
+from periplus.store.segments import FolderStorage, RecordPlace, SegmentReader, SegmentWriter, members, shelf_of, swept
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
 HEADERS = Headers(
@@ -165,7 +165,7 @@ def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(t
 def test_a_segment_is_left_after_a_write_that_failed(tmp_path):
     """What stands at its end may be half of a record: nobody appends to it."""
 
-    class Failing(FolderShelf):
+    class Failing(FolderStorage):
         fails = False
 
         def write(self, name, data, at):

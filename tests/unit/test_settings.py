@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from periplus.errors import UnknownSetting
 from periplus.settings import (
     DELAY_FLOOR_S,
-    Manners,
+    Politeness,
     SettingRow,
     Settings,
     as_values,
@@ -57,7 +57,7 @@ def test_units_are_in_the_names_of_times_and_sizes():
 
 
 def test_the_default_delay_is_not_under_the_floor():
-    assert Manners().delay_s >= DELAY_FLOOR_S
+    assert Politeness().delay_s >= DELAY_FLOOR_S
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_list_of_texts_takes_nothing_else(value):
 
 
 def test_a_whole_number_will_do_for_a_time():
-    delay = settings_from({"delay_s": 2}).manners.delay_s
+    delay = settings_from({"delay_s": 2}).politeness.delay_s
     assert (delay, type(delay)) == (2.0, float)
 
 

@@ -20,12 +20,12 @@ from periplus.model.visit import (
     Unchanged,
     Visit,
 )
-from periplus.settings import Manners
+from periplus.settings import Politeness
 from periplus.urls.canonical import url_id
 
 URL = "http://a.test/"
 LEASE = Lease(1, "a.test:80", "a.test", 1, 0.0, 0.5, 1.0, 0, True)
-MANNERS = Manners(retries=2, retry_wait_s=5.0)
+MANNERS = Politeness(retries=2, retry_wait_s=5.0)
 HTML = Headers((("content-type", "text/html"),))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from periplus.analyse.duplicates import shingles
-from periplus.analyse.verdicts import HostHabits, PageLook, looks_missing, probe_url, says_missing
+from periplus.analyse.verdicts import HostHabits, PageProbe, looks_missing, probe_url, says_missing
 
 MENU = (
     "Home News Products About us Contact Imprint Privacy Sitemap Help Jobs Press Partners Shop Cart Login Register "
@@ -17,7 +17,7 @@ ARTICLE = f"{MENU}\n" + " ".join(f"sentence {number} about sailing and ports" fo
 
 
 def look(url, text, title="", h1="", final_url=""):
-    return PageLook(url, final_url or url, title, h1, text, shingles(text))
+    return PageProbe(url, final_url or url, title, h1, text, shingles(text))
 
 
 HOME = look(

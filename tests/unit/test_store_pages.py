@@ -14,7 +14,7 @@ from contracts.crawl_values import batch, candidate, completion, state
 from periplus.errors import NoCollection, StoreError
 from periplus.model.page import BadLink, Charset, Digests, Document, Link, LinkKind, Position
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.page_rows import Contents
@@ -39,12 +39,12 @@ def link(target, anchor="", kind=LinkKind.ANCHOR):
 class Desk:
     """A store with a worker and a lease on one host, to put pages into."""
 
-    def __init__(self, folder, keeping=Keeping()):  # noqa: B008 - frozen
+    def __init__(self, folder, storage=Storage()):  # noqa: B008 - frozen
         if not schema.exists(folder):
             schema.create(folder)
         self.folder, self.now = folder, 10.0
         run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
-        self.store = SqliteCrawlStore(folder, run_id, Budget(), keeping)
+        self.store = SqliteCrawlStore(folder, run_id, Budget(), storage)
         self.worker = self.store.join(1, 0.0)
 
     def visits(self, pages):
@@ -125,7 +125,7 @@ def test_a_body_that_was_not_read_has_the_length_that_the_server_named(desk):
 
 @pytest.mark.parametrize(("bodies", "texts"), [(True, False), (False, True), (False, False)])
 def test_only_what_is_wished_is_kept(tmp_path, bodies, texts):
-    desk = Desk(tmp_path, Keeping(keep_bodies=bodies, keep_text=texts))
+    desk = Desk(tmp_path, Storage(keep_bodies=bodies, keep_text=texts))
     desk.page("", b"<p>here", "here")
     desk.page("2", b"<p>here", "here")
     assert desk.contents.body(url_id(HOME)) == (b"<p>here" if bodies else None)

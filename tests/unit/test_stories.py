@@ -6,7 +6,7 @@ import random
 
 from periplus.analyse.stories import Article, find_stories, ordered_story, own_texts, own_titles, shingles_of, words_of
 from periplus.model.page import Block, BlockKind, Part, Position
-from periplus.model.story import DateSource, Order, PageDate, Story
+from periplus.model.story import DateOrigin, Order, PageDate, Story
 from periplus.model.web import SiteKey, Url
 
 DAY = 86_400.0
@@ -26,7 +26,7 @@ def article(
     text: str,
     when: float = NOON,
     *,
-    source: DateSource = DateSource.META,
+    source: DateOrigin = DateOrigin.META,
     title: str = "",
     path: str = "/a",
     day: bool = False,
@@ -176,7 +176,7 @@ def test_dates_come_first_then_links_then_when_a_page_was_seen() -> None:
     assert ordered_story([a, b], [(1, 0)], {}).disordered == 1
     day = [article("a", telling(1), day=True), article("b", telling(1), day=True)]
     assert order_of(day, [(0, 1)]) == [("b", Order.LINKS), ("a", Order.LINKS)]
-    unknown = article("u", telling(1), NOON + 90 * DAY, source=DateSource.FIRST_SEEN)
+    unknown = article("u", telling(1), NOON + 90 * DAY, source=DateOrigin.FIRST_SEEN)
     assert order_of([a, unknown], [(0, 1)]) == [("u", Order.LINKS), ("a", Order.DATES)]
     assert order_of([a, unknown], []) == [("a", Order.DATES), ("u", Order.FIRST_SEEN)]
     assert ordered_story([a, unknown], [], {}).order is Order.FIRST_SEEN

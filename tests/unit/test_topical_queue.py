@@ -270,7 +270,7 @@ def test_the_policy_takes_the_best_host_that_need_not_wait():
     policy.told(SiteKey("a.test"), None, 1.0)
 
 
-def test_the_policy_sends_urgent_errands_first_and_what_is_no_page_of_the_queue_last():
+def test_the_policy_sends_urgent_side_requests_first_and_what_is_no_page_of_the_queue_last():
     queue = PageQueue(ORDERS["best-first"])
     queue.start([url("a", 0)])
     robots, again = HostKey("robots.test:443"), HostKey("again.test:443")

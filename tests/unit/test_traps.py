@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from periplus.model.frontier import Candidate, FamilyRecord, ShownLines, TrapMemory
+from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapMemory
 from periplus.model.page import Charset, Digests, Document, Link, LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url
@@ -121,7 +121,7 @@ class Host:
     queue: deque[str] = field(default_factory=deque)
     refused: list[str] = field(default_factory=list)
     known: dict[int, str] = field(default_factory=dict)
-    families: dict[str, FamilyRecord] = field(default_factory=dict)
+    families: dict[str, PatternRecord] = field(default_factory=dict)
     lines: bytearray = field(default_factory=bytearray)
     doubts: dict[int, int] = field(default_factory=dict)
     read: list[tuple[Url, bytes]] = field(default_factory=list)

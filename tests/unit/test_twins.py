@@ -7,12 +7,12 @@ import random
 import pytest
 
 from periplus.urls.canonical import canonical, url_id
-from periplus.urls.twins import TwinPage, merged
+from periplus.urls.twins import AliasPage, merged
 
 
 def page(address, body="x", text="", layer=1, names=""):
     url = canonical(address)
-    return TwinPage(url_id(url), url, layer, body.encode(), (text or body).encode(), names)
+    return AliasPage(url_id(url), url, layer, body.encode(), (text or body).encode(), names)
 
 
 def found(*pages, starts=()):

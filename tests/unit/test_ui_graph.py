@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from interface import client
-from periplus.api.neighbours import LinkBooks
+from periplus.api.neighbours import InlinkIndexes
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -114,6 +114,6 @@ def test_what_cannot_be_meant_is_said(folder: Path, query: str) -> None:
 
 
 def test_a_large_collection_says_that_its_links_are_put_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LinkBooks, "of", lambda *_: None)
+    monkeypatch.setattr(InlinkIndexes, "of", lambda *_: None)
     assert "being put in order" in client(folder).get("/c/e/graph").text
     assert client(folder).get("/c/e/graph.svg").status_code == 400

@@ -14,7 +14,7 @@ from periplus.jobs.presets import folder_name, gone_on, starts_of, wished
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.app import application
 from periplus.ui.places import places
-from periplus.ui.rendering import House
+from periplus.ui.rendering import AppState
 from periplus.ui.safety import FORM_BYTES, WRONG_ADDRESSES, WRONG_FORGOTTEN_S, WRONG_MOST_S, Locks, is_ours, needs_token
 from stored import copied, page, stored
 
@@ -194,7 +194,7 @@ def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClie
     async def noted(seconds: float) -> None:
         waits.append(seconds)
 
-    house = House(
+    house = AppState(
         places([folder]), Locks("lantern-at-sea", sleep=noted, clock=lambda: 1000.0 + sum(waits)), COMMANDS, works=False
     )
     app = application(house)

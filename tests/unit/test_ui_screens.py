@@ -13,7 +13,7 @@ import pytest
 
 from interface import client, sealed
 from periplus.model.job import JobOrder, JobState
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_queue import JobQueue
@@ -214,7 +214,7 @@ def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, que
     assert "nothing to pause" in asking.post("/c/e/pause", data={"seal": seal}).text
     assert buttons() == ([("resume", "Go on")], "done")
     run_id = runs.begin_run(place, "crawl", (HOME,), Settings(), time.time())
-    store = SqliteCrawlStore(place, run_id, Budget(), Keeping())
+    store = SqliteCrawlStore(place, run_id, Budget(), Storage())
     store.join(os.getpid(), time.time())
     assert buttons() == ([("pause", "Pause"), ("stop", "Stop")], "running")
     assert asking.post("/c/e/pause", data={"seal": seal}).status_code == 303

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import Worker
@@ -40,12 +40,12 @@ def crawled(
         schema.create(folder)
     urls = [Url(start) for start in starts]
     store = SqliteCrawlStore(
-        folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.keeping
+        folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.storage
     )
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
     store.offer(Discovery(scope, chosen.scope).of_starts(urls), (), clock.now(), reopen=True)
-    addresses, mine = AddressTurns(chosen.manners.per_address, 0.5), frozenset(chosen.manners.mine)
-    crew = Crew(
+    addresses, mine = AddressTurns(chosen.politeness.per_address, 0.5), frozenset(chosen.politeness.mine)
+    crew = WorkerDeps(
         store,
         transport,
         clock,

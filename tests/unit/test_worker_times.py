@@ -18,7 +18,7 @@ import pytest
 import judge
 from contracts.crawl_values import batch, candidate, state
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import TICK_S, Worker
@@ -103,7 +103,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
     if not schema.exists(folder):
         schema.create(folder)
     run_id = runs.begin_run(folder, "crawl", STARTS, chosen, clock.now())
-    store = SqliteCrawlStore(folder, run_id, chosen.budget, chosen.keeping)
+    store = SqliteCrawlStore(folder, run_id, chosen.budget, chosen.storage)
 
     def watched(place: str) -> None:
         if place in ("before commit", "before join"):
@@ -114,7 +114,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
     store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
     transport = WatchedTransport(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
-    crew = Crew(
+    crew = WorkerDeps(
         Meddling(store, watched),
         transport,
         clock,
@@ -197,7 +197,7 @@ def test_a_worker_that_was_kept_waiting_before_it_leased_asks_no_host_too_soon(
 
 
 @pytest.mark.parametrize("leap_s", [-DAY_S, -HOUR_S, -5.0, 5.0, HOUR_S, 30 * DAY_S])
-def test_a_clock_that_is_set_costs_no_page_no_manners_and_little_time(tmp_path: Path, leap_s: float) -> None:
+def test_a_clock_that_is_set_costs_no_page_no_politeness_and_little_time(tmp_path: Path, leap_s: float) -> None:
     """Once in the middle of the crawl, by a user, by a server of time, or because the machine slept."""
     calm = crawled(tmp_path / "calm", FakeClock(), lambda place: None)
     clock, calls = SkewedClock(), itertools.count()
@@ -235,7 +235,7 @@ def test_a_worker_gives_hosts_to_one_that_joins_within_two_looks(tmp_path: Path)
         if place != "tick" or waited:
             return
         if not came and next(looks) == 9:
-            other = SqliteCrawlStore(tmp_path, 1, settings().budget, settings().keeping)
+            other = SqliteCrawlStore(tmp_path, 1, settings().budget, settings().storage)
             came.append((other, other.join(os.getpid(), clock.now()), clock.monotonic()))
         elif came and came[0][0].ready(HOSTS, 2.0, clock.now()):
             other, name, since = came[0]
@@ -251,7 +251,7 @@ def test_a_clock_that_was_set_back_keeps_no_free_host_waiting_and_cuts_no_wait_s
     """Two workers' stores: the one that sees it first moves what is kept, the other leaves it alone."""
     schema.create(tmp_path)
     run_id = runs.begin_run(tmp_path, "crawl", STARTS, settings(), 0.0)
-    one, other = (SqliteCrawlStore(tmp_path, run_id, settings().budget, settings().keeping) for _ in range(2))
+    one, other = (SqliteCrawlStore(tmp_path, run_id, settings().budget, settings().storage) for _ in range(2))
     one.offer([candidate(url) for url in STARTS], (), 5.0)
     names = [store.join(os.getpid(), 100_000.0) for store in (one, other)]
     leases = one.lease(names[0], [host.host_id for host in one.ready(9, 0.0, 100_000.0)], 100_000.0)

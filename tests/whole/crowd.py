@@ -16,12 +16,12 @@ from pathlib import Path
 
 from contracts.crawl_values import batch, candidate, completion, state
 from periplus.model.ports import RunStore
-from periplus.settings import Budget, Keeping
+from periplus.settings import Budget, Storage
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.frontier import PostgresCrawlStore
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
-KEEPING = Keeping(lease_s=60.0)
+KEEPING = Storage(lease_s=60.0)
 LINKS = 20  # of a page, to as many hosts of the few
 NAP_S = 0.02  # of a worker that finds no host free: those without work should not take the others' time
 HELD = 10  # hosts at a time

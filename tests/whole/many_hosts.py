@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
 from periplus.acquire.worker import Worker
@@ -56,7 +56,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     clock = FakeClock()
     schema.create(folder)
     run_id = runs.begin_run(folder, "crawl", starts[:1], settings, clock.now())
-    store = SqliteCrawlStore(folder, run_id, settings.budget, settings.keeping)
+    store = SqliteCrawlStore(folder, run_id, settings.budget, settings.storage)
     scope = site_scope(starts, settings.scope)
     before = peak_mib()
     began = time.process_time()
@@ -64,7 +64,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     offered = time.process_time()
     transport = CountingTransport(clock, answer)
     transport.times = []
-    crew = Crew(
+    crew = WorkerDeps(
         store,
         transport,
         clock,

@@ -21,7 +21,7 @@ from voyage import Collection, Served, served_apart, until
 import judge
 from contracts.crawl_values import candidate
 from periplus.model.visit import Reason
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
@@ -152,7 +152,7 @@ def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
     """(pages per second, what is wrong) of workers without a wire, all of whose pages link to the same 20 hosts."""
     schema.create(folder)
     run_id = runs.begin_run(folder, "crawl", (), Settings(), time.time())
-    store = SqliteCrawlStore(folder, run_id, Budget(), Keeping())
+    store = SqliteCrawlStore(folder, run_id, Budget(), Storage())
     store.offer([candidate(f"http://h{at % 40}.test/{at}") for at in range(pages)], (), time.time())
     store.close()
     return crews.crowded(str(folder), run_id, workers, Collection(folder))

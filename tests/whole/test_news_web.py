@@ -11,9 +11,9 @@ from lxml import etree
 
 import stored
 from newsweb import DATED, NewsRecipe, NewsWeb, news_web
-from periplus.api.stories import ReadingWish, cascades_in, holdout, influence, stories_of
+from periplus.api.stories import ReadingRequest, cascades_in, holdout, influence, stories_of
 from periplus.cli.main import main
-from periplus.model.story import DateSource, Objective, Stories
+from periplus.model.story import DateOrigin, Objective, Stories
 
 SOURCES = {"json-ld": "json-ld", "meta": "meta", "time": "time", "url": "url", "none": "first seen"}
 
@@ -53,14 +53,14 @@ def test_pages_are_dated_by_the_word_that_their_site_gives(web: NewsWeb, found: 
     assert set(web.dated.values()) == set(DATED)
     for page in (page for story in found.stories for page in story.pages):
         assert page.date.source.value == SOURCES.get(web.dated[page.url], "text")
-        if page.date.source is not DateSource.FIRST_SEEN:
+        if page.date.source is not DateOrigin.FIRST_SEEN:
             assert 0 <= web.published[page.url] - page.date.when < (86_400 if page.date.whole_day else 60)
 
 
 def test_dated_sources_stand_first(web: NewsWeb, found: Stories) -> None:
     sources = set(web.source_of.values())
     for story in found.stories:
-        clear = all(page.date.source is not DateSource.FIRST_SEEN and not page.date.whole_day for page in story.pages)
+        clear = all(page.date.source is not DateOrigin.FIRST_SEEN and not page.date.whole_day for page in story.pages)
         assert not clear or story.pages[0].url in sources
 
 
@@ -99,10 +99,10 @@ def test_impossible_wishes_are_refused_with_a_way_out(folder: Path, words: tuple
 def test_influence_of_the_planted_web_is_proved_the_best(folder: Path) -> None:
     cascades = cascades_in(folder)
     for objective in Objective:
-        found = influence(cascades, ReadingWish(objective, 4))
+        found = influence(cascades, ReadingRequest(objective, 4))
         assert found.value >= 0.997 * found.lp_bound
         assert found.value > found.most_posts[-1]
-    ahead = holdout(cascades, ReadingWish(budget=4))
+    ahead = holdout(cascades, ReadingRequest(budget=4))
     assert 0 < ahead.later[-1] <= ahead.hindsight <= 1
     assert ahead.stories == 10
 

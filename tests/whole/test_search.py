@@ -16,7 +16,7 @@ import tantivy
 import periplus
 from periplus.api import indexing
 from periplus.api import search_index as index_follower
-from periplus.api.search_index import Follower, catch_up, standing
+from periplus.api.search_index import IndexWorker, catch_up, standing
 from periplus.search import index as search_index
 from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, open_index, read_state
 from periplus.store.sqlite import changes, reading, site_rows
@@ -147,7 +147,7 @@ def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_i
     said = []
     say = search_index.IndexWriter.say
     monkeypatch.setattr(search_index.IndexWriter, "say", lambda *asked: said.append(say(*asked)) or said[-1])
-    with Follower(folder) as follower:
+    with IndexWorker(folder) as follower:
         while follower.step():
             pass
         if not dies:
@@ -217,7 +217,7 @@ def test_pages_are_found_while_their_crawl_runs(tmp_path):
 
     def look(progress):
         if progress.counts.fetched > 5 and not seen:
-            with Follower(folder) as follower:
+            with IndexWorker(folder) as follower:
                 follower.step()
             with periplus.open(folder) as collection:
                 seen.append(collection.search("-nothingofthekind").total)

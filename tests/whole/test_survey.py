@@ -17,7 +17,7 @@ from voyage import PATIENCE_S, command, environment, flags_for, plain, told, unt
 
 from periplus.analyse.units import unit_of
 from periplus.api import survey, survey_run
-from periplus.api.survey import UnitTerritory, chooser_of, standing_of
+from periplus.api.survey import UnitScope, chooser_of, standing_of
 from periplus.errors import UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
@@ -46,7 +46,7 @@ def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, ser
 
 
 @pytest.mark.parametrize("within", ["breadth", "learned"])
-def test_several_pages_at_once_keep_the_budget_and_the_manners(tmp_path, server, within):
+def test_several_pages_at_once_keep_the_budget_and_the_politeness(tmp_path, server, within):
     kept, end = ran(tmp_path / "c", server, campaign(server, rule="raw-ucb", within=within, at_once=3, pages=50))
     assert end.counts.fetched == len(asked(server)) == 50 and kept.sane() == []
     assert max(server.log.max_at_once(host) for host in (POOR, RICH, DRY)) == 1
@@ -267,9 +267,9 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
         unit_of("https://b.org/~bob", "bob"),
         unit_of("https://c.org/", "c", prefixes=["c.org", "old.c.net"]),
     ]
-    territory = UnitTerritory(units, Scope())
+    crawl_scope = UnitScope(units, Scope())
     sites = {
-        url: territory.site_of(Url(url))
+        url: crawl_scope.site_of(Url(url))
         for url in (
             "https://a.org/x",
             "https://www.a.org/",
@@ -279,12 +279,14 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
         )
     }
     assert list(sites.values()) == ["a.org", "a.org", "a.org", "c.org", "d.org"]
-    assert territory.site_of(Url("https://b.org/~ann/1")) == territory.site_of(Url("https://b.org/~bob/")) == "b.org"
-    assert territory.sites == {"a.org", "b.org", "c.org"}
+    assert (
+        crawl_scope.site_of(Url("https://b.org/~ann/1")) == crawl_scope.site_of(Url("https://b.org/~bob/")) == "b.org"
+    )
+    assert crawl_scope.sites == {"a.org", "b.org", "c.org"}
     inside = [
         url
         for url in (*sites, "https://b.org/", "https://b.org/~ann/2", "https://b.org/~anna/")
-        if territory.decide(Url(url)) is None
+        if crawl_scope.decide(Url(url)) is None
     ]
     assert inside == [
         "https://a.org/x",
@@ -316,7 +318,7 @@ def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
     units = tuple(unit_of(f"s{number}.test") for number in range(10_000))
     chooser = chooser_of(Campaign(units=units, pages=50, within="breadth"), survey_run.DEFAULTS)
     chooser.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
-    assert len(chooser.territory.sites) == 10_000 and len(chooser.rule.places) == 1
+    assert len(chooser.crawl_scope.sites) == 10_000 and len(chooser.rule.places) == 1
 
 
 def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from periplus.acquire.discovery import Aliases
 from periplus.acquire.hosts import AddressTurns
 from periplus.model.frontier import TrapMemory
-from periplus.model.ports import Clock, CrawlStore, HostPast, Policy, Territory, Transport, TrapDetection
+from periplus.model.ports import Clock, CrawlScope, CrawlStore, HostPast, Policy, Transport, TrapDetection
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class WorkerDeps:
     """What a worker works with."""
 
     store: CrawlStore
@@ -20,7 +20,7 @@ class Crew:
     clock: Clock
     policy: Policy
     detector: Callable[[TrapMemory, HostPast], TrapDetection]
-    scope: Territory
+    scope: CrawlScope
     mine: frozenset[str]  # hosts declared one's own: names, or names with ports
     aliases: Aliases
     addresses: AddressTurns

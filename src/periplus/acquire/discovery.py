@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
-from periplus.model.frontier import LAYER_NONE, LAYER_SITEMAP, Candidate, Errand, Task
+from periplus.model.frontier import LAYER_NONE, LAYER_SITEMAP, Candidate, SideRequest, Task
 from periplus.model.page import FOLLOWED_KINDS, Document
-from periplus.model.ports import Territory
+from periplus.model.ports import CrawlScope
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
-from periplus.model.web import SiteKey, TwinSense, Url
+from periplus.model.web import AliasDetection, SiteKey, Url
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -36,10 +36,10 @@ class Naming(NamedTuple):
 class Aliases:
     """One worker's knowledge of addresses. Rules go before lessons."""
 
-    def __init__(self, rules: Rules = NO_RULES, lessons: Callable[[SiteKey], TwinSense] | None = None) -> None:
+    def __init__(self, rules: Rules = NO_RULES, lessons: Callable[[SiteKey], AliasDetection] | None = None) -> None:
         """lessons: what is known of a site so far, from the store; None: nothing is learned."""
         self._rules, self._lessons = rules, lessons
-        self._senses: dict[SiteKey, TwinSense] = {}
+        self._senses: dict[SiteKey, AliasDetection] = {}
         self._fallen: list[tuple[SiteKey, str]] = []
 
     def __bool__(self) -> bool:
@@ -80,7 +80,7 @@ class Aliases:
         """After a lost lease: lessons from pages that were not stored are unlearned."""
         self._senses.clear()
 
-    def _sense(self, site: SiteKey) -> TwinSense:
+    def _sense(self, site: SiteKey) -> AliasDetection:
         sense = self._senses.pop(site, None)
         if sense is None:
             assert self._lessons is not None
@@ -130,7 +130,7 @@ class Discovery:
     of 60 links on a page nearly all are known.
     """
 
-    def __init__(self, scope: Territory, rules: Scope, aliases: Aliases | None = None) -> None:
+    def __init__(self, scope: CrawlScope, rules: Scope, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
         self._followed, self._noted = Memory(), Memory()
 
@@ -236,13 +236,13 @@ class Extracted:
 
     document: Document | None = None
     candidates: tuple[Candidate, ...] = ()
-    errands: tuple[Errand, ...] = ()
+    side_requests: tuple[SideRequest, ...] = ()
 
 
 class Harvester:
     """Reads answers. Remembers which URLs it has given out, so that each is offered once."""
 
-    def __init__(self, scope: Territory, settings: Settings, aliases: Aliases | None = None) -> None:
+    def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._settings = scope, settings
         self._discovery = Discovery(scope, settings.scope, aliases)
 
@@ -251,7 +251,7 @@ class Harvester:
         return self._discovery.ruling(task)
 
     def of(self, request: Request, visit: Visit) -> Extracted:
-        """Nothing for robots.txt, which is the desk's, and for answers without content."""
+        """Nothing for robots.txt, which is the robots gate's, and for answers without content."""
         if request.purpose is Purpose.ROBOTS:
             return Extracted()
         match visit.outcome:
@@ -265,7 +265,7 @@ class Harvester:
                 request.hops < self._settings.limits.redirect_hops and target != request.url
             ):
                 if request.purpose is Purpose.SITEMAP:
-                    return Extracted(errands=(self._errand(target, request),))
+                    return Extracted(side_requests=(self._side_request(target, request),))
                 return Extracted(
                     candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1)
                 )
@@ -281,11 +281,13 @@ class Harvester:
     def _of_sitemap(self, request: Request, fetched: Fetched) -> Extracted:
         sitemap = read_sitemap(fetched.body, request.url)
         nested = sitemap.nested if request.hops < MOST_SITEMAP_DEPTH else ()
-        return Extracted(None, self._discovery.of_sitemap(sitemap), tuple(self._errand(url, request) for url in nested))
+        return Extracted(
+            None, self._discovery.of_sitemap(sitemap), tuple(self._side_request(url, request) for url in nested)
+        )
 
-    def _errand(self, url: Url, request: Request) -> Errand:
+    def _side_request(self, url: Url, request: Request) -> SideRequest:
         onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
-        return Errand(host_key(url), self._scope.site_of(url), onward, LAYER_SITEMAP)
+        return SideRequest(host_key(url), self._scope.site_of(url), onward, LAYER_SITEMAP)
 
     def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
         """Offers again what was held back, as long as nothing vouched for it."""

@@ -17,7 +17,7 @@ from periplus.document.links import anchors, fragment_verdict
 from periplus.document.metadata import metadata
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
-from periplus.model.frontier import LAYER_CHECK, Candidate, Completion, Errand, Lease, Look, Task
+from periplus.model.frontier import LAYER_CHECK, Candidate, Completion, Lease, Look, SideRequest, Task
 from periplus.model.page import Document
 from periplus.model.ports import Response
 from periplus.model.visit import (
@@ -35,7 +35,7 @@ from periplus.model.visit import (
     Unchanged,
     Visit,
 )
-from periplus.settings import FetchLimits, Manners, Settings
+from periplus.settings import FetchLimits, Politeness, Settings
 from periplus.urls.canonical import resolve, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
@@ -140,16 +140,16 @@ def completion_of(
     lease: Lease,
     task: Task,
     visit: Visit,
-    manners: Manners,
+    politeness: Politeness,
     document: Document | None = None,
     candidates: tuple[Candidate, ...] = (),
 ) -> Completion:
     """The end of one task, or its return to the to-do list when a later attempt may end better."""
     outcome = visit.outcome
-    if may_pass(outcome) and task.request.attempt < manners.retries:
+    if may_pass(outcome) and task.request.attempt < politeness.retries:
         waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
         return Completion(
-            lease, task, visit, None, retry_in_s=manners.retry_wait_s * 2**task.request.attempt if waits else 0.0
+            lease, task, visit, None, retry_in_s=politeness.retry_wait_s * 2**task.request.attempt if waits else 0.0
         )
     # the server insists on it: so it is asked for from now on
     if isinstance(outcome, Redirected) and candidates and _is_respelled(task, outcome):
@@ -234,7 +234,7 @@ def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
 
 
 # HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many
-# servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as errands: the other host's
+# servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as side requests: the other host's
 # robots and delay hold for it too. What failed is asked again later by whoever planned the check: see `api.audit`.
 
 LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
@@ -246,7 +246,7 @@ class Checked:
     """What became of a check's task, and what is to be asked besides."""
 
     completion: Completion
-    onward: tuple[Errand, ...] = ()
+    onward: tuple[SideRequest, ...] = ()
 
 
 def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Checked:
@@ -256,7 +256,7 @@ def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Chec
         case Redirected(target=target) if request.hops < settings.limits.redirect_hops and target != request.url:
             return Checked(
                 _ended(lease, task, visit),
-                (check_errand(dataclasses.replace(request, url=target, hops=request.hops + 1, attempt=0)),),
+                (check_side_request(dataclasses.replace(request, url=target, hops=request.hops + 1, attempt=0)),),
             )
         case Redirected():
             return Checked(_ended(lease, task, visit))
@@ -264,10 +264,10 @@ def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Chec
             look = look_at(fetched, request.about.split()) if request.purpose is Purpose.CHECK else None
             return Checked(dataclasses.replace(_ended(lease, task, visit), look=look))
         case Fetched(status=status) if request.purpose is Purpose.CHECK and status in NO_RETRY_WAIT:
-            return Checked(completion_of(lease, task, visit, settings.manners))  # the server said when to come again
+            return Checked(completion_of(lease, task, visit, settings.politeness))  # the server said when to come again
     ended = _ended(lease, task, visit)
     if request.purpose is Purpose.HEAD and not isinstance(visit.outcome, Skipped):
-        return Checked(ended, (check_errand(dataclasses.replace(request, purpose=Purpose.CHECK, attempt=0)),))
+        return Checked(ended, (check_side_request(dataclasses.replace(request, purpose=Purpose.CHECK, attempt=0)),))
     return Checked(ended)
 
 
@@ -275,12 +275,12 @@ def _ended(lease: Lease, task: Task, visit: Visit) -> Completion:
     return Completion(lease, task, visit, reason_of(visit.outcome))
 
 
-def check_errand(request: Request, in_s: float = 0.0) -> Errand:
+def check_side_request(request: Request, in_s: float = 0.0) -> SideRequest:
     """The wish that a link's target be checked; request: of purpose HEAD or CHECK.
 
     in_s: not before so many seconds from now.
     """
-    return Errand(host_key(request.url), site_key(request.url), request, LAYER_CHECK, in_s)
+    return SideRequest(host_key(request.url), site_key(request.url), request, LAYER_CHECK, in_s)
 
 
 def look_at(fetched: Fetched, fragments: list[str]) -> Look:

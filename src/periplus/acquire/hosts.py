@@ -16,7 +16,7 @@ from periplus.model.frontier import LAYER_DOUBT, GivenUp, HostState, Lease, Read
 from periplus.model.ports import Policy, TrapDetection
 from periplus.model.visit import Cause, Failed, Fetched, Outcome, Request, Visit
 from periplus.model.web import HostKey, Origin
-from periplus.settings import DELAY_FLOOR_S, Manners
+from periplus.settings import DELAY_FLOOR_S, Politeness
 from periplus.urls.hosts import special_network
 
 # Promises, over any history: a request starts no sooner than the host's delay after the one before it started;
@@ -55,12 +55,12 @@ class Pace:
         return replace(self, delay_s=delay_s)
 
 
-def delay_for(manners: Manners, mine: bool, crawl_delay_s: float | None) -> float:
+def delay_for(politeness: Politeness, mine: bool, crawl_delay_s: float | None) -> float:
     """The seconds between starts that a host gets: ours or its robots.txt's, whichever is longer,
     never under the floor.
     """
-    asked = 0.0 if crawl_delay_s is None or (mine and manners.ignore_robots) else crawl_delay_s
-    delay = max(manners.delay_s, asked)
+    asked = 0.0 if crawl_delay_s is None or (mine and politeness.ignore_robots) else crawl_delay_s
+    delay = max(politeness.delay_s, asked)
     return delay if mine else max(delay, DELAY_FLOOR_S)
 
 
@@ -87,15 +87,15 @@ def started(pace: Pace, now: float) -> Pace:
     return replace(pace, not_before=max(pace.not_before, now + pace.gap_s), waits_for="delay")
 
 
-def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
+def finished(pace: Pace, visit: Visit, politeness: Politeness, now: float) -> Pace:
     """After a request ended at `now` (on the caller's clock) with this visit."""
     match visit.outcome:
         case Fetched(status=429 | 503 as status, headers=headers):
             return _refused(
-                pace, status, retry_after_s(headers.get("retry-after"), visit.started + visit.took_s), manners, now
+                pace, status, retry_after_s(headers.get("retry-after"), visit.started + visit.took_s), politeness, now
             )
         case Failed(cause=cause) if cause in _HOST_FAILURES:
-            return struck(pace, cause.value, manners, now)
+            return struck(pace, cause.value, politeness, now)
         case Failed():
             return pace
         case _:
@@ -103,20 +103,23 @@ def finished(pace: Pace, visit: Visit, manners: Manners, now: float) -> Pace:
             return replace(better, not_before=max(pace.not_before, _heard_at(visit, now) + better.gap_s))
 
 
-def _refused(pace: Pace, status: int, asked_s: float | None, manners: Manners, now: float) -> Pace:
+def _refused(pace: Pace, status: int, asked_s: float | None, politeness: Politeness, now: float) -> Pace:
     """After a refusal for load.
 
     asked_s: the server's Retry-After, which says how slow is slow enough: 6 pages that each refused twice with 2 s took
     342 s while every refusal halved the rate.
     """
-    most_s, why = manners.max_retry_after_s, f"{status}"
+    most_s, why = politeness.max_retry_after_s, f"{status}"
     enough = max(pace.delay_s, UNPACED_S) / asked_s if asked_s else 0.0
     slower = replace(pace, rate=max(RATE_FLOOR, pace.rate / 2, min(pace.rate, enough)), answered=True)
     if asked_s is None:
-        asked_s, slower = manners.retry_wait_s * 2 ** min(pace.strikes, 16), replace(slower, strikes=pace.strikes + 1)
+        asked_s, slower = (
+            politeness.retry_wait_s * 2 ** min(pace.strikes, 16),
+            replace(slower, strikes=pace.strikes + 1),
+        )
     elif asked_s > most_s:
         slower, why = (
-            replace(slower, strikes=manners.host_strikes),
+            replace(slower, strikes=politeness.host_strikes),
             f"{status}, Retry-After {asked_s:g} s is longer than max-retry-after-s {most_s:g}",
         )
     return replace(
@@ -139,17 +142,19 @@ def suspended(pace: Pace, until: float, why: str) -> Pace:
     return replace(pace, not_before=max(pace.not_before, until), waits_for=why)
 
 
-def struck(pace: Pace, why: str, manners: Manners, now: float) -> Pace:
+def struck(pace: Pace, why: str, politeness: Politeness, now: float) -> Pace:
     """After a failure of the host as a whole: a wait that doubles with each in a row,
     as often as it takes to give the host up (where others' robots.txt lead to it, it is asked further).
     """
-    wait = manners.retry_wait_s * 2 ** min(pace.strikes, manners.host_strikes, 16)
+    wait = politeness.retry_wait_s * 2 ** min(pace.strikes, politeness.host_strikes, 16)
     return suspended(replace(pace, strikes=pace.strikes + 1), now + wait, why)
 
 
-def given_up(pace: Pace, manners: Manners) -> bool:
+def given_up(pace: Pace, politeness: Politeness) -> bool:
     """Whether the host has failed so often in a row that this run leaves it."""
-    return pace.strikes >= (manners.host_strikes if pace.answered else min(STRIKES_IF_NEVER_SEEN, manners.host_strikes))
+    return pace.strikes >= (
+        politeness.host_strikes if pace.answered else min(STRIKES_IF_NEVER_SEEN, politeness.host_strikes)
+    )
 
 
 def may_pass(outcome: Outcome) -> bool:

@@ -2,7 +2,7 @@
 and what must be fetched to know it?
 
 States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of
-robots.txt to another host is an errand on that host's to-do list, done by whoever holds it; until then the
+robots.txt to another host is a side request on that host's to-do list, done by whoever holds it; until then the
 origin is asked, and its host waits.
 """
 
@@ -24,11 +24,11 @@ from periplus.acquire.hosts import (
 )
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
-from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, Errand, GivenUp, StoredRobots, Task
-from periplus.model.ports import Clock, CrawlStore, Territory
+from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, GivenUp, SideRequest, StoredRobots, Task
+from periplus.model.ports import Clock, CrawlScope, CrawlStore
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
-from periplus.settings import Manners
+from periplus.settings import Politeness
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key, origin_of, path_and_query
 
@@ -43,21 +43,25 @@ POLL_S = 0.2  # how often a host that waits for such an answer looks
 MOST_GIVEN_UP = 4096  # origins that are remembered as given up; one that was forgotten is asked in vain once more
 
 
-class RobotsDesk:
+class RobotsGate:
     """Knows the rules of the hosts that one worker holds. What it wants stored is gathered until `collect`."""
 
-    def __init__(self, store: CrawlStore, manners: Manners, scope: Territory, clock: Clock, *, sitemaps: bool) -> None:
-        self._store, self._manners, self._scope, self._clock = store, manners, scope, clock
+    def __init__(
+        self, store: CrawlStore, politeness: Politeness, scope: CrawlScope, clock: Clock, *, sitemaps: bool
+    ) -> None:
+        self._store, self._politeness, self._scope, self._clock = store, politeness, scope, clock
         self._sitemaps = sitemaps
         self._stored: list[StoredRobots] = []
-        self._errands: list[Errand] = []
-        self._sent: dict[Origin, float] = {}  # origins whose robots.txt is an errand of another host, and since when
+        self._side_requests: list[SideRequest] = []
+        self._sent: dict[
+            Origin, float
+        ] = {}  # origins whose robots.txt is a side request of another host, and since when
         self._given_up: dict[Origin, GivenUp] = {}  # in this run
 
-    def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[Errand, ...]]:
+    def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[SideRequest, ...]]:
         """What is to be stored since the last time."""
-        found = tuple(self._stored), tuple(self._errands)
-        self._stored, self._errands = [], []
+        found = tuple(self._stored), tuple(self._side_requests)
+        self._stored, self._side_requests = [], []
         return found
 
     def give_up(self, host: HeldHost, origin: Origin, reason: Reason, why: str) -> None:
@@ -114,7 +118,7 @@ class RobotsDesk:
         None: not known yet; the request that will tell is in host.side, or the host waits.
         """
         origin = origin_of(url)
-        if host.mine and self._manners.ignore_robots:
+        if host.mine and self._politeness.ignore_robots:
             return _NO_RULES
         now = self._clock.now()
         known = host.rules.get(origin)
@@ -124,7 +128,7 @@ class RobotsDesk:
         sent_at = self._sent.get(origin)
         if stored is not None and stored.cause != PENDING:
             answer = RobotsAnswer(stored.status, stored.cause, stored.body)
-            if sent_at is not None and stored.fetched >= sent_at:  # the errand's answer
+            if sent_at is not None and stored.fetched >= sent_at:  # the side request's answer
                 del self._sent[origin]
                 if answer.access is Access.NONE:
                     self._suspend(host, origin, answer, host.pace_of(origin).strikes)
@@ -147,7 +151,7 @@ class RobotsDesk:
     def _adopt(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, expires: float) -> OriginRules:
         rules = answer.robots().group_for()
         known = OriginRules(rules, answer.access, expires)
-        most_s = self._manners.max_crawl_delay_s
+        most_s = self._politeness.max_crawl_delay_s
         if (rules.crawl_delay or 0.0) > most_s and not host.mine:
             self.give_up(
                 host,
@@ -158,7 +162,7 @@ class RobotsDesk:
             return known
         host.rules[origin] = known
         slowest = max(one.rules.crawl_delay or 0.0 for one in host.rules.values())
-        host.pace = _with_delay(host.pace, delay_for(self._manners, host.mine, slowest))
+        host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest))
         return known
 
     def arrived(self, host: HeldHost, visit: Visit) -> None:
@@ -167,7 +171,7 @@ class RobotsDesk:
         origin = about if host_key(canonical(about + "/")) == host.lease.host else origin_of(request.url)
         pace = host.pace_of(origin)
         before = pace.strikes
-        host.keep_pace(origin, finished(pace, visit, self._manners, self._clock.monotonic()))
+        host.keep_pace(origin, finished(pace, visit, self._politeness, self._clock.monotonic()))
         cache_control = ""
         match visit.outcome:
             case Redirected(target=target) if request.hops < MOST_HOPS:
@@ -193,7 +197,7 @@ class RobotsDesk:
             return
         now = self._clock.now()
         self._sent[Origin(onward.about)] = now
-        self._errands.append(Errand(target, self._scope.site_of(onward.url), onward, LAYER_FIRST))
+        self._side_requests.append(SideRequest(target, self._scope.site_of(onward.url), onward, LAYER_FIRST))
         self._stored.append(StoredRobots(Origin(onward.about), 0, PENDING, b"", now, now + PENDING_LIFE_S))
 
     def _keep(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, life_s: float, strikes: int) -> None:
@@ -203,7 +207,7 @@ class RobotsDesk:
         """
         now = self._clock.now()
         if answer.access is Access.NONE:
-            life_s = min(life_s, self._manners.retry_wait_s)
+            life_s = min(life_s, self._politeness.retry_wait_s)
         self._stored.append(StoredRobots(origin, answer.status, answer.cause, answer.body, now, now + life_s))
         if host_key(canonical(origin + "/")) != host.lease.host:
             return
@@ -211,7 +215,7 @@ class RobotsDesk:
         if known.access is Access.NONE:
             self._suspend(host, origin, answer, strikes)
         elif self._sitemaps:
-            self._errands.extend(self._sitemap_errands(origin, answer))
+            self._side_requests.extend(self._sitemap_side_requests(origin, answer))
 
     def _suspend(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, strikes: int) -> None:
         """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed.
@@ -224,12 +228,12 @@ class RobotsDesk:
         pace = host.pace_of(origin)
         if pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
             why = f"robots.txt: {answer.cause or answer.status}"
-            pace = struck(replace(pace, strikes=strikes), why, self._manners, self._clock.monotonic())
+            pace = struck(replace(pace, strikes=strikes), why, self._politeness, self._clock.monotonic())
             host.keep_pace(origin, pace)
-        if given_up(pace, self._manners):
+        if given_up(pace, self._politeness):
             self.give_up(host, origin, _DOWN.get(answer.cause, Reason.ROBOTS_UNREACHABLE), pace.waits_for)
 
-    def _sitemap_errands(self, origin: Origin, answer: RobotsAnswer) -> list[Errand]:
+    def _sitemap_side_requests(self, origin: Origin, answer: RobotsAnswer) -> list[SideRequest]:
         """The sitemaps that robots.txt names, or the customary one; only for sites that are crawled."""
         home = canonical(origin + "/")
         if self._scope.site_of(home) not in self._scope.sites:
@@ -241,7 +245,7 @@ class RobotsDesk:
             except InvalidUrl:
                 continue
             request = Request(url, Purpose.SITEMAP, about=self._scope.site_of(home))
-            found.append(Errand(host_key(url), self._scope.site_of(url), request, LAYER_SITEMAP))
+            found.append(SideRequest(host_key(url), self._scope.site_of(url), request, LAYER_SITEMAP))
         return found
 
 

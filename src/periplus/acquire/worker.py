@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Harvester
 from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
 from periplus.acquire.hosts import (
@@ -32,8 +32,8 @@ from periplus.acquire.hosts import (
     surplus_hosts,
     suspended,
 )
-from periplus.acquire.robots_desk import RobotsDesk
-from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Errand, Lease, Task
+from periplus.acquire.robots_desk import RobotsGate
+from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Lease, SideRequest, Task
 from periplus.model.ports import CrawlStore, Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
@@ -76,19 +76,21 @@ class _Past:
 class Worker:
     """One worker. `run` returns when nothing is left, when told to stop, or when the budget is spent."""
 
-    def __init__(self, crew: Crew, settings: Settings) -> None:
-        self._store, self._transport, self._clock = crew.store, crew.transport, crew.clock
-        self._crew, self._settings = crew, settings
-        self._manners, self._keeping = settings.manners, settings.keeping
-        self._harvester = Harvester(crew.scope, settings, crew.aliases)
-        self._desk = RobotsDesk(crew.store, settings.manners, crew.scope, crew.clock, sitemaps=settings.scope.sitemaps)
+    def __init__(self, deps: WorkerDeps, settings: Settings) -> None:
+        self._store, self._transport, self._clock = deps.store, deps.transport, deps.clock
+        self._deps, self._settings = deps, settings
+        self._politeness, self._storage = settings.politeness, settings.storage
+        self._harvester = Harvester(deps.scope, settings, deps.aliases)
+        self._robots_gate = RobotsGate(
+            deps.store, settings.politeness, deps.scope, deps.clock, sitemaps=settings.scope.sitemaps
+        )
         self._name = ""
         self._held: dict[int, HeldHost] = {}
         # (monotonic time, host id); entries of hosts that moved on are passed over
         self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
         self._done: list[Completion] = []
-        self._errands: list[Errand] = []
+        self._side_requests: list[SideRequest] = []
         self._visits: list[Visit] = []
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
@@ -97,7 +99,7 @@ class Worker:
     def run(self, tick: Callable[[], bool]) -> None:
         """tick: called every TICK_S at most; True asks to stop."""
         # only a commit puts it off, for only a commit tells what was lost
-        self._lease_end = self._clock.monotonic() + self._keeping.lease_s
+        self._lease_end = self._clock.monotonic() + self._storage.lease_s
         self._name = self._store.join(os.getpid(), self._clock.now())
         try:
             self._loop(tick)
@@ -115,7 +117,7 @@ class Worker:
                 if tick():
                     return
                 self._lease_more()
-            if self._crew.policy.patience_s is not None:
+            if self._deps.policy.patience_s is not None:
                 self._commit_if_due()  # a choice page by page may want to know what the last one showed
             pause = self._start_due(now)
             if self._commit_if_due():
@@ -149,7 +151,7 @@ class Worker:
         if room <= 0 and self._held:
             return
         ready = self._store.ready(room * 4, HORIZON_S, wall)
-        chosen = self._crew.policy.choose(ready, room) if ready else ()
+        chosen = self._deps.policy.choose(ready, room) if ready else ()
         if chosen or not self._held:  # who holds nothing says that it is there: it is counted when hosts are shared out
             leases = self._store.lease(self._name, chosen, wall)
             # read after `wall`: whatever delays us between the two, a host waits rather longer
@@ -158,12 +160,12 @@ class Worker:
                 self._hold(lease, now)
 
     def _hold(self, lease: Lease, now: float) -> None:
-        mine = not self._crew.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
+        mine = not self._deps.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
         # a Crawl-delay follows when the rules are known, before they let anything pass
-        delay = delay_for(self._manners, mine, None)
+        delay = delay_for(self._politeness, mine, None)
         pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
         host = HeldHost(
-            lease, pace, mine, self._crew.detector(self._store.trap_memory(lease), _Past(self._store, lease))
+            lease, pace, mine, self._deps.detector(self._store.trap_memory(lease), _Past(self._store, lease))
         )
         self._held[lease.host_id] = host
         self._schedule(host)
@@ -190,11 +192,11 @@ class Worker:
             self._release(quiet)
 
     def _release(self, hosts: list[HeldHost]) -> None:
-        robots, errands = self._desk.collect()
+        robots, side_requests = self._robots_gate.collect()
         for host in hosts:
             del self._held[host.lease.host_id]
         states = tuple(host.state(self._clock.monotonic(), release=True) for host in hosts)
-        batch = Batch(hosts=states, robots=robots, errands=errands, in_hand=self._in_hand())
+        batch = Batch(hosts=states, robots=robots, side_requests=side_requests, in_hand=self._in_hand())
         self._store.commit(self._name, batch, self._clock.now())
 
     def _in_hand(self) -> int:
@@ -205,9 +207,9 @@ class Worker:
 
     def _start_due(self, now: float) -> float:
         """Starts what may start; returns the seconds until the next host is due."""
-        while self._due and self._due[0][0] <= now and self._transport.in_flight < self._manners.concurrency:
+        while self._due and self._due[0][0] <= now and self._transport.in_flight < self._politeness.concurrency:
             turn = self._turn(now)
-            if not turn and self._crew.policy.patience_s is not None:  # a favourite is waited for
+            if not turn and self._deps.policy.patience_s is not None:  # a favourite is waited for
                 return min(
                     (host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now),
                     default=TICK_S,
@@ -215,12 +217,12 @@ class Worker:
             for host in turn:
                 self._serve(host, now)
                 # the policy says who has a page in hand: not who waits for its robots.txt
-                if host.tasks and self._crew.policy.patience_s is not None:
+                if host.tasks and self._deps.policy.patience_s is not None:
                     host.put_back()
                     self._commit_now = True  # what is in hand counts against the budget
         return (
             max(0.0, self._due[0][0] - now)
-            if self._due and self._transport.in_flight < self._manners.concurrency
+            if self._due and self._transport.in_flight < self._politeness.concurrency
             else TICK_S
         )
 
@@ -228,7 +230,7 @@ class Worker:
         """The host that is due longest; under a policy that chooses page by page,
         those it prefers of all that it has the patience for.
         """
-        patience_s = self._crew.policy.patience_s
+        patience_s = self._deps.policy.patience_s
         until = now + (patience_s or 0.0)
         due: list[HeldHost] = []
         while self._due and self._due[0][0] <= until and (patience_s is not None or not due):
@@ -243,14 +245,16 @@ class Worker:
                 due.append(host)
         if patience_s is None or not due:
             return due
-        chosen, others = preferred(due, self._crew.policy, self._manners.concurrency - self._transport.in_flight, now)
+        chosen, others = preferred(
+            due, self._deps.policy, self._politeness.concurrency - self._transport.in_flight, now
+        )
         for host in others:
             self._schedule(host)
         return chosen
 
     def _serve(self, host: HeldHost, now: float) -> None:
         """One turn of a host that is due: starts one request, or finds out why it cannot."""
-        most = self._manners.per_host if host.mine else 1
+        most = self._politeness.per_host if host.mine else 1
         if host.leaving or host.in_flight >= most or host.side_in_flight:
             return  # its turn comes when something of it ends
         if host.pace.delay_s and host.uncommitted and host.uncommitted + host.in_flight >= most:
@@ -276,7 +280,7 @@ class Worker:
             host.pace = suspended(host.pace, now + TICK_S, "lease")
             self._schedule(host)
             return
-        at = self._crew.addresses.turn(host.lease.host, now)
+        at = self._deps.addresses.turn(host.lease.host, now)
         if at > now:
             host.take_back(request)
             host.pace = suspended(host.pace, at, "address")
@@ -302,7 +306,9 @@ class Worker:
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
                 ruling = (
-                    self._crew.aliases.ruling(task) or self._harvester.ruling(task) or self._desk.ruling(host, task)
+                    self._deps.aliases.ruling(task)
+                    or self._harvester.ruling(task)
+                    or self._robots_gate.ruling(host, task)
                 )
             match ruling:
                 case None:
@@ -320,11 +326,11 @@ class Worker:
 
     def _refill(self, host: HeldHost) -> bool:
         # many that needed no request: they are not gathered without end
-        if host.uncommitted >= self._keeping.commit_pages:
+        if host.uncommitted >= self._storage.commit_pages:
             host.dry = self._commit_now = True
             return False
         tasks, later_s = self._store.take(
-            host.lease, TAKE if self._crew.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now()
+            host.lease, TAKE if self._deps.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now()
         )
         host.tasks.extend(tasks)
         host.in_hand.update((task.layer, task.seq) for task in tasks)
@@ -358,7 +364,7 @@ class Worker:
         if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
             host.take_back(request)
             host.pace = suspended(
-                host.pace, self._crew.addresses.turn(host.lease.host, self._clock.monotonic()), "address"
+                host.pace, self._deps.addresses.turn(host.lease.host, self._clock.monotonic()), "address"
             )
         else:
             self._take_in(host, response)
@@ -372,7 +378,7 @@ class Worker:
         task = host.flying.pop(request, None)
         if task is None:
             host.side_in_flight = False
-        self._crew.addresses.ended(host.lease.host, response.address)
+        self._deps.addresses.ended(host.lease.host, response.address)
         with self._guard(host, task or Task(host.lease.host_id, 0, 0, UrlId(0), request)):
             visit = visit_of(response, self._settings.limits)
             log.debug(
@@ -395,13 +401,13 @@ class Worker:
         """
         now = self._clock.monotonic()
         if visit.request.purpose is Purpose.ROBOTS:
-            self._desk.arrived(host, visit)
+            self._robots_gate.arrived(host, visit)
         else:
             origin = origin_of(visit.request.url)
-            pace = finished(host.pace_of(origin), visit, self._manners, now)
+            pace = finished(host.pace_of(origin), visit, self._politeness, now)
             host.keep_pace(origin, pace)
-            if given_up(pace, self._manners):
-                self._desk.give_up(host, origin, Reason.HOST_DOWN, pace.waits_for)
+            if given_up(pace, self._politeness):
+                self._robots_gate.give_up(host, origin, Reason.HOST_DOWN, pace.waits_for)
         host.pace = suspended(host.pace, now - visit.took_s + host.pace.gap_s, host.pace.waits_for)
 
     @contextlib.contextmanager
@@ -419,27 +425,27 @@ class Worker:
 
     def _settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
         request = task.request
-        if request.purpose is Purpose.ROBOTS:  # the desk decides whether it is asked for again
+        if request.purpose is Purpose.ROBOTS:  # the robots gate decides whether it is asked for again
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
             return
         visit = recognised(task, visit)
         if request.purpose in CHECKS:
             checked = check_of(host.lease, task, visit, self._settings)
-            self._errands.extend(checked.onward)
+            self._side_requests.extend(checked.onward)
             self._finish(host, checked.completion)
             return
         harvest = self._harvester.of(request, visit)
         candidates = harvest.candidates
         if request.purpose is Purpose.PAGE and not isinstance(visit.outcome, Skipped):
-            self._crew.policy.told(host.lease.site, harvest.document, visit.took_s)
+            self._deps.policy.told(host.lease.site, harvest.document, visit.took_s)
         if harvest.document is not None and not task.recheck:  # a page seen before teaches nothing new
-            self._crew.aliases.learn(request.url, harvest.document)
+            self._deps.aliases.learn(request.url, harvest.document)
             lesson = host.traps.learn(request.url, task.doubt, harvest.document, candidates)
             candidates = (*lesson.candidates, *self._harvester.vouched(lesson.vouched_for))
             if lesson.fresh:
                 host.fresh = (True, host.fresh[1])
-        self._errands.extend(harvest.errands)
-        self._finish(host, completion_of(host.lease, task, visit, self._manners, harvest.document, candidates))
+        self._side_requests.extend(harvest.side_requests)
+        self._finish(host, completion_of(host.lease, task, visit, self._politeness, harvest.document, candidates))
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
         host.uncommitted += 1
@@ -452,8 +458,8 @@ class Worker:
         has_news = bool(self._done or self._held)  # a lease too must be renewed
         due = (
             self._commit_now
-            or len(self._done) >= self._keeping.commit_pages
-            or (waited >= self._keeping.commit_interval_s and has_news)
+            or len(self._done) >= self._storage.commit_pages
+            or (waited >= self._storage.commit_interval_s and has_news)
         )
         if due:
             self._commit()
@@ -461,16 +467,16 @@ class Worker:
 
     def _until_commit(self) -> float:
         """Seconds that the loop may sleep: what was fetched must be stored in time, for hosts may wait for it."""
-        left = self._committed_at + self._keeping.commit_interval_s - self._clock.monotonic()
+        left = self._committed_at + self._storage.commit_interval_s - self._clock.monotonic()
         return min(TICK_S, max(0.0, left)) if self._done else TICK_S
 
     def _commit(self, *, release: bool = False) -> None:
         """One transaction; then the hosts that waited for it go on."""
         now = self._clock.monotonic()
-        robots, errands = self._desk.collect()
+        robots, side_requests = self._robots_gate.collect()
         done, visits, self._done, self._visits = self._done, self._visits, [], []
-        errands += tuple(self._errands)
-        self._errands.clear()
+        side_requests += tuple(self._side_requests)
+        self._side_requests.clear()
         for completion in done:
             held = self._held.get(completion.lease.host_id)
             if held is not None and held.lease.epoch == completion.lease.epoch:
@@ -479,17 +485,17 @@ class Worker:
         gone = [host for host in self._held.values() if release or (host.is_quiet and host.leaving)]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
         batch = Batch(
-            tuple(done), states, robots, errands, tuple(visits), self._in_hand(), self._crew.aliases.collect()
+            tuple(done), states, robots, side_requests, tuple(visits), self._in_hand(), self._deps.aliases.collect()
         )
         lost = self._store.commit(self._name, batch, self._clock.now())
         self._committed_at, self._commit_now = self._clock.monotonic(), False
-        self._lease_end = now + self._keeping.lease_s
+        self._lease_end = now + self._storage.lease_s
         for lease in lost | {host.lease for host in gone}:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
         if lost:
             self._harvester.forget()
-            self._crew.aliases.forget()
+            self._deps.aliases.forget()
         for host in self._held.values():
             host.given_up.clear()
             if host.dry:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from periplus.model.graph import NAV, PART, LinkBook, LinkGraph, place_of_ends
+from periplus.model.graph import NAV, PART, InlinkIndex, LinkGraph, place_of_ends
 from periplus.model.web import Url
 
 MENU_SHARE = 0.5  # of a site's fetched pages that link to a page: then the link is one of its menu, wherever it stands
@@ -84,7 +84,7 @@ class Neighbourhood:
     bounded: bool
 
 
-def web_of(book: LinkBook, grouping: Grouping, *, menus: bool) -> Web:
+def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
     """The nodes of a book.
 
     menus: whether links of menus count. Of pages at once; else it looks at each link: 1 s for ten million.
@@ -119,7 +119,7 @@ def web_of(book: LinkBook, grouping: Grouping, *, menus: bool) -> Web:
     )
 
 
-def _menu_ends(book: LinkBook) -> NDArray[np.bool_]:
+def _menu_ends(book: InlinkIndex) -> NDArray[np.bool_]:
     """Of each URL, whether so many fetched pages of its site link to it that the links are a menu's.
 
     Links from other sites count too, for they are few.
@@ -141,7 +141,7 @@ def _counts(
 
 
 def _page_links(
-    book: LinkBook, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool
+    book: InlinkIndex, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool
 ) -> tuple[Places, Places, Places]:
     offsets, ends = (book.in_offsets, book.in_ends) if into else (book.out_offsets, book.out_ends)
     of, found = _slices(offsets, nodes)
@@ -159,7 +159,7 @@ def _slices(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, Places]:
 
 
 def _matrix(
-    source: NDArray[np.int32], book: LinkBook, groups: NDArray[np.int32], without: NDArray[np.bool_] | None
+    source: NDArray[np.int32], book: InlinkIndex, groups: NDArray[np.int32], without: NDArray[np.bool_] | None
 ) -> sparse.csr_array:
     """Links between nodes, counted.
 
@@ -235,7 +235,7 @@ def _between(web: Web, shown: Places) -> tuple[tuple[int, int, int], ...]:
     return tuple(sorted(rows, key=lambda row: (-row[2], row[0], row[1])))
 
 
-def book_graph(book: LinkBook) -> LinkGraph:
+def book_graph(book: InlinkIndex) -> LinkGraph:
     """The links between pages as the analyses take them. Its pages have no names and stand by id."""
     source = np.repeat(np.arange(len(book.ids)), np.diff(book.out_offsets))
     places = place_of_ends(book.out_ends)

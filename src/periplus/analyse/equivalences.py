@@ -14,7 +14,17 @@ from typing import NamedTuple
 from periplus.model.web import SiteKey, Url
 from periplus.urls.families import mask
 from periplus.urls.scope import site_key
-from periplus.urls.twins import MOST_TWISTS, ORDER, Twist, differences, is_well_known, place, twists_of, without, words
+from periplus.urls.twins import (
+    MOST_TWISTS,
+    ORDER,
+    Difference,
+    differences,
+    is_well_known,
+    place,
+    twists_of,
+    without,
+    words,
+)
 
 # Pages are paired by grouping on their URLs without one twist (see `urls.twins`): pairs of equal text speak for a
 # rule, one pair of different texts speaks against it, and then nothing is proposed. Twists that always change
@@ -42,7 +52,7 @@ class SeenPage(NamedTuple):
     shingles: frozenset[int] | None = None
 
 
-class TwistVerdict(StrEnum):
+class DifferenceVerdict(StrEnum):
     """What the pairs say of a twist."""
 
     SAME = "one page"  # enough equal pairs, none against
@@ -57,8 +67,8 @@ class Proposal:
 
     site: SiteKey
     place: str  # path pattern; /** for the whole site
-    twists: frozenset[Twist]
-    verdict: TwistVerdict
+    twists: frozenset[Difference]
+    verdict: DifferenceVerdict
     same: int  # pairs of equal text
     near: int  # pairs of nearly equal text, among the different ones
     different: int
@@ -79,21 +89,21 @@ class Proposal:
         where = self.site if self.place == "/**" else f"{self.site}{self.place}"
         kind = " (a session or campaign)" if is_well_known(self.twists) else ""
         match self.verdict:
-            case TwistVerdict.SAME:
+            case DifferenceVerdict.SAME:
                 return f"{what}{kind} on {where}: never changed the text in {self.same} pairs of {self.pages} pages"
-            case TwistVerdict.NEAR:
+            case DifferenceVerdict.NEAR:
                 return f"{what}{kind} on {where}: {self.near} pairs have nearly the same text, {self.same} the same"
-            case TwistVerdict.DIFFERENT:
+            case DifferenceVerdict.DIFFERENT:
                 always = "always" if not self.same else f"{self.same} times did not, {self.different} times did"
                 return f"{what} on {where}: {always} changed the text" + (
                     f" in {self.different} pairs" if not self.same else ""
                 )
-            case TwistVerdict.UNKNOWN:
+            case DifferenceVerdict.UNKNOWN:
                 return f"{what}{kind} on {where}: {self.same} equal pairs of {self.pages} pages, too few"
 
 
 def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) -> tuple[Proposal, ...]:
-    """What the pages say of each twist that they have, surest first; rules are those with TwistVerdict.SAME.
+    """What the pages say of each twist that they have, surest first; rules are those with DifferenceVerdict.SAME.
 
     pages: fetched once each, in any order; the result does not depend on it.
     """
@@ -105,7 +115,7 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
         for site in sorted(sites)
         for proposal in _of_site(site, sorted(sites[site], key=lambda page: page.url), confirmations)
     ]
-    order = list(TwistVerdict)
+    order = list(DifferenceVerdict)
     return tuple(
         sorted(
             found,
@@ -122,8 +132,8 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
 
 def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[Proposal]:
     """Rounds until nothing new is accepted: what was accepted is seen through."""
-    accepted: dict[tuple[str, frozenset[Twist]], Proposal] = {}
-    others: dict[tuple[str, frozenset[Twist]], Proposal] = {}
+    accepted: dict[tuple[str, frozenset[Difference]], Proposal] = {}
+    others: dict[tuple[str, frozenset[Difference]], Proposal] = {}
     for _ in range(ROUNDS):
         plain = _Plain(frozenset((where, twists) for where, twists in accepted))
         judged = {
@@ -132,9 +142,11 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
             for found in _judged(site, pages, hypothesis, plain, confirmations)
         }
         fresh = {
-            key: found for key, found in judged.items() if found.verdict is TwistVerdict.SAME and key not in accepted
+            key: found
+            for key, found in judged.items()
+            if found.verdict is DifferenceVerdict.SAME and key not in accepted
         }
-        others = {key: found for key, found in judged.items() if found.verdict is not TwistVerdict.SAME}
+        others = {key: found for key, found in judged.items() if found.verdict is not DifferenceVerdict.SAME}
         accepted |= _smallest(fresh)
         if not fresh:
             break
@@ -147,7 +159,9 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     return list(accepted.values()) + rest
 
 
-def _smallest(found: dict[tuple[str, frozenset[Twist]], Proposal]) -> dict[tuple[str, frozenset[Twist]], Proposal]:
+def _smallest(
+    found: dict[tuple[str, frozenset[Difference]], Proposal],
+) -> dict[tuple[str, frozenset[Difference]], Proposal]:
     """Of several findings in one place, those that no smaller one contains:
     what goes along without need is judged again by itself.
     """
@@ -161,17 +175,17 @@ def _smallest(found: dict[tuple[str, frozenset[Twist]], Proposal]) -> dict[tuple
 class _Plain:
     """Sees through what is accepted already."""
 
-    def __init__(self, accepted: frozenset[tuple[str, frozenset[Twist]]]) -> None:
+    def __init__(self, accepted: frozenset[tuple[str, frozenset[Difference]]]) -> None:
         self._accepted = accepted
 
-    def twists(self, url: Url) -> frozenset[Twist]:
+    def twists(self, url: Url) -> frozenset[Difference]:
         """Those of the accepted that hold at this URL."""
         return frozenset(twist for where, twists in self._accepted if place(url, twists) == where for twist in twists)
 
 
-def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Twist]]:
+def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Difference]]:
     """Each parameter and index file by itself, and whatever sets tell pages of equal text apart."""
-    sets: dict[frozenset[Twist], int] = defaultdict(int)
+    sets: dict[frozenset[Difference], int] = defaultdict(int)
     for page in pages:
         for twist in twists_of(page.url) - plain.twists(page.url):
             sets[frozenset({twist})] += 1
@@ -187,7 +201,9 @@ def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Twis
 
 
 def _core(url: Url) -> str:
-    return without(url, twists_of(url) | {Twist("www"), Twist("scheme"), Twist("slash"), Twist("order")})
+    return without(
+        url, twists_of(url) | {Difference("www"), Difference("scheme"), Difference("slash"), Difference("order")}
+    )
 
 
 @dataclass(slots=True)
@@ -198,7 +214,7 @@ class _Evidence:
 
 
 def _judged(
-    site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Twist], plain: _Plain, confirmations: int
+    site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Difference], plain: _Plain, confirmations: int
 ) -> list[Proposal]:
     """The hypothesis in each place where pages have it."""
     groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
@@ -218,7 +234,7 @@ def _judged(
 class _Pairs:
     """Pairs of neighbours in groups, those aside that are one URL once the accepted twists are seen through."""
 
-    def __init__(self, groups: Sequence[Sequence[SeenPage]], plain: _Plain, twists: frozenset[Twist]) -> None:
+    def __init__(self, groups: Sequence[Sequence[SeenPage]], plain: _Plain, twists: frozenset[Difference]) -> None:
         self.evidence = _Evidence()
         self.texts: set[bytes] = set()
         self.equal: list[tuple[Url, Url]] = []
@@ -254,18 +270,18 @@ def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
     return len(one & other) >= NEAR * min(len(one), len(other))
 
 
-def _proposal(site: SiteKey, where: str, twists: frozenset[Twist], pairs: _Pairs, confirmations: int) -> Proposal:
+def _proposal(site: SiteKey, where: str, twists: frozenset[Difference], pairs: _Pairs, confirmations: int) -> Proposal:
     seen = pairs.evidence
     enough = seen.same + seen.near >= confirmations
     if seen.different > seen.near:
-        verdict = TwistVerdict.DIFFERENT
+        verdict = DifferenceVerdict.DIFFERENT
     elif seen.near and enough:
-        verdict = TwistVerdict.NEAR
+        verdict = DifferenceVerdict.NEAR
     elif not seen.near and enough and len(pairs.texts) >= PAGES:
-        verdict = TwistVerdict.SAME
+        verdict = DifferenceVerdict.SAME
     else:
-        verdict = TwistVerdict.UNKNOWN
-    examples = (pairs.unequal if verdict is TwistVerdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
+        verdict = DifferenceVerdict.UNKNOWN
+    examples = (pairs.unequal if verdict is DifferenceVerdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
     paths = (
         tuple(sorted({"/".join(map(mask, _path(url).split("/"))) for url in pairs.urls}))
         if not where.endswith("*")
@@ -290,13 +306,13 @@ def _path(url: Url) -> str:
     return url[url.index("/", 8) :].partition("?")[0].partition(";")[0]
 
 
-def _preferred(twists: Set[Twist], urls: Set[Url]) -> str:
+def _preferred(twists: Set[Difference], urls: Set[Url]) -> str:
     """The form that most of the pages have."""
-    if Twist("scheme") in twists:
+    if Difference("scheme") in twists:
         return "https" if 2 * sum(url.startswith("https:") for url in urls) >= len(urls) else "http"
-    if Twist("www") in twists:
+    if Difference("www") in twists:
         return "add" if 2 * sum("://www." in url for url in urls) > len(urls) else "drop"
-    if Twist("slash") in twists:
+    if Difference("slash") in twists:
         return "add" if 2 * sum(_path(url).endswith("/") for url in urls) > len(urls) else "drop"
     return ""
 
@@ -310,7 +326,7 @@ _FORMS = ("www", "scheme", "slash")
 
 
 def rules_text(proposals: Iterable[Proposal]) -> str:
-    """TOML tables [[site]] and [[script]] of all proposals with TwistVerdict.SAME, each with its evidence as a comment;
+    """TOML tables [[site]] and [[script]] of all proposals with DifferenceVerdict.SAME, each with its evidence as a comment;
     empty for none.
     """
     ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.twists)))
@@ -323,7 +339,7 @@ def rules_text(proposals: Iterable[Proposal]) -> str:
 
 
 def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
-    proven = [proposal for proposal in found if proposal.verdict is TwistVerdict.SAME]
+    proven = [proposal for proposal in found if proposal.verdict is DifferenceVerdict.SAME]
     if not proven:
         return []
     twists = sorted({twist for proposal in proven for twist in proposal.twists})
@@ -340,17 +356,17 @@ def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
     return parts
 
 
-def _is_site_wide(twist: Twist, found: Sequence[Proposal]) -> bool:
+def _is_site_wide(twist: Difference, found: Sequence[Proposal]) -> bool:
     if twist.kind in (*_FORMS, "index"):
         return True
     having = [proposal for proposal in found if twist in proposal.twists]
     if twist.kind == "path-parameter" or is_well_known({twist}):
         return not any(proposal.different for proposal in having)
-    proven = {proposal.place for proposal in having if proposal.verdict is TwistVerdict.SAME}
+    proven = {proposal.place for proposal in having if proposal.verdict is DifferenceVerdict.SAME}
     return len(proven) >= PLACES_FOR_SITE and {proposal.place for proposal in having} <= proven
 
 
-def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Twist]) -> dict[str, Proposal]:
+def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Difference]) -> dict[str, Proposal]:
     """Scripts that a folder's rule would reach, and where its parameter is not proven."""
     folders = {
         twist: place
@@ -367,7 +383,7 @@ def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: 
     }
 
 
-def _site_table(proven: Sequence[Proposal], wide: set[Twist]) -> str:
+def _site_table(proven: Sequence[Proposal], wide: set[Difference]) -> str:
     kinds = {
         kind: sorted(twist.name for twist in wide if twist.kind == kind)
         for kind in ("parameter", "path-parameter", "index")
@@ -382,15 +398,15 @@ def _site_table(proven: Sequence[Proposal], wide: set[Twist]) -> str:
     if kinds["index"]:
         lines.append(f"index = {_list(kinds['index'])}")
     for kind in _FORMS:
-        votes = [proposal.prefer for proposal in proven if Twist(kind) in proposal.twists]
-        if Twist(kind) in wide and votes and votes[0]:
+        votes = [proposal.prefer for proposal in proven if Difference(kind) in proposal.twists]
+        if Difference(kind) in wide and votes and votes[0]:
             lines.append(f"{kind} = {_text(votes[0])}")
     if ORDER in wide:
         lines.append("sort = true")
     return "\n".join(lines) + "\n"
 
 
-def _script_table(group: Sequence[Proposal], wide: set[Twist]) -> str:
+def _script_table(group: Sequence[Proposal], wide: set[Difference]) -> str:
     names = sorted({twist.name for proposal in group for twist in proposal.twists - wide if twist.kind == "parameter"})
     paths = sorted({path for proposal in group for path in proposal.paths})
     is_sorted = any(ORDER in proposal.twists for proposal in group)

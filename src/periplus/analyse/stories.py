@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from periplus.analyse.duplicates import Hashes, shingles
 from periplus.document.digest import without_marks
 from periplus.model.page import Block, BlockKind, Part, Position
-from periplus.model.story import DateSource, Order, PageDate, Stories, Story, StoryPage
+from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
 from periplus.model.web import SiteKey, Url
 
 TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
@@ -233,7 +233,7 @@ OLD_COSINE = 0.35  # from which an old page that is cited is part of the story
 STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0  # times the second story that a page has parts of: of two, of more
 NEIGHBOURS_MOST = 60  # of a page that are compared with one another
 LEAST_WORDS = 15  # a shorter page says too little to be doubted
-TRUSTED = frozenset(DateSource) - {DateSource.LAST_MODIFIED, DateSource.FIRST_SEEN}
+TRUSTED = frozenset(DateOrigin) - {DateOrigin.LAST_MODIFIED, DateOrigin.FIRST_SEEN}
 
 Pair = tuple[int, int]
 
@@ -493,7 +493,7 @@ def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked:
     """On whose word the page stands where it stands."""
     span = _span(articles[page])
     if span is None:
-        known = articles[page].date.source is DateSource.LAST_MODIFIED
+        known = articles[page].date.source is DateOrigin.LAST_MODIFIED
         return Order.LINKS if linked else Order.DATES if known else Order.FIRST_SEEN
     others = [other for pair in after if page in pair for other in pair if other != page]
     unsure = any(
@@ -557,7 +557,7 @@ def _stories(articles: Sequence[Article], stories: list[Story], digests: Iterabl
         key=lambda story: (-len(story.sites), -len(story.pages), -story.pages[0].date.when, story.pages[0].url)
     )
     posts: dict[SiteKey, int] = defaultdict(int)
-    dated: dict[DateSource, int] = defaultdict(int)
+    dated: dict[DateOrigin, int] = defaultdict(int)
     for article in articles:
         posts[article.site] += 1
         dated[article.date.source] += 1
@@ -565,6 +565,6 @@ def _stories(articles: Sequence[Article], stories: list[Story], digests: Iterabl
         stories=tuple(stories),
         pages=len(articles),
         digests=tuple(sorted(articles[page].url for page in digests)),
-        dated=tuple((source, dated[source]) for source in DateSource if source in dated),
+        dated=tuple((source, dated[source]) for source in DateOrigin if source in dated),
         posts=tuple(sorted(posts.items())),
     )

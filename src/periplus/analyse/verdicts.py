@@ -207,7 +207,7 @@ _HOME_FILES = re.compile(r"/(?:(?:index|default|home)(?:\.[a-z]{2,5})?/?)?\Z", r
 
 
 @dataclass(frozen=True, slots=True)
-class PageLook:
+class PageProbe:
     """What a page looks like."""
 
     url: str  # that was asked for
@@ -223,8 +223,8 @@ class HostHabits:
     """How one host treats what does not exist, as far as that was tried. Each answered 200, perhaps after redirects."""
 
     # of URLs that cannot exist, from `probe_url`; those that answered otherwise left out
-    probes: Sequence[PageLook] = ()
-    home: PageLook | None = None  # its home page, to know hosts that send one text for everything
+    probes: Sequence[PageProbe] = ()
+    home: PageProbe | None = None  # its home page, to know hosts that send one text for everything
 
 
 def probe_url(url: str, token: str) -> str:
@@ -241,7 +241,7 @@ def probe_url(url: str, token: str) -> str:
     )
 
 
-def looks_missing(page: PageLook, habits: HostHabits) -> str:
+def looks_missing(page: PageProbe, habits: HostHabits) -> str:
     """Why a page that answered 200 seems an error page, as half a sentence; empty: it does not."""
     if PROBE_WORDS in page.url:
         return ""
@@ -281,7 +281,7 @@ def _is_of(title: str, url: str) -> bool:
     return not words.isdisjoint(re.findall(r"\w{4,}", without_marks(title)))
 
 
-def sent_home(page: PageLook, habits: HostHabits) -> bool:
+def sent_home(page: PageProbe, habits: HostHabits) -> bool:
     """Whether a deep URL was redirected to the home page of its host or domain,
     where a probe was redirected as well.
     """
@@ -290,7 +290,7 @@ def sent_home(page: PageLook, habits: HostHabits) -> bool:
     )
 
 
-def _leads_home(page: PageLook) -> bool:
+def _leads_home(page: PageProbe) -> bool:
     return page.url != page.final_url and _is_home(page.final_url) and not _is_home(page.url)
 
 
@@ -302,7 +302,7 @@ def _address(url: str) -> str:
     return urlsplit(url)._replace(query="", fragment="", scheme="").geturl()
 
 
-def _same(one: PageLook, other: PageLook) -> bool:
+def _same(one: PageProbe, other: PageProbe) -> bool:
     """Whether two pages have one text, the URL that was asked for aside."""
     if min(len(one.shingles), len(other.shingles)) >= SAME_SHORT:
         return jaccard(one.shingles, other.shingles) >= SAME

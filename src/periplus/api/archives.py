@@ -22,7 +22,7 @@ from periplus.model.frontier import Candidate, Lease, Task
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Visit
 from periplus.model.web import Url
-from periplus.settings import VERSION, Manners, Settings, settings_from
+from periplus.settings import VERSION, Politeness, Settings, settings_from
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.page_rows import Contents
@@ -80,7 +80,7 @@ def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes,
 def _note(record: runs.RunRecord) -> RunNote:
     """A run as its archive describes it; what its settings say of passwords was never stored."""
     settings = settings_of_run(record.settings)
-    robots = not (settings.manners.mine and settings.manners.ignore_robots)
+    robots = not (settings.politeness.mine and settings.politeness.ignore_robots)
     return RunNote(
         record.id, record.started, user_agent(settings.identity), record.starts, json.dumps(record.settings), robots
     )
@@ -106,7 +106,7 @@ LOOK_RECORDS = 200  # records between two looks at whether to stop
 # of the settings in an archive: others (limits, patterns) could be written to harm who imports it
 BELIEVED = ("scope", "max_depth")
 _CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
-_ONCE = Manners(retries=0)  # an archive is not asked twice
+_ONCE = Politeness(retries=0)  # an archive is not asked twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class _Import:
         runs.add_starts(order.folder, [url_id(start) for start in order.starts], self._clock.now())
         state, note = "stopped", "it did not come to its end"
         try:
-            with Filler(order.folder, run_id, self._settings.keeping) as filler:
+            with Filler(order.folder, run_id, self._settings.storage) as filler:
                 stopped = self._fill(filler, watch)
                 filler.count_clicks([url_id(start) for start in order.starts])
             aliases.merge_twins_in(order.folder)

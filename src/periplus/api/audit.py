@@ -30,7 +30,7 @@ from periplus.analyse.verdicts import (
     Hop,
     HostHabits,
     Judgement,
-    PageLook,
+    PageProbe,
     RedirectColumns,
     judged,
     looks_missing,
@@ -500,7 +500,7 @@ def _looking_missing(urls: _Urls, said: _Said, notes: list[str]) -> Places:
     found = [
         place
         for place, title, h1 in said.short
-        if looks_missing(PageLook(urls.texts[place], urls.texts[place], title, h1, "", _NO_HASHES), habits)
+        if looks_missing(PageProbe(urls.texts[place], urls.texts[place], title, h1, "", _NO_HASHES), habits)
     ]
     return np.array(found, np.int64)
 

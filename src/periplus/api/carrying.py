@@ -48,7 +48,7 @@ def _carried_work(
     limit_s = order.settings.budget.max_time_s
     stop_note = ""
     work = partial(work_in_task, order.store, run_id, order.settings.identity.auth)
-    with spread(order.settings.keeping.workers or TASKS, work) as crew:
+    with spread(order.settings.storage.workers or TASKS, work) as crew:
         paused_s = 0.0  # none of max_time's
         while not stop_note and not crew.is_over and not store.idle(SystemClock().now()):
             time.sleep(LOOK_S)
@@ -88,6 +88,6 @@ def work_in_task(store: str, run_id: int, auth: str, number: int) -> None:
         join(
             store,
             record,
-            dataclasses.replace(settings, keeping=dataclasses.replace(settings.keeping, workers=1)),
+            dataclasses.replace(settings, storage=dataclasses.replace(settings.storage, workers=1)),
             lambda progress: False,
         )

@@ -1,4 +1,4 @@
-"""Checks a collection's links: from the order over the errands of a check to the list of issues."""
+"""Checks a collection's links: from the order over the side requests of a check to the list of issues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.fetch import check_errand
+from periplus.acquire.fetch import check_side_request
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
 from periplus.api.audit import FAILED, UrlEvidence
 from periplus.api.crawling import (
@@ -29,7 +29,7 @@ from periplus.api.crawling import (
 )
 from periplus.api.findings import CHECK
 from periplus.api.refreshing import last_settings
-from periplus.model.frontier import LAYER_FIRST, Batch, Candidate, Errand, Lease, ReadyHost, Task
+from periplus.model.frontier import LAYER_FIRST, Batch, Candidate, Lease, ReadyHost, SideRequest, Task
 from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
@@ -57,9 +57,9 @@ class CheckFrontier(OwnFrontier):
     _lean: bool = False
 
     def offer(
-        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
-        return self.store.offer(candidates, map(_first, errands), now, reopen=reopen)
+        return self.store.offer(candidates, map(_first, side_requests), now, reopen=reopen)
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         return [host for host in self.store.ready(EVERY_HOST, horizon_s, now) if self.store.is_urgent(host.host_id)][
@@ -72,15 +72,17 @@ class CheckFrontier(OwnFrontier):
         return self.store.take(lease, most, in_hand, now) if self.store.is_urgent(lease.host_id) else ((), None)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        return self.store.commit(worker, dataclasses.replace(batch, errands=tuple(map(_first, batch.errands))), now)
+        return self.store.commit(
+            worker, dataclasses.replace(batch, side_requests=tuple(map(_first, batch.side_requests))), now
+        )
 
     def idle(self, now: float) -> bool:
         # what waits out a pause is not to be seen
         return not self.store.is_paused() and not self.ready(1, math.inf, now)
 
 
-def _first(errand: Errand) -> Errand:
-    return dataclasses.replace(errand, layer=LAYER_FIRST)
+def _first(side_request: SideRequest) -> SideRequest:
+    return dataclasses.replace(side_request, layer=LAYER_FIRST)
 
 
 # docs/decisions/0004.
@@ -187,7 +189,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
     run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     since = _begun(order.crawl.folder, clock.now())
-    store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.keeping)
+    store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.storage)
     frontier = CheckFrontier(store) if left else store
     refit = partial(dataclasses.replace, store=frontier) if left else None
     stop_note = net_note = ""
@@ -200,7 +202,9 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
             stop_note, _ = work(store, crawl_order, run_id, watch, refit)
             if number == 0 and not stop_note and _net_seems_down(crawl_order, since):
                 frontier.offer(
-                    (), [check_errand(Request(canonical(settings.manners.net_probe), Purpose.CHECK))], clock.now()
+                    (),
+                    [check_side_request(Request(canonical(settings.politeness.net_probe), Purpose.CHECK))],
+                    clock.now(),
                 )
                 stop_note, _ = work(store, crawl_order, run_id, watch, refit)
                 net_note = "" if stop_note else _net_note(crawl_order, since)
@@ -236,13 +240,13 @@ def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[Hos
 
 def _net_seems_down(order: CrawlOrder, since: float) -> bool:
     hosts, silent = _hosts_since(order, since)
-    return bool(order.settings.manners.net_probe) and net_seems_down(len(hosts), len(silent))
+    return bool(order.settings.politeness.net_probe) and net_seems_down(len(hosts), len(silent))
 
 
 def _net_note(order: CrawlOrder, since: float) -> str:
     """That the probe failed too; empty: it was answered, so the links are what is dead."""
     hosts, silent = _hosts_since(order, since)
-    probe = Url(order.settings.manners.net_probe)
+    probe = Url(order.settings.politeness.net_probe)
     if host_key(canonical(probe)) in hosts - silent:
         return ""
     return (
@@ -257,8 +261,8 @@ def _for_a_check(settings: Settings, *, alone: bool) -> Settings:
         dataclasses.replace(settings.scope, sitemaps=False),
         dataclasses.replace(settings.budget, max_pages=0),
     )
-    keeping = dataclasses.replace(settings.keeping, workers=1) if alone else settings.keeping
-    return dataclasses.replace(settings, scope=scope, budget=budget, keeping=keeping)
+    storage = dataclasses.replace(settings.storage, workers=1) if alone else settings.storage
+    return dataclasses.replace(settings, scope=scope, budget=budget, storage=storage)
 
 
 def _begun(folder: Path, now: float) -> float:
@@ -281,7 +285,7 @@ def _store_verdicts(order: CrawlOrder) -> None:
         seen = UrlEvidence(
             connection,
             site_rows.all_urls(connection),
-            order.settings.manners.recheck_wait_s,
+            order.settings.politeness.recheck_wait_s,
             order.settings.limits.redirect_hops,
         )
         dead, revived = list(seen.dead()), list(seen.revived())
@@ -290,13 +294,13 @@ def _store_verdicts(order: CrawlOrder) -> None:
         checks.restate(connection, revived)
 
 
-def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
+def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed,
     when its time comes.
     """
     with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
-        seen = UrlEvidence(connection, urls, settings.manners.recheck_wait_s, settings.limits.redirect_hops)
+        seen = UrlEvidence(connection, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
@@ -304,7 +308,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILED)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
-        if settings.keeping.part_sizes == "head":
+        if settings.storage.part_sizes == "head":
             told = site_rows.part_sizes(connection)
             parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(connection, site).targets}
             for url in sorted(url for url in parts if url in told and not told[url].size_bytes):
@@ -316,7 +320,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[Errand]:
             }
         ):
             plan.add_probe(host)
-        return plan.errands
+        return plan.side_requests
 
 
 def _places_of(urls: site_rows.AllUrls, reasons: Iterable[Reason]) -> Iterator[int]:
@@ -338,7 +342,7 @@ class _Plan:
     def __init__(self, order: CheckOrder, seen: UrlEvidence, since: float, now: float) -> None:
         self._order, self._seen, self._since, self._now = order, seen, since, now
         self.scope: SiteScope = site_scope(order.crawl.starts, order.crawl.settings.scope)
-        self.errands: list[Errand] = []
+        self.side_requests: list[SideRequest] = []
         self._ends: set[int] = set()  # that are asked again: many links may lead to one
 
     def add(self, url: int, fragments: Sequence[str]) -> None:
@@ -348,8 +352,8 @@ class _Plan:
             return
         if seen.crawled_as(url) in UNASKED and seen.asked_at(url, by_get=bool(fragments)) < self._since:
             by_get = bool(fragments) or not self._order.head
-            self.errands.append(
-                check_errand(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments)))
+            self.side_requests.append(
+                check_side_request(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments)))
             )
             return
         judgement = self._seen.judgement(url, {})
@@ -357,7 +361,7 @@ class _Plan:
         if judgement.ask_again_at and end not in self._ends:
             self._ends.add(end)
             request = Request(self._seen.text(end), Purpose.CHECK, about=" ".join(fragments))
-            self.errands.append(check_errand(request, max(0.0, judgement.ask_again_at - self._now)))
+            self.side_requests.append(check_side_request(request, max(0.0, judgement.ask_again_at - self._now)))
 
     def add_unsized(self, part: int) -> None:
         """A part of a page whose server answers HEAD without its length is asked for by GET: of images,
@@ -367,7 +371,7 @@ class _Plan:
         is_new = end not in self._ends and self._seen.asked_at(end, by_get=True) < self._since
         if is_new and self._is_wanted(self._seen.text(part)) and self._seen.asked_at(part, by_get=False) >= self._since:
             self._ends.add(end)
-            self.errands.append(check_errand(Request(self._seen.text(end), Purpose.CHECK)))
+            self.side_requests.append(check_side_request(Request(self._seen.text(end), Purpose.CHECK)))
 
     def add_probe(self, host: HostKey) -> None:
         """One URL of each own host that cannot exist, to know how it says so."""
@@ -375,7 +379,7 @@ class _Plan:
             if host_key(start) == host:
                 url = canonical(probe_url(start, f"{int(self._since * 1000):x}"))
                 if self._seen.asked_at(url_id(url), by_get=True) < self._since:
-                    self.errands.append(check_errand(Request(url, Purpose.CHECK)))
+                    self.side_requests.append(check_side_request(Request(url, Purpose.CHECK)))
                 return
 
     def _is_wanted(self, url: Url) -> bool:

@@ -26,7 +26,7 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.neighbours import LinkBooks
+    from periplus.api.neighbours import InlinkIndexes
     from periplus.api.page import Page
     from periplus.api.search_index import Search
     from periplus.api.site import Site
@@ -178,7 +178,7 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             return listing.meant(self._connection, text)
 
-    def page(self, url: str, books: LinkBooks | None = None) -> Page:
+    def page(self, url: str, books: InlinkIndexes | None = None) -> Page:
         """One page with what is known and kept of it, to be asked while the collection is open.
 
         books: that spare looking at every link. Raises InvalidUrl, UsageError.

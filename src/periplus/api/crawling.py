@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.crew import Crew, affordable
+from periplus.acquire.crew import WorkerDeps, affordable
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns, delay_for
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
@@ -33,20 +33,20 @@ from periplus.model.frontier import (
     Batch,
     Candidate,
     Completion,
-    Errand,
     HostRow,
     Lease,
     ReadyHost,
     RunCounts,
+    SideRequest,
     StoredRobots,
     Task,
     TrapMemory,
     TrapTally,
 )
-from periplus.model.ports import CrawlHome, RunStore, Territory
+from periplus.model.ports import CrawlHome, CrawlScope, RunStore
 from periplus.model.visit import FETCHED, Purpose, Reason, Skipped
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.schedule.learning import PAGES, TwinLearner
+from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, as_values, settings_from
@@ -93,9 +93,9 @@ class OwnFrontier:
         self.store.leave(worker, now)
 
     def offer(
-        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
-        return self.store.offer(candidates, errands, now, reopen=reopen)
+        return self.store.offer(candidates, side_requests, now, reopen=reopen)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         return self.store.lease(worker, host_ids, now)
@@ -243,12 +243,12 @@ where a cluster does.
 
 def check_order(order: CrawlOrder) -> None:
     """Refuses what contradicts itself, before anything is touched. Raises UsageError."""
-    manners = order.settings.manners
+    politeness = order.settings.politeness
     if not order.starts:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
-    if not manners.mine and manners.ignore_robots:
+    if not politeness.mine and politeness.ignore_robots:
         raise UsageError("--ignore-robots holds only for hosts of your own: name them with --mine HOST")
-    if not manners.mine and manners.per_host > 1:
+    if not politeness.mine and politeness.per_host > 1:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
@@ -275,12 +275,15 @@ def workable(settings: Settings) -> Settings:
     """The settings, as the engine needs them: a lease outlasts any request by as much again,
     host names are in lower case, and there are file descriptors for all requests at once.
     """
-    keeping = dataclasses.replace(
-        settings.keeping, lease_s=max(settings.keeping.lease_s, 2 * settings.limits.total_timeout_s)
+    storage = dataclasses.replace(
+        settings.storage, lease_s=max(settings.storage.lease_s, 2 * settings.limits.total_timeout_s)
     )
-    mine, at_once = tuple(name.lower() for name in settings.manners.mine), affordable(settings.manners.concurrency)
-    manners = dataclasses.replace(settings.manners, mine=mine, concurrency=at_once)
-    return dataclasses.replace(settings, keeping=keeping, manners=manners)
+    mine, at_once = (
+        tuple(name.lower() for name in settings.politeness.mine),
+        affordable(settings.politeness.concurrency),
+    )
+    politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
+    return dataclasses.replace(settings, storage=storage, politeness=politeness)
 
 
 def _ruled(order: CrawlOrder) -> CrawlOrder:
@@ -322,7 +325,7 @@ def work(
     order: CrawlOrder,
     run_id: int,
     watch: Callable[[Progress], bool],
-    refit: Callable[[Crew], Crew] | None = None,
+    refit: Callable[[WorkerDeps], WorkerDeps] | None = None,
 ) -> tuple[str, float]:
     """Does what waits, with further processes where they help.
 
@@ -330,7 +333,7 @@ def work(
 
     refit: what the worker of this process works with instead; for it alone, so there should be no other.
     """
-    boss = _Boss(store, order, run_id, watch)
+    boss = _Supervisor(store, order, run_id, watch)
     ended_by_itself = False
     try:
         run_worker(store, order, boss.tick, refit)
@@ -341,7 +344,7 @@ def work(
     return boss.stop_note, boss.elapsed_s
 
 
-def open_run(store: RunStore, order: CrawlOrder, now: float, scope: Territory | None = None) -> None:
+def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope | None = None) -> None:
     """Offers the starts, and again what earlier runs left out and these settings may let in;
     a refresh what it is to ask again.
     """
@@ -362,21 +365,26 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: Territory | 
 
 
 def run_worker(
-    store: RunStore, order: CrawlOrder, tick: Callable[[], bool], refit: Callable[[Crew], Crew] | None = None
+    store: RunStore,
+    order: CrawlOrder,
+    tick: Callable[[], bool],
+    refit: Callable[[WorkerDeps], WorkerDeps] | None = None,
 ) -> None:
     """One worker in this process, until it is done. refit: see `work`."""
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
-    mine = frozenset(settings.manners.mine)
-    addresses = AddressTurns(settings.manners.per_address, delay_for(settings.manners, False, None), mine)
-    wire = Wire(settings.limits, settings.identity, settings.manners.concurrency, auth_hosts, may_be_read, may_be_read)
+    mine = frozenset(settings.politeness.mine)
+    addresses = AddressTurns(settings.politeness.per_address, delay_for(settings.politeness, False, None), mine)
+    wire = Wire(
+        settings.limits, settings.identity, settings.politeness.concurrency, auth_hosts, may_be_read, may_be_read
+    )
     if not settings.identity.proxy:  # else all lead to the proxy
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
     transport = CurlTransport(wire, clock)
-    crew = Crew(
+    deps = WorkerDeps(
         store=store,
         transport=transport,
         clock=clock,
@@ -392,27 +400,27 @@ def run_worker(
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
-        Worker(refit(crew) if refit else crew, settings).run(tick)
+        Worker(refit(deps) if refit else deps, settings).run(tick)
     finally:
         transport.close()
 
 
-def _lessons(store: RunStore, site: SiteKey) -> TwinLearner:
+def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
     """What the site's stored pages teach: read again, for nobody else remembers it."""
-    learner = TwinLearner()
+    learner = AliasLearner()
     for url, digest in store.texts(site, PAGES):
         learner.learn(url, digest)
     return learner
 
 
-class _Boss:
+class _Supervisor:
     """Looks after a run between two turns of this process's own worker: shows it, ends it,
     adds workers where they help.
     """
 
     def __init__(self, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
-        self._most = (order.settings.keeping.workers or os.cpu_count() or 1) - 1
+        self._most = (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
         self._looked, self._cpu = self._started, time.process_time()
         self._children: list[subprocess.Popen[bytes]] = []
@@ -443,7 +451,7 @@ class _Boss:
             self._children.append(_hire(self._order, self._run_id))
         if (
             self._indexer is None
-            and self._order.settings.keeping.index
+            and self._order.settings.storage.index
             and not self._order.store
             and self.elapsed_s > indexing.AFTER_S
         ):
@@ -473,11 +481,11 @@ class _Boss:
     def _help_is_needed(self) -> bool:
         """Whether there are hosts for another worker, and this one is busy (or the number of workers was ordered)."""
         now, cpu = time.monotonic(), time.process_time()
-        if now - self._looked < LOOK_S and not self._order.settings.keeping.workers:
+        if now - self._looked < LOOK_S and not self._order.settings.storage.workers:
             return False
         share = (cpu - self._cpu) / max(now - self._looked, 1e-9)
         self._looked, self._cpu = now, cpu
-        busy = share > BUSY_SHARE or self._order.settings.keeping.workers > 0
+        busy = share > BUSY_SHARE or self._order.settings.storage.workers > 0
         return busy and self._store.fair_share(time.time()) > 1
 
     def dismiss(self, *, at_once: bool) -> None:
@@ -547,7 +555,7 @@ def _budget_note(order: CrawlOrder, waiting: bool) -> str:
 
 
 def at_limit(state: str, note: str) -> bool:
-    """Whether a run that ended so came to a limit that the user set: `_budget_note`, or what `_Boss` says of time."""
+    """Whether a run that ended so came to a limit that the user set: `_budget_note`, or what `_Supervisor` says of time."""
     return state == "stopped" and note.startswith("max-")
 
 

@@ -104,12 +104,12 @@ def _tell_index(folder: Path) -> None:
 
     Where another process is indexing it sees them go; ranks follow with the next search.
     """
-    from periplus.api.search_index import FOLLOWER, Follower
+    from periplus.api.search_index import FOLLOWER, IndexWorker
 
     with contextlib.closing(reading.connect(folder)) as connection:
         followed = changes.place_of(connection, FOLLOWER) is not None
     if followed and read_state(folder) is not None:
-        with contextlib.suppress(IndexBusy), Follower(folder) as follower:
+        with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
             while follower.step():
                 pass
 

@@ -27,13 +27,13 @@ LOCAL = "local[*]"
 MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
-__all__ = ["ENGINES", "NO_SPARK", "Analysed", "EngineWish", "StageParameters", "analysed", "free_memory"]
+__all__ = ["ENGINES", "NO_SPARK", "Analysed", "EngineRequest", "StageParameters", "analysed", "free_memory"]
 NO_SPARK = "this needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17 on every machine"
 _ORDER = StageParameters()
 
 
 @dataclass(frozen=True, slots=True)
-class EngineWish:
+class EngineRequest:
     """Who computes.
 
     on: the address of a Spark cluster, spark://host:port, local[*] or yarn; empty: none was named.
@@ -53,7 +53,7 @@ class Analysed:
     stages: tuple[StageResult, ...]
 
 
-_WISH = EngineWish()
+_WISH = EngineRequest()
 
 
 def analysed(
@@ -62,7 +62,7 @@ def analysed(
     results: Path | None = None,
     *,
     order: StageParameters = _ORDER,
-    wish: EngineWish = _WISH,
+    wish: EngineRequest = _WISH,
     watch: Watch | None = None,
 ) -> Analysed:
     """Computes analyses (names of ANALYSES; none: all that the dataset has tables for) into folders below results,

@@ -9,7 +9,7 @@ from periplus.analyse.verdicts import (
     PROBE_WORDS,
     TEXT_CHARS,
     HostHabits,
-    PageLook,
+    PageProbe,
     looks_missing,
     says_missing,
     sent_home,
@@ -54,7 +54,7 @@ def _habits(
     connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], pages: Sequence[PageTexts]
 ) -> dict[HostKey, HostHabits]:
     """What each host sends for URLs that cannot exist, and its home page beside it."""
-    probes: dict[HostKey, list[PageLook]] = {}
+    probes: dict[HostKey, list[PageProbe]] = {}
     for number, url in seen.met().items():
         if PROBE_WORDS not in url:
             continue
@@ -79,7 +79,7 @@ def _is_home(url: Url) -> bool:
 
 def _own_look(
     contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
-) -> PageLook | None:
+) -> PageProbe | None:
     """The page as `looks_missing` takes it; None where title and length alone say that it is none."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
     if not short and not habits:
@@ -92,7 +92,7 @@ def _own_look(
     return None
 
 
-def _may_be_alike(text_chars: int, url: Url, probe: PageLook) -> bool:
+def _may_be_alike(text_chars: int, url: Url, probe: PageProbe) -> bool:
     """By length alone. Either may repeat its address, as often as the probe does: short texts differ by little else."""
     low, high = ALIKE_CHARS
     chars = len(without_address(probe.text, probe.url))
@@ -100,13 +100,13 @@ def _may_be_alike(text_chars: int, url: Url, probe: PageLook) -> bool:
     return low * chars <= text_chars <= high * chars + times * len(url)
 
 
-def _page_look(seen: UrlEvidence, page: PageTexts, contents: Contents) -> PageLook:
+def _page_look(seen: UrlEvidence, page: PageTexts, contents: Contents) -> PageProbe:
     text, url = contents.text(UrlId(page.url_id)) or "", seen.text(page.url_id)
-    return PageLook(url, url, page.title, page.h1, text, shingles(without_address(text, url)))
+    return PageProbe(url, url, page.title, page.h1, text, shingles(without_address(text, url)))
 
 
-def _look(url: Url, final: Url, look: Look) -> PageLook:
-    return PageLook(url, final, look.title, look.h1, look.text, shingles(without_address(look.text, url)))
+def _look(url: Url, final: Url, look: Look) -> PageProbe:
+    return PageProbe(url, final, look.title, look.h1, look.text, shingles(without_address(look.text, url)))
 
 
 def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[int, str]:
@@ -120,13 +120,13 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
     }
 
 
-def _is_sent_home(look: PageLook, habits: Mapping[HostKey, HostHabits]) -> bool:
+def _is_sent_home(look: PageProbe, habits: Mapping[HostKey, HostHabits]) -> bool:
     host = habits.get(host_key(Url(look.url)))
     return host is not None and PROBE_WORDS not in look.url and sent_home(look, host)
 
 
-def _redirected(seen: UrlEvidence) -> Iterator[tuple[int, PageLook]]:
+def _redirected(seen: UrlEvidence) -> Iterator[tuple[int, PageProbe]]:
     """Every URL that redirects, with where to; nothing else of the look is known."""
     none = shingles("")
     for number in seen.redirecting():
-        yield number, PageLook(seen.text(number), seen.text(seen.way(number).end), "", "", "", none)
+        yield number, PageProbe(seen.text(number), seen.text(seen.way(number).end), "", "", "", none)

@@ -51,10 +51,10 @@ from periplus.model.page import FOLLOWED_KINDS, LinkKind, MediaClass, Position
 from periplus.model.results import (
     ClassSize,
     DeadLink,
+    DepthTally,
     ExternalSite,
     Holder,
     IssueGroup,
-    LayerTally,
     PageWeight,
     RedirectChain,
     ReportData,
@@ -66,7 +66,7 @@ from periplus.model.web import Url, UrlId
 from periplus.present.issues import ordered
 from periplus.present.map_files import sitemap_files
 from periplus.present.wording import REASON_WORDS, without_site_name
-from periplus.settings import FetchLimits, Manners, Settings
+from periplus.settings import FetchLimits, Politeness, Settings
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows
 from periplus.store.sqlite.listing import reasons_of
 from periplus.store.sqlite.site_rows import findable_pages
@@ -155,7 +155,7 @@ def _check_settings(connection: reading.Connection, spacing_s: float | None) -> 
     """(seconds between two failures, redirects that are followed) of the last check."""
     stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
     wait, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
-    usual = wait if isinstance(wait, float) else Manners().recheck_wait_s
+    usual = wait if isinstance(wait, float) else Politeness().recheck_wait_s
     return usual if spacing_s is None else spacing_s, hops if isinstance(hops, int) else FetchLimits().redirect_hops
 
 
@@ -440,13 +440,13 @@ def _counts(connection: reading.Connection, rows: SiteRows) -> tuple[StateTally,
     return tuple(reading.counts(connection, None if alone else rows.start.site))
 
 
-def layer_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[LayerTally, ...]:
+def layer_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[DepthTally, ...]:
     """How many pages each layer holds."""
     reached = site_map.layer >= 0
     total = np.bincount(site_map.layer[reached])
     fetched = np.bincount(site_map.layer[reached & indexed], minlength=len(total))
     return tuple(
-        LayerTally(layer, own, pages - own)
+        DepthTally(layer, own, pages - own)
         for layer, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True))
     )
 

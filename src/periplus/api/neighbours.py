@@ -27,19 +27,19 @@ from periplus.present.graphs import Ego, EgoNode, write_gexf
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
 from periplus.store.sqlite.browsing import TableQuery
-from periplus.store.sqlite.inlinks import BookVersion, KeptBook
+from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
 from periplus.store.sqlite.page_rows import Brief
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
 __all__ = [
     "Around",
-    "BookVersion",
     "Grouping",
-    "KeptBook",
-    "LinkBooks",
-    "NearWish",
+    "InlinkIndexVersion",
+    "InlinkIndexes",
     "Neighbour",
+    "NeighbourRequest",
+    "StoredInlinkIndex",
     "around",
     "drawn",
     "look",
@@ -59,16 +59,16 @@ CHILD_NICE = 10  # whoever crawls or reads goes first
 
 
 @dataclass(slots=True)
-class LinkBooks:
+class InlinkIndexes:
     """The books that somebody just asked for. For many threads."""
 
-    _small: OrderedDict[tuple[Path, BookVersion], KeptBook] = field(default_factory=OrderedDict)
+    _small: OrderedDict[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(default_factory=OrderedDict)
     _makers: dict[Path, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _webs: OrderedDict[tuple[Path, BookVersion, Grouping, bool], Web] = field(default_factory=OrderedDict)
+    _webs: OrderedDict[tuple[Path, InlinkIndexVersion, Grouping, bool], Web] = field(default_factory=OrderedDict)
     _web_lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, folder: Path, connection: reading.Connection) -> KeptBook | None:
+    def of(self, folder: Path, connection: reading.Connection) -> StoredInlinkIndex | None:
         """The collection's book, perhaps of a moment ago; None: none serves as yet, and one is being made.
 
         connection: to the collection.
@@ -88,7 +88,7 @@ class LinkBooks:
                 self._ask(folder)
             return kept if kept is not None and inlinks.still_holds(connection, kept.moment) else None
 
-    def web(self, folder: Path, book: KeptBook, grouping: Grouping, *, menus: bool) -> Web:
+    def web(self, folder: Path, book: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
         """The book's nodes of a kind and the links between them."""
         key = (folder.resolve(), book.moment, grouping, menus)
         with self._web_lock:
@@ -117,7 +117,7 @@ class LinkBooks:
 
 
 def narrowed(
-    folder: Path, connection: reading.Connection, table: str, wish: TableQuery, books: LinkBooks
+    folder: Path, connection: reading.Connection, table: str, wish: TableQuery, books: InlinkIndexes
 ) -> TableQuery:
     """The same wish, and where it names a link's target or a visit's URL,
     with the rows that a book knows to be the only ones.
@@ -133,7 +133,7 @@ def narrowed(
     return replace(wish, within=("l.source", (*sources, url_id(url)))) if many <= NARROWED else wish
 
 
-def _made(connection: reading.Connection) -> KeptBook:
+def _made(connection: reading.Connection) -> StoredInlinkIndex:
     book = inlinks.read(connection)
     rank = pagerank(book_graph(book.links), tolerance=1e-6).scores.astype(np.float32)
     return replace(book, links=replace(book.links, rank=rank))
@@ -150,7 +150,7 @@ READ_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class NearWish:
+class NeighbourRequest:
     """What is wished for. url: of the middle, or of any page in it; steps: 1 or 2; most: neighbours that are named."""
 
     url: str
@@ -205,7 +205,7 @@ class Around:
         return f"{shown:,} of {least}{count_of(self.neighbours, 'neighbour')}, by rank"
 
 
-def look(folder: Path, wish: NearWish, books: LinkBooks) -> Around | None:
+def look(folder: Path, wish: NeighbourRequest, books: InlinkIndexes) -> Around | None:
     """The neighbourhood wished for; None: the collection is large, and its book is still being made.
 
     An empty URL is the first start's.
@@ -224,7 +224,7 @@ def look(folder: Path, wish: NearWish, books: LinkBooks) -> Around | None:
         return around(connection, book, books.web(folder, book, wish.grouping, menus=wish.menus), wish)
 
 
-def around(connection: reading.Connection, book: KeptBook, web: Web, wish: NearWish) -> Around:
+def around(connection: reading.Connection, book: StoredInlinkIndex, web: Web, wish: NeighbourRequest) -> Around:
     """The neighbourhood wished for.
 
     web: of the wish's grouping. Raises UsageError for a URL that the book does not know.

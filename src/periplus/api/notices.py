@@ -19,7 +19,7 @@ from periplus.model.ports import Clock
 from periplus.present import text as present_text
 from periplus.settings import Identity
 from periplus.store.sqlite import notices, reading, schema
-from periplus.store.sqlite.notices import NoticeBook
+from periplus.store.sqlite.notices import NoticeStore
 from periplus.urls.canonical import canonical
 
 # The password is read from a file that it names or from the variable PERIPLUS_SMTP_PASSWORD: never from a
@@ -96,9 +96,9 @@ NO_MAIL = "no mail server is named: write one into notices.toml, as docs/notices
 
 
 @contextlib.contextmanager
-def book(folder: Path) -> Iterator[NoticeBook]:
+def book(folder: Path) -> Iterator[NoticeStore]:
     """The notices of a folder of collections."""
-    opened = NoticeBook(folder)
+    opened = NoticeStore(folder)
     try:
         yield opened
     finally:

@@ -19,13 +19,13 @@ from periplus.store.sqlite.reading import Connection
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
-    from periplus.store.sqlite.inlinks import KeptBook  # loads numpy, which `periplus page` does without
+    from periplus.store.sqlite.inlinks import StoredInlinkIndex  # loads numpy, which `periplus page` does without
 
 
 class Page:
     """One page of a collection, to be asked while that is open."""
 
-    def __init__(self, connection: Connection, url: Url, book: KeptBook | None = None) -> None:
+    def __init__(self, connection: Connection, url: Url, book: StoredInlinkIndex | None = None) -> None:
         """book: of the collection's links; without it, every link is looked at for those that lead here,
         and every visit.
 

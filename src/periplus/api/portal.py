@@ -19,7 +19,7 @@ from periplus.analyse.keywords.reading import NOTHING, Reading, counted, read
 from periplus.api.facts import run_name
 from periplus.api.keywords import content_text
 from periplus.api.results import keep_stories, when_kept, written
-from periplus.api.stories import ReadingWish, influence, stories_of
+from periplus.api.stories import ReadingRequest, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
 from periplus.model.story import (
@@ -242,7 +242,7 @@ def _influential(stories: Stories, most: int) -> list[SiteKey]:
     if not stories.stories or not most:
         return []
     cascades = cascades_of_stories(stories)
-    return [SiteKey(cascades.sites[one.site]) for one in influence(cascades, ReadingWish(Objective.DT, most)).chosen]
+    return [SiteKey(cascades.sites[one.site]) for one in influence(cascades, ReadingRequest(Objective.DT, most)).chosen]
 
 
 # Gathering reads all pages of a collection; so `portal show` and `portal build` leave what they found in

@@ -17,7 +17,7 @@ from pathlib import Path
 from periplus.api.topics import FOLDER as TOPICS
 from periplus.api.topics import known_labels, topic_file
 from periplus.errors import StoreError, UsageError
-from periplus.model.story import DateSource, Order, PageDate, Stories, Story, StoryPage
+from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
 from periplus.model.topic import Judged
 from periplus.model.web import SiteKey, Url
 from periplus.present.stories import write_stories_json
@@ -82,7 +82,7 @@ def _read_stories(file: Path, stamp: int) -> Stories:
     try:
         whole = json.loads(file.read_text("utf-8"))
         stories = tuple(_story(one) for one in whole["stories"])
-        dated = tuple((DateSource(source), int(pages)) for source, pages in whole["dated_by"].items())
+        dated = tuple((DateOrigin(source), int(pages)) for source, pages in whole["dated_by"].items())
         posts = tuple((SiteKey(site), int(pages)) for site, pages in whole.get("posts", {}).items())
         return Stories(stories, int(whole["pages"]), tuple(map(Url, whole["digests"])), dated, posts)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -93,7 +93,7 @@ def _story(one: dict[str, list[dict[str, str]]]) -> Story:
     pages = tuple(
         StoryPage(
             Url(page["url"]), SiteKey(page["site"]), page["title"], page["language"],
-            PageDate(datetime.fromisoformat(page["date"]).timestamp(), DateSource(page["dated_by"]),
+            PageDate(datetime.fromisoformat(page["date"]).timestamp(), DateOrigin(page["dated_by"]),
                 bool(page["whole_day"])), Order(page["placed_by"]),
         )
         for page in one["pages"]

@@ -59,7 +59,7 @@ def position_of(place: ChangeCursor) -> tuple[int, int]:
     return (_THROUGH if place.scanned is None else place.scanned, place.seq)
 
 
-class Follower:
+class IndexWorker:
     """Brings one collection's index up to date. Raises IndexBusy while another does, StoreError, NoCollection."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,7 +78,7 @@ class Follower:
         self._anchors: Mapping[UrlId, Sequence[str]] = {}  # known only once all links are: see `settle`
         self._listened = False
 
-    def __enter__(self) -> Follower:
+    def __enter__(self) -> IndexWorker:
         return self
 
     def __exit__(
@@ -234,7 +234,7 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
 
     False: watch stopped it; what was done by then stays. Raises IndexBusy where another process is at it, StoreError.
     """
-    with Follower(folder) as follower:
+    with IndexWorker(folder) as follower:
         done, waiting = 0, follower.waiting()
         follower.listen()
         while taken := follower.step():
@@ -252,7 +252,7 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
     """
     try:
         if anew:
-            with Follower(folder) as follower:
+            with IndexWorker(folder) as follower:
                 follower.begin_anew()
         waiting, _ = standing(folder)
         whole = catch_up(folder, watch)
@@ -293,7 +293,7 @@ def serve(told: BinaryIO) -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE_LOOK)
     while not over.is_set() or heard == [END]:
-        with contextlib.suppress(IndexBusy), Follower(folder) as follower:
+        with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
             _follow(follower, over)
             if heard == [END]:
                 follower.listen()
@@ -304,7 +304,7 @@ def serve(told: BinaryIO) -> None:
         over.wait(BUSY_WAIT_S) if not over.is_set() else time.sleep(BUSY_WAIT_S)
 
 
-def _follow(follower: Follower, over: threading.Event) -> None:
+def _follow(follower: IndexWorker, over: threading.Event) -> None:
     while not over.is_set():
         if not follower.step():
             over.wait(LOOK_S)

@@ -34,7 +34,7 @@ SEED = 1  # of the exchanges by chance: equal cascades give equal choices
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingWish:
+class ReadingRequest:
     """What one wants of the sites to be read.
 
     budget: sites, or by posts the share of all posts when it is below 1, else posts.
@@ -46,7 +46,7 @@ class ReadingWish:
     for_future: bool = False  # newer stories count more
 
 
-_WISH = ReadingWish()
+_WISH = ReadingRequest()
 
 
 def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda done, total: None) -> Stories:
@@ -78,14 +78,14 @@ def cascades_from(path: Path) -> Cascades:
         raise UsageError(f"{path} cannot be read as cascades: {error}") from None
 
 
-def influence(cascades: Cascades | Stories, wish: ReadingWish = _WISH) -> Influence:
+def influence(cascades: Cascades | Stories, wish: ReadingRequest = _WISH) -> Influence:
     """The sites of most value within the budget, in the order of choice, with the bounds that no choice can pass."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
     cover = coverage(given, wish.objective, by_posts=wish.by_posts)
     return influence_of(given, cover, _budget(given, wish), random.Random(SEED), for_future=wish.for_future)
 
 
-def holdout(cascades: Cascades, wish: ReadingWish = _WISH) -> Holdout:
+def holdout(cascades: Cascades, wish: ReadingRequest = _WISH) -> Holdout:
     """Chosen by the earlier half of the stories, scored on the later half: what a reader may expect of the future."""
     earlier, later = halves(cascades)
     if not len(later.offsets) > 1:
@@ -108,7 +108,7 @@ def holdout(cascades: Cascades, wish: ReadingWish = _WISH) -> Holdout:
     )
 
 
-def _budget(cascades: Cascades, wish: ReadingWish) -> float:
+def _budget(cascades: Cascades, wish: ReadingRequest) -> float:
     if not wish.by_posts:
         return float(int(wish.budget))
     return wish.budget * float(cascades.posts.sum()) if wish.budget < 1 else wish.budget

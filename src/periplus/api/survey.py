@@ -23,18 +23,18 @@ from periplus.analyse.units import unit_finder
 from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.page import FOLLOWED_KINDS, Document
-from periplus.model.ports import Territory
+from periplus.model.ports import CrawlScope
 from periplus.model.survey import Unit
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import (
     BadHref,
     Campaign,
-    CampaignStanding,
+    CampaignProgress,
     Harvest,
     InternalLink,
     OutwardLink,
-    SiteStanding,
+    SiteProgress,
 )
 from periplus.present.wording import REASON_WORDS
 from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy
@@ -43,14 +43,14 @@ from periplus.schedule.names import rule_named
 from periplus.schedule.order import PageOrder, Sighting
 from periplus.settings import Scope, Settings, settings_from
 from periplus.store.sqlite import reading, runs, schema, survey
-from periplus.store.sqlite.survey import KeptLink, LinkKey, SeenLink
+from periplus.store.sqlite.survey import LinkKey, LinkSighting, StoredLink
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
 
 
-class UnitTerritory:
-    """`model.ports.Territory` of units.
+class UnitScope:
+    """`model.ports.CrawlScope` of units.
 
     Units that share a host are one site to whoever chooses, for a host is asked as a whole.
     """
@@ -223,7 +223,7 @@ def checked(campaign: Campaign) -> Campaign:
     for name, times in Counter(unit.name for unit in campaign.units).items():
         if times > 1:
             raise UsageError(f"two sites have the name {name}: name one of them otherwise")
-    UnitTerritory(campaign.units, Scope())
+    UnitScope(campaign.units, Scope())
     for unit in campaign.units:
         start_of(unit)
     return campaign
@@ -311,7 +311,7 @@ def _found(connection: reading.Connection, folder: Path, wanted: LinkChoice) -> 
             yield link.key, _row(units[place], link, wanted.kind)
 
 
-def _row(unit: Unit, link: KeptLink, kind: str) -> Row:
+def _row(unit: Unit, link: StoredLink, kind: str) -> Row:
     if kind == "internal":
         return InternalLink(unit.short, link.page, link.target, link.level, link.visited, link.reason, link.anchor)
     return OutwardLink(unit.short, link.page, link.target, link.anchor, link.key.position, link.title, link.times)
@@ -344,9 +344,9 @@ class PageOrders:
     The same pages in the same order make the same orders, whether they are read or played again.
     """
 
-    def __init__(self, territory: Territory, max_depth: int) -> None:
+    def __init__(self, crawl_scope: CrawlScope, max_depth: int) -> None:
         """max_depth: layers below the start; -1: no limit."""
-        self._territory, self._max_depth = territory, max_depth
+        self._crawl_scope, self._max_depth = crawl_scope, max_depth
         self._hosts: dict[HostKey, _Host] = {}
 
     def begin(self, units: Iterable[Unit]) -> None:
@@ -372,34 +372,38 @@ class PageOrders:
         if held is not None and number is not None:
             held.order.asked(number)
 
-    def read(self, url: Url, layer: int | None, links: Sequence[SeenLink], new_links: int, redirect: Url) -> None:
+    def read(self, url: Url, layer: int | None, links: Sequence[LinkSighting], new_links: int, redirect: Url) -> None:
         """What a page brought, and which pages it shows."""
         host = self._hosts.get(host_key(url))
         number = host.numbers.get(url) if host else None
         if host is not None and number is not None:
             host.order.told(number, new_links)
-        site, place = self._territory.site_of(url), -1 if number is None else number
+        site, place = self._crawl_scope.site_of(url), -1 if number is None else number
         if redirect:
             self._show(
-                [SeenLink(redirect, "redirect", "", "", False)],
+                [LinkSighting(redirect, "redirect", "", "", False)],
                 site,
                 Sighting(url, "", "", place, new_links, layer or 0),
             )
         if self._max_depth < 0 or layer is None or layer < self._max_depth:
             self._show(sorted(links), site, Sighting(url, "", "", place, new_links, (layer or 0) + 1))
 
-    def _show(self, links: Iterable[SeenLink], site: SiteKey, told: Sighting) -> None:
+    def _show(self, links: Iterable[LinkSighting], site: SiteKey, told: Sighting) -> None:
         """Offers the targets on the same site. By target, for so they can be had again from what is stored."""
         for link in links:
             follow = link.kind in _FOLLOWED and not link.nofollow
-            if follow and self._territory.site_of(link.target) == site and self._territory.decide(link.target) is None:
+            if (
+                follow
+                and self._crawl_scope.site_of(link.target) == site
+                and self._crawl_scope.decide(link.target) is None
+            ):
                 self._offer(dataclasses.replace(told, url=link.target, anchor=link.anchor, position=link.position))
 
 
-def seen(document: Document) -> list[SeenLink]:
+def seen(document: Document) -> list[LinkSighting]:
     """A document's links."""
     return [
-        SeenLink(link.target, link.kind.value, link.position.value, link.anchor, link.nofollow)
+        LinkSighting(link.target, link.kind.value, link.position.value, link.anchor, link.nofollow)
         for link in document.links
     ]
 
@@ -450,7 +454,7 @@ class Chooser:
     """`model.ports.Policy` of a campaign: a rule of choice that remembers what pages brought."""
 
     rule: SitePolicy
-    territory: UnitTerritory
+    crawl_scope: UnitScope
     record: YieldRecord = field(default_factory=YieldRecord)
     orders: PageOrders | None = None  # None: layer by layer
     last: dict[int, int] = field(default_factory=dict)  # new links of documents that are not stored yet, by identity
@@ -486,24 +490,24 @@ class Chooser:
         return {
             site
             for end in ends
-            if (site := self.territory.site_of(end)) not in self.territory.sites and site == site_key(end)
+            if (site := self.crawl_scope.site_of(end)) not in self.crawl_scope.sites and site == site_key(end)
         }
 
 
 def chooser_of(campaign: Campaign, settings: Settings, connection: reading.Connection | None = None) -> Chooser:
     """The campaign's chooser as it stands after all stored pages. Raises UsageError."""
-    territory = UnitTerritory(campaign.units, settings.scope)
+    crawl_scope = UnitScope(campaign.units, settings.scope)
     pages = campaign.pages
     patience_s = campaign.patience_s
     if patience_s < 0:
-        patience_s = max(2 * settings.manners.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
+        patience_s = max(2 * settings.politeness.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
     cost: Literal["pages", "seconds"] = "pages" if pages else "seconds"
-    novelty = Novelty(cast(RewardUnit, campaign.item), territory.site_of)  # checked when the campaign was made
+    novelty = Novelty(cast(RewardUnit, campaign.item), crawl_scope.site_of)  # checked when the campaign was made
     rule = SitePolicy(
-        rule_named(campaign.rule, pages, max(len(territory.sites), 1)), novelty, campaign.seed, cost, patience_s
+        rule_named(campaign.rule, pages, max(len(crawl_scope.sites), 1)), novelty, campaign.seed, cost, patience_s
     )
-    orders = PageOrders(territory, settings.scope.max_depth) if within_of(campaign) == "learned" else None
-    chooser = Chooser(rule, territory, orders=orders)
+    orders = PageOrders(crawl_scope, settings.scope.max_depth) if within_of(campaign) == "learned" else None
+    chooser = Chooser(rule, crawl_scope, orders=orders)
     if orders is not None:
         orders.begin(campaign.units)
     if connection is not None:
@@ -529,8 +533,8 @@ def replay(chooser: Chooser, connection: reading.Connection) -> int:
 
 def again(chooser: Chooser, connection: reading.Connection, visit: survey.PageVisit) -> bool:
     """Books one stored page; whether it was asked for and is a site's of the survey."""
-    site = chooser.territory.site_of(visit.url)
-    if site not in chooser.territory.sites:
+    site = chooser.crawl_scope.site_of(visit.url)
+    if site not in chooser.crawl_scope.sites:
         return False
     links = survey.links_of(connection, visit.url_id) if visit.read else []
     new = 0
@@ -543,7 +547,7 @@ def again(chooser: Chooser, connection: reading.Connection, visit: survey.PageVi
     return visit.asked
 
 
-def standing_of(folder: Path) -> CampaignStanding:
+def standing_of(folder: Path) -> CampaignProgress:
     """How the campaign in folder stands, by what is stored; a run may be at work.
 
     Raises UsageError, NoCollection, StoreError.
@@ -562,25 +566,25 @@ def last_settings(connection: reading.Connection) -> Settings:
 
 def standing(
     campaign: Campaign, chooser: Chooser, connection: reading.Connection, elapsed_s: float = 0.0
-) -> CampaignStanding:
+) -> CampaignProgress:
     """The same of a chooser that is at work."""
     waiting = survey.waiting_by_site(connection)
     starts = survey.standings(connection, [url_id(start_of(unit)) for unit in campaign.units])
     names: dict[SiteKey, str] = {}
-    for unit, site in zip(campaign.units, chooser.territory.site_of_unit, strict=True):
+    for unit, site in zip(campaign.units, chooser.crawl_scope.site_of_unit, strict=True):
         names[site] = f"{names[site]} + {unit.short}" if site in names else unit.short
     harvest = chooser.record.harvest(names, waiting, campaign.item)
-    return CampaignStanding(
+    return CampaignProgress(
         campaign, len(chooser.record.site), _live_sites(campaign, chooser, waiting, starts), harvest, elapsed_s
     )
 
 
 def _live_sites(
     campaign: Campaign, chooser: Chooser, waiting: Mapping[SiteKey, int], starts: Mapping[int, tuple[str, str]]
-) -> tuple[SiteStanding, ...]:
-    found: dict[SiteKey, SiteStanding] = {}
+) -> tuple[SiteProgress, ...]:
+    found: dict[SiteKey, SiteProgress] = {}
     scores = chooser.rule.scores()
-    for unit, site in zip(campaign.units, chooser.territory.site_of_unit, strict=True):
+    for unit, site in zip(campaign.units, chooser.crawl_scope.site_of_unit, strict=True):
         if site in found:  # units that share a host
             before = found[site]
             prefixes = (*before.prefixes, unit.prefixes[0])
@@ -594,7 +598,7 @@ def _live_sites(
         left = waiting.get(site, 0)
         state = _state(starts.get(int(url_id(start_of(unit)))), pages, left)
         score = scores.get(site) if pages >= chooser.rule.rule.first else None
-        found[site] = SiteStanding(
+        found[site] = SiteProgress(
             unit.name, unit.short, state, pages, links, _recent(chooser, site, pages), score, left, unit.prefixes[:1]
         )
     return tuple(found.values())

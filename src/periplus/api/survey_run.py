@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.api.crawling import (
     ChosenFrontier,
     CrawlEnd,
@@ -28,7 +28,7 @@ from periplus.errors import UsageError
 from periplus.model.frontier import Completion
 from periplus.model.visit import Redirected
 from periplus.model.web import HostKey, Url
-from periplus.model.webometrics import Campaign, CampaignStanding
+from periplus.model.webometrics import Campaign, CampaignProgress
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import reading, runs, schema, survey
 from periplus.store.sqlite.frontier import SqliteCrawlStore
@@ -80,7 +80,7 @@ class Watched:
 
     progress: Progress
     pages: int  # of the budget, in all runs
-    standing: Callable[[], CampaignStanding]
+    standing: Callable[[], CampaignProgress]
 
 
 def run(folder: Path, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
@@ -101,13 +101,13 @@ def _order(folder: Path, campaign: Campaign, settings: Settings) -> CrawlOrder:
     """The campaign as the engine's order. One worker: another would not know what this one learned."""
     if not campaign.units:
         raise UsageError("the survey has no site: `periplus survey add ADDRESS` adds one")
-    at_once = campaign.at_once or (1 if campaign.pages else settings.manners.concurrency)
+    at_once = campaign.at_once or (1 if campaign.pages else settings.politeness.concurrency)
     settings = dataclasses.replace(
         settings,
         budget=dataclasses.replace(settings.budget, max_pages=0, quantum=MOST_QUANTUM),
-        manners=dataclasses.replace(settings.manners, concurrency=at_once),
-        keeping=dataclasses.replace(
-            settings.keeping, workers=1, commit_pages=1 if at_once == 1 else settings.keeping.commit_pages
+        politeness=dataclasses.replace(settings.politeness, concurrency=at_once),
+        storage=dataclasses.replace(
+            settings.storage, workers=1, commit_pages=1 if at_once == 1 else settings.storage.commit_pages
         ),
     )
     starts = tuple(dict.fromkeys(map(start_of, campaign.units)))
@@ -178,11 +178,11 @@ class _Leg:
         settings = self._order.settings
         with _reading(self._folder) as self._connection:
             self._chooser = chooser_of(self._campaign, settings, self._connection)
-            survey.bring_in_line(self._folder, self._chooser.territory)
-            store = SqliteCrawlStore(self._folder, self._run_id, settings.budget, settings.keeping)
+            survey.bring_in_line(self._folder, self._chooser.crawl_scope)
+            store = SqliteCrawlStore(self._folder, self._run_id, settings.budget, settings.storage)
             try:
-                open_run(store, self._order, time.time(), self._chooser.territory)
-                most_held = max(MOST_HELD, 4 * settings.manners.concurrency)
+                open_run(store, self._order, time.time(), self._chooser.crawl_scope)
+                most_held = max(MOST_HELD, 4 * settings.politeness.concurrency)
                 self._frontier = CampaignFrontier(
                     store, self._chooser, self._campaign.pages, _asked_so_far(self._folder), most_held=most_held
                 )
@@ -194,8 +194,8 @@ class _Leg:
         self.first = f"{self._order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
         return ("", True) if self._why == "changed" else (self._why or note, False)
 
-    def _refit(self, crew: Crew) -> Crew:
-        return dataclasses.replace(crew, store=self._frontier, policy=self._chooser, scope=self._chooser.territory)
+    def _refit(self, deps: WorkerDeps) -> WorkerDeps:
+        return dataclasses.replace(deps, store=self._frontier, policy=self._chooser, scope=self._chooser.crawl_scope)
 
     def _tick(self, progress: Progress) -> bool:
         """Whether to stop: the watcher says so, another process asks for it, or the plan is another."""
@@ -214,7 +214,7 @@ class _Leg:
                 self._why = "changed"
         return bool(self._why)
 
-    def _standing(self, elapsed_s: float) -> CampaignStanding:
+    def _standing(self, elapsed_s: float) -> CampaignProgress:
         return standing(self._campaign, self._chooser, self._connection, elapsed_s)
 
 

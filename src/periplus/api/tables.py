@@ -11,7 +11,7 @@ from pathlib import Path
 
 from periplus.api.exporting import Table, columns_of
 from periplus.api.homes import rows_of
-from periplus.api.neighbours import LinkBooks, narrowed
+from periplus.api.neighbours import InlinkIndexes, narrowed
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_stamp, kept_judged, kept_stories, stories_file, when_kept
 from periplus.api.topics import topic_file, topic_of
@@ -285,7 +285,7 @@ class Browser:
     _audits: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
     _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    books: LinkBooks = field(default_factory=LinkBooks)
+    books: InlinkIndexes = field(default_factory=InlinkIndexes)
 
     def page(self, folder: Path, table: str, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.crew import Crew
+from periplus.acquire.crew import WorkerDeps
 from periplus.analyse.topic.judging import content_text
 from periplus.api.crawling import (
     ChosenFrontier,
@@ -33,7 +33,7 @@ from periplus.api.rules import apply_rules, rules_text
 from periplus.api.topics import text_of_page, topic_file
 from periplus.model.frontier import Completion
 from periplus.model.page import FOLLOWED_KINDS, Document
-from periplus.model.ports import Territory
+from periplus.model.ports import CrawlScope
 from periplus.model.visit import Reason, Redirected, Skipped
 from periplus.model.web import HostKey, Url
 from periplus.schedule.names import WEIGHED, queue_named
@@ -67,7 +67,7 @@ class TopicReader:
     """Says what a page is worth, and what its links promise."""
 
     judge: Judge
-    territory: Territory
+    crawl_scope: CrawlScope
 
     def worth(self, text: str) -> float:
         return float(self.judge([text])[0])
@@ -83,7 +83,7 @@ class TopicReader:
         followed = sorted(
             link
             for link in links
-            if link.kind in FOLLOWED and not link.nofollow and self.territory.decide(link.target) is None
+            if link.kind in FOLLOWED and not link.nofollow and self.crawl_scope.decide(link.target) is None
         )
         anchors = sorted({link.anchor for link in followed})
         promises = dict(zip(anchors, self.judge(anchors).tolist(), strict=True)) if anchors else {}
@@ -145,7 +145,7 @@ class TopicalFrontier(ChosenFrontier):
         if completion.reason is None or isinstance(outcome, Skipped):
             return
         if isinstance(outcome, Redirected):
-            if self.reader.territory.decide(outcome.target) is None:
+            if self.reader.crawl_scope.decide(outcome.target) is None:
                 self.queue.moved(url, outcome.target)
             return
         worth, pointers = self.reader.of(completion.document) if completion.document is not None else (0.0, [])
@@ -259,7 +259,7 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
     settings = dataclasses.replace(
         order.settings,
         budget=dataclasses.replace(order.settings.budget, max_pages=0, quantum=QUANTUM),
-        keeping=dataclasses.replace(order.settings.keeping, workers=1),
+        storage=dataclasses.replace(order.settings.storage, workers=1),
     )
     return CrawlOrder(
         order.folder,
@@ -274,7 +274,7 @@ class _Run:
     def __init__(self, order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -> None:
         self._order, self._watch = order, watch
         self._engine = _engine_order(order)
-        self._territory = site_scope(order.seeds, self._engine.settings.scope)
+        self._crawl_scope = site_scope(order.seeds, self._engine.settings.scope)
         self._why = ""
         self._noted = 0  # pages, when the harvest was noted last
 
@@ -291,9 +291,9 @@ class _Run:
             "topical_pages": self._order.settings.budget.max_pages,
         }
         run_id = runs.begin_run(folder, KIND, self._engine.starts, self._engine.settings, clock.now(), record)
-        store = SqliteCrawlStore(folder, run_id, self._engine.settings.budget, self._engine.settings.keeping)
+        store = SqliteCrawlStore(folder, run_id, self._engine.settings.budget, self._engine.settings.storage)
         try:
-            open_run(store, self._engine, clock.now(), self._territory)
+            open_run(store, self._engine, clock.now(), self._crawl_scope)
             self._frontier = self._opened(store)
             note, _ = work(store, self._engine, run_id, self._tick, self._refit)
             counts, waiting = store.counts(), not store.idle(clock.now())
@@ -311,7 +311,7 @@ class _Run:
     def _opened(self, store: SqliteCrawlStore) -> TopicalFrontier:
         queue, reader, gathered = (
             queue_named(self._order.order),
-            TopicReader(self._order.judge, self._territory),
+            TopicReader(self._order.judge, self._crawl_scope),
             Gathered(),
         )
         queue.start(self._order.seeds)
@@ -322,9 +322,9 @@ class _Run:
         queue.keep_only(waiting)
         return TopicalFrontier(store, queue, reader, self._order.settings.budget.max_pages, gathered)
 
-    def _refit(self, crew: Crew) -> Crew:
+    def _refit(self, deps: WorkerDeps) -> WorkerDeps:
         policy = BestPages(self._frontier.queue, self._frontier.store.is_urgent)
-        return dataclasses.replace(crew, store=self._frontier, policy=policy, scope=self._territory)
+        return dataclasses.replace(deps, store=self._frontier, policy=policy, scope=self._crawl_scope)
 
     def _tick(self, progress: Progress) -> bool:
         gathered, least = self._frontier.gathered, self._order.least_harvest
@@ -360,7 +360,7 @@ def replay(connection: reading.Connection, queue: TopicalQueue, reader: TopicRea
         if not visit.asked:
             continue
         if visit.redirect:
-            if reader.territory.decide(Url(visit.redirect)) is None:
+            if reader.crawl_scope.decide(Url(visit.redirect)) is None:
                 queue.moved(visit.url, Url(visit.redirect))
             continue
         worth, links = 0.0, []

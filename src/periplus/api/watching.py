@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from periplus.api.collection import Status, open_collection
 from periplus.api.survey import Chooser, again, campaign_from, chooser_of, last_settings, standing
-from periplus.model.webometrics import Campaign, CampaignStanding
+from periplus.model.webometrics import Campaign, CampaignProgress
 from periplus.store.sqlite import browsing, listing, reading, runs, survey
 from periplus.store.sqlite.listing import VisitRow
 
@@ -313,7 +313,7 @@ class SurveyMoment:
     """A campaign as it stands. seq: grows with every change; behind: stored pages that are not in it yet."""
 
     seq: int
-    standing: CampaignStanding
+    standing: CampaignProgress
     behind: bool
 
 

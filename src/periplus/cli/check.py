@@ -28,7 +28,7 @@ _FORMATS = (*FORMATS, "junit", "github")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _CheckRequest:
     """What is to be made of what was found."""
 
     conditions: Sequence[Condition]
@@ -117,7 +117,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
         flags["max_depth"] = 0
     settings = settings_of(flags, folder, None if urls else settings_before(folder))
     check_rules(settings)
-    wish = _Wish(fail_on(flags["fail_on"]), flags["baseline"], flags["format"], flags["output"])
+    wish = _CheckRequest(fail_on(flags["fail_on"]), flags["baseline"], flags["format"], flags["output"])
     order = ResultOrder(flags["site"], flags["fragments"], flags["near"])
     baseline, quiet = baseline_run(folder, wish.baseline) if wish.baseline else 0, bool(flags["quiet"])
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
@@ -191,7 +191,7 @@ def _since(folder: Path, issues: list[Issue], baseline: int) -> list[Issue]:
     return new_since(folder, issues, baseline) if baseline else issues
 
 
-def _tell(wish: _Wish, quiet: bool, issues: list[Issue], baseline: int) -> int:
+def _tell(wish: _CheckRequest, quiet: bool, issues: list[Issue], baseline: int) -> int:
     """Writes the issues; the exit code."""
     from periplus.analyse.audit import counts, faults
     from periplus.analyse.issues import gate

@@ -160,8 +160,8 @@ def lines_of(file: Iterable[str]) -> list[str]:
 
 
 def notice(settings: Settings) -> None:
-    manners = settings.manners
-    if manners.delay_s < DELAY_FLOOR_S and not manners.mine:
+    politeness = settings.politeness
+    if politeness.delay_s < DELAY_FLOOR_S and not politeness.mine:
         say(
             f"A delay under {DELAY_FLOOR_S} s is for hosts of your own (--mine HOST); others get {DELAY_FLOOR_S} s.",
             "yellow",

@@ -101,7 +101,7 @@ def propose(collection: Path | None, format: str, output: Path | None) -> None:
 
     A rule needs equal texts on several pages and nothing against it. Parameters that made pages are named, too.
     """
-    from periplus.analyse.equivalences import TwistVerdict, rules_text
+    from periplus.analyse.equivalences import DifferenceVerdict, rules_text
     from periplus.api.rules import proposals
 
     found = proposals(found_collection(collection))
@@ -110,7 +110,7 @@ def propose(collection: Path | None, format: str, output: Path | None) -> None:
         if format == "toml":
             out.write(proposed)
             return
-        shown = [proposal for proposal in found if proposal.verdict is not TwistVerdict.UNKNOWN or proposal.same]
+        shown = [proposal for proposal in found if proposal.verdict is not DifferenceVerdict.UNKNOWN or proposal.same]
         out.writelines(f"{proposal.verdict}: {visible(proposal.sentence)}\n" for proposal in shown)
         if not shown:
             out.write("No two pages that were fetched differ in their address only as twins do.\n")

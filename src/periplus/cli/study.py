@@ -347,11 +347,11 @@ def analyse(
     periplus analyse site.dataset ranks map --json     two analyses, and where their tables are
     periplus analyse web.dataset --on spark://host:7077 --engine spark
     """
-    from periplus.api.engines import EngineWish, StageParameters, analysed
+    from periplus.api.engines import EngineRequest, StageParameters, analysed
     from periplus.cli.runner_link import Watch
     from periplus.present.text import computed_json, computed_lines
 
-    wish = EngineWish(wishes["engine"], wishes["on"], int(wishes["memory"] * 1e9))
+    wish = EngineRequest(wishes["engine"], wishes["on"], int(wishes["memory"] * 1e9))
     order = StageParameters(wishes["damping"], wishes["tolerance"], near=wishes["near"], template=wishes["template"])
     found = analysed(dataset, analyses, results, order=order, wish=wish, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in found.stages]
@@ -592,7 +592,7 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
         raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
     format = "json" if flags["as_json"] else format
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
-    wish = work.ReadingWish(
+    wish = work.ReadingRequest(
         objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"]
     )
     given = _cascades(collection, flags)

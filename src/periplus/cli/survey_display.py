@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from periplus.api.survey_run import Watched
-    from periplus.model.webometrics import CampaignStanding
+    from periplus.model.webometrics import CampaignProgress
 
 PLAIN_EVERY_S = 5.0
 SHARE = 0.05  # of the time that may go into showing: estimates over a million links take seconds
@@ -76,7 +76,7 @@ class CampaignDisplay:
         self._every_s = max(LEAST_S if self._live else PLAIN_EVERY_S, (self._shown_at - begun) / SHARE)
 
 
-def _told(standing: CampaignStanding) -> str:
+def _told(standing: CampaignProgress) -> str:
     harvest = standing.harvest
     return (
         f"{harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page lately; complete: "

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from periplus.document import headers, html
 from periplus.document.digest import without_marks
 from periplus.document.sitemaps import SitemapKind, read_sitemap
-from periplus.model.story import DateSource, PageDate
+from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import Url
 
 # Forms as dates have them (genitives where a language counts days so), in lower case and without diacritics: "brezna"
@@ -132,20 +132,20 @@ def page_date(evidence: DateEvidence) -> PageDate:
     """The date on the best word there is. A date before the web, or after the page was seen, is no date of the page."""
     latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
     tree = html.parse(evidence.source) if evidence.source else None
-    asked: tuple[tuple[DateSource, Callable[[], Iterator[_When]]], ...] = (
-        (DateSource.JSON_LD, lambda: _of_json(tree) if tree else iter(())),
-        (DateSource.META, lambda: _of_metas(tree) if tree else iter(())),
-        (DateSource.TIME, lambda: _of_times(tree) if tree else iter(())),
-        (DateSource.FEED, lambda: iter(((evidence.feed, False),))),
-        (DateSource.URL, lambda: _of_url(evidence.url)),
-        (DateSource.TEXT, lambda: _of_texts(_bylines(evidence.title, evidence.texts), evidence.language)),
-        (DateSource.LAST_MODIFIED, lambda: iter(((evidence.last_modified, False),))),
+    asked: tuple[tuple[DateOrigin, Callable[[], Iterator[_When]]], ...] = (
+        (DateOrigin.JSON_LD, lambda: _of_json(tree) if tree else iter(())),
+        (DateOrigin.META, lambda: _of_metas(tree) if tree else iter(())),
+        (DateOrigin.TIME, lambda: _of_times(tree) if tree else iter(())),
+        (DateOrigin.FEED, lambda: iter(((evidence.feed, False),))),
+        (DateOrigin.URL, lambda: _of_url(evidence.url)),
+        (DateOrigin.TEXT, lambda: _of_texts(_bylines(evidence.title, evidence.texts), evidence.language)),
+        (DateOrigin.LAST_MODIFIED, lambda: iter(((evidence.last_modified, False),))),
     )
     for source, found in asked:
         for when, whole_day in found():
             if EARLIEST <= when <= latest:
                 return PageDate(when, source, whole_day)
-    return PageDate(evidence.first_seen, DateSource.FIRST_SEEN)
+    return PageDate(evidence.first_seen, DateOrigin.FIRST_SEEN)
 
 
 def feed_dates(body: bytes, url: Url) -> dict[Url, float]:

@@ -102,7 +102,7 @@ PRESETS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wished:
+class JobRequest:
     """A wish as an order.
 
     folder: of the collection, within the folder of collections; before: a command that is done at once, without asking
@@ -148,7 +148,7 @@ def starts_of(text: str) -> tuple[Url, ...]:
     return tuple(found)
 
 
-def wished(form: Mapping[str, str]) -> Wished:
+def wished(form: Mapping[str, str]) -> JobRequest:
     """The order for what a form says: preset, url, and perhaps name, max_pages, max_depth, delay, include,
     exclude, every.
 
@@ -172,15 +172,15 @@ def wished(form: Mapping[str, str]) -> Wished:
         return _follow(form, starts, folder, PERIODS[every])
     flag = "-c" if preset.command == "check" else "-o"
     command = (preset.command, *starts, flag, folder, *flags(form))
-    return Wished(folder, JobOrder(command), PERIODS[every])
+    return JobRequest(folder, JobOrder(command), PERIODS[every])
 
 
-def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> Wished:
+def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> JobRequest:
     """Made at once, so that what cannot be surveyed is refused beside the form; read by a job."""
     pages = form.get("max_pages", "").strip() or str(SURVEY_PAGES)
     limit = ("--pages", _number("max_pages", pages, *_NUMBERS["max_pages"][1:]))
     further = flags({name: text for name, text in form.items() if name != "max_pages"})
-    return Wished(
+    return JobRequest(
         folder,
         JobOrder(("survey", "run", "-c", folder, *further)),
         period_s,
@@ -188,7 +188,7 @@ def _survey(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
     )
 
 
-def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> Wished:
+def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, period_s: float) -> JobRequest:
     """Jobs one after the other: some pages of the sites named, the topic learned, more of it fetched,
     all pages judged.
     """
@@ -200,7 +200,7 @@ def _follow(form: Mapping[str, str], starts: tuple[Url, ...], folder: str, perio
     first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *further)
     learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
     more = ("topic", "crawl", name, *starts, "-c", folder, *limit, *further)
-    return Wished(
+    return JobRequest(
         folder, JobOrder(first, then=(learn, more, ("topic", "judge", name, "-c", folder, "--keep"))), period_s
     )
 
@@ -213,7 +213,7 @@ def topic_words(text: str) -> str:
     return words
 
 
-def prepared(wish: Wished, folder: Path) -> None:
+def prepared(wish: JobRequest, folder: Path) -> None:
     """Does what comes before the job, in the folder of collections.
 
     Raises UsageError with what the command says against it.
@@ -301,7 +301,7 @@ LARGEST = {"pages": 10_000_000, "seed": 2**31, "max_time": 10_000_000, "rule_num
 
 
 @dataclass(frozen=True, slots=True)
-class SurveyWish:
+class SurveyRequest:
     """A survey that a form describes.
 
     run: the job that reads it; lines: the commands that make and run it, as one would type them.
@@ -312,7 +312,7 @@ class SurveyWish:
     lines: str
 
 
-def survey_wished(form: Mapping[str, str], folder: str) -> SurveyWish:
+def survey_wished(form: Mapping[str, str], folder: str) -> SurveyRequest:
     """sites, and perhaps title, rule, rule_number, pages, item, within, seed, max_depth, delay.
 
     folder: as commands name it. Raises UsageError.
@@ -330,7 +330,7 @@ def survey_wished(form: Mapping[str, str], folder: str) -> SurveyWish:
     checked(campaign)
     run = run_wished({name: text for name, text in form.items() if name in ("max_depth", "delay")}, folder)
     lines = [("periplus", "survey", "create", "-c", folder, *_said(form, campaign)), ("periplus", *run.command)]
-    return SurveyWish(campaign, run, "\n".join(map(shlex.join, lines)))
+    return SurveyRequest(campaign, run, "\n".join(map(shlex.join, lines)))
 
 
 def run_wished(form: Mapping[str, str], folder: str) -> JobOrder:

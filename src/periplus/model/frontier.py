@@ -141,7 +141,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class SideRequest:
     """What to fetch from a host that may be another's without making a page of it: robots.txt, a sitemap,
     a link's target to be checked.
     """
@@ -154,7 +154,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyRecord:
+class PatternRecord:
     """What is known of the doubtful URLs of one family of one host, for the store.
 
     Key ROOT: the whole host. See `schedule.traps`.
@@ -181,7 +181,7 @@ class ShownLines:
 class TrapMemory:
     """What the store keeps of one host for its trap detector."""
 
-    families: tuple[FamilyRecord, ...] = ()
+    families: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
     doubts: tuple[tuple[UrlId, int], ...] = ()  # URLs that nothing vouches for
 
@@ -190,7 +190,7 @@ class TrapMemory:
 class TrapChanges:
     """What changed of it since the last commit. A doubt of 0: something vouches for the URL now."""
 
-    families: tuple[FamilyRecord, ...] = ()
+    families: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
     doubts: tuple[tuple[UrlId, int], ...] = ()
 
@@ -269,7 +269,7 @@ class Batch:
     completions: tuple[Completion, ...] = ()
     hosts: tuple[HostState, ...] = ()
     robots: tuple[StoredRobots, ...] = ()
-    errands: tuple[Errand, ...] = ()
+    side_requests: tuple[SideRequest, ...] = ()
     visits: tuple[Visit, ...] = ()  # of robots.txt asked for on the way, which are no tasks
     in_hand: int = 0  # tasks that the worker still holds after this batch
     # learned findings that proved wrong: what was skipped because of them waits again

@@ -102,7 +102,7 @@ class SiteReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkBook:
+class InlinkIndex:
     """All links of a collection both ways, by place: u URLs ascending by id, m pairs of URLs that a link joins.
 
     An end is place * 4 + NAV (every link of the pair stands in a menu) + PART (none of them leads to a
@@ -124,5 +124,5 @@ NAV, PART = 1, 2
 
 
 def place_of_ends(ends: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """The places that ends of a LinkBook name."""
+    """The places that ends of a InlinkIndex name."""
     return (ends >> np.uint32(2)).astype(np.int64)

@@ -11,12 +11,12 @@ from typing import Protocol
 from periplus.model.frontier import (
     Batch,
     Candidate,
-    Errand,
     Finding,
     HostRow,
     Lease,
     ReadyHost,
     RunCounts,
+    SideRequest,
     StoredRobots,
     Task,
     TrapChanges,
@@ -57,7 +57,7 @@ class Policy(Protocol):
         """What came of a page of the site: the document, None where there was none; and how long the exchange took."""
 
 
-class Territory(Protocol):
+class CrawlScope(Protocol):
     """What belongs to a crawl, and which site each URL is of. See `urls.scope`."""
 
     @property
@@ -176,7 +176,7 @@ class CrawlStore(Protocol):
         """Ends a worker; its leases end too."""
 
     def offer(
-        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
         """URLs from outside a crawl (starts, lists). Returns how many are newly waiting.
 

@@ -173,7 +173,7 @@ class StateTally:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerTally:
+class DepthTally:
     """How many pages stand so many clicks from the home page."""
 
     layer: int
@@ -266,7 +266,7 @@ class ReportData:
     pages: PageColumns
     ranked: tuple[int, ...]  # indices of pages, greatest rank first
     tree: MapNode | None  # None: the home page was not fetched, so there is no map
-    layers: tuple[LayerTally, ...]
+    layers: tuple[DepthTally, ...]
     groups: tuple[IssueGroup, ...]  # gravest first, then by category as the table of issues has them
     dead: tuple[DeadLink, ...]
     dead_urls: int  # in all; dead names the first

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from periplus.model.web import SiteKey, Url
 
 
-class DateSource(StrEnum):
+class DateOrigin(StrEnum):
     """On whose word a page is dated, the best first."""
 
     JSON_LD = "json-ld"
@@ -32,7 +32,7 @@ class PageDate:
     """When a page was published, as far as is known."""
 
     when: float  # seconds since the epoch
-    source: DateSource
+    source: DateOrigin
     whole_day: bool = False  # no more than the day is known: `when` is its beginning
 
 
@@ -88,7 +88,7 @@ class Stories:
     stories: tuple[Story, ...]
     pages: int  # that were compared
     digests: tuple[Url, ...]  # pages that speak of several stories and belong to none
-    dated: tuple[tuple[DateSource, int], ...]  # pages by the word on which they are dated
+    dated: tuple[tuple[DateOrigin, int], ...]  # pages by the word on which they are dated
     posts: tuple[tuple[SiteKey, int], ...]  # pages compared, by site
 
 

@@ -31,7 +31,7 @@ with the port when it is not a standard one.
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class AliasTarget:
     """The fetched page that a URL is another address of; the URL itself when it is none.
 
     findings: by which it is, by name.
@@ -52,10 +52,10 @@ class Retraction:
     urls: tuple[Url, ...]
 
 
-class TwinSense(Protocol):
+class AliasDetection(Protocol):
     """Knows which addresses of one site lead to one page. See `schedule.learning`."""
 
-    def twin_of(self, url: Url) -> Twin:
+    def twin_of(self, url: Url) -> AliasTarget:
         """May be asked any number of times: when a link is found, and when its turn comes."""
 
     def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:

@@ -335,7 +335,7 @@ class Campaign:
     patience_s: float = -1.0
 
 
-class SiteStanding(NamedTuple):
+class SiteProgress(NamedTuple):
     """One site of a campaign: one unit, or several that share a host."""
 
     name: str
@@ -355,12 +355,12 @@ class SiteStanding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignStanding:
+class CampaignProgress:
     """A campaign at one moment."""
 
     campaign: Campaign
     pages: int
-    sites: tuple[SiteStanding, ...]  # in the order of the campaign
+    sites: tuple[SiteProgress, ...]  # in the order of the campaign
     harvest: Harvest  # curve, estimated round robin, completeness
     elapsed_s: float = 0.0  # of this run; 0: none is watched
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from periplus.model.webometrics import Baseline, CampaignStanding, Curve, Harvest, SiteStanding
+from periplus.model.webometrics import Baseline, CampaignProgress, Curve, Harvest, SiteProgress
 from periplus.present.drawing import FONT, PALETTE
 from periplus.present.markup import escaped
 from periplus.present.wording import cells, count_of, fit, number, visible
@@ -19,7 +19,7 @@ CURVE_CELLS = 40
 _HEADS = ("site", "pages", "new links", "last 50", "rule's score", "read", "state")
 
 
-def standing_lines(found: CampaignStanding, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
+def standing_lines(found: CampaignProgress, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
     """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
     order = sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short))
     shown = order if most < 0 else order[:most]
@@ -30,7 +30,7 @@ def standing_lines(found: CampaignStanding, *, most: int = -1, boxes: bool = Tru
     yield from _harvest_lines(found, STEPS if boxes else PLAIN_STEPS)
 
 
-def _cells(row: SiteStanding) -> tuple[str, ...]:
+def _cells(row: SiteProgress) -> tuple[str, ...]:
     score = "" if row.score is None else f"{row.score:.3g}"
     read = f"{row.share:.0%} of {number(row.pages + row.waiting)}" if row.pages else ""
     return (
@@ -59,7 +59,7 @@ def _padded(text: str, width: int, *, left: bool) -> str:
     return text + blank if left else blank + text
 
 
-def _harvest_lines(found: CampaignStanding, steps: str) -> Iterator[str]:
+def _harvest_lines(found: CampaignProgress, steps: str) -> Iterator[str]:
     harvest, campaign = found.harvest, found.campaign
     total, baseline = harvest.total.found[-1], harvest.baseline
     budget = f" of {number(campaign.pages)}" if campaign.pages else ""
@@ -115,7 +115,7 @@ def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:
     return "".join(marks)
 
 
-def write_standing_json(found: CampaignStanding, out: TextIO) -> None:
+def write_standing_json(found: CampaignProgress, out: TextIO) -> None:
     """Everything, the curves too. out: UTF-8."""
     campaign = dataclasses.asdict(found.campaign)
     sites = [row._asdict() | {"share": row.share} for row in found.sites]

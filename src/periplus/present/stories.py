@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TextIO
 
-from periplus.model.story import DateSource, Edition, Entry, Order, PageDate, Stories, Story
+from periplus.model.story import DateOrigin, Edition, Entry, Order, PageDate, Stories, Story
 from periplus.model.web import SiteKey
 from periplus.present.drawing import FONT, PALETTE
 from periplus.present.markup import attributes, escaped
@@ -62,7 +62,7 @@ def _about(story: Story) -> str:
 
 def _when(story: Story) -> str:
     first = story.pages[0].date
-    if first.source is DateSource.FIRST_SEEN:
+    if first.source is DateOrigin.FIRST_SEEN:
         return f"seen {utc(first.when, '%d %B %Y').lstrip('0')}"
     return utc(first.when, "%d %B %Y")
 
@@ -103,7 +103,7 @@ def _from(story: Story, cited: int | None, copied: tuple[int, float] | None) -> 
 def delay(date: PageDate, first: PageDate) -> str:
     """A time after the source, in its natural unit; before it, as an order by links may have it, with a minus."""
     seconds = date.when - first.when
-    if date.source is DateSource.FIRST_SEEN:
+    if date.source is DateOrigin.FIRST_SEEN:
         return "undated"
     if (date.whole_day or first.whole_day) and abs(seconds) < _DAY_S:
         return "same day" if date.when // _DAY_S == first.when // _DAY_S else "next day"

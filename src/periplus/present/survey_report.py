@@ -12,7 +12,7 @@ from typing import TextIO
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark
 from periplus.model.table import Column, ColumnKind
-from periplus.model.webometrics import CampaignStanding, Connectivity, ImpactFactor, SurveyResults
+from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
 from periplus.present import markup
 from periplus.present.fragment import write_fragment_svg
 from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
@@ -174,7 +174,7 @@ STANDING = (
 )
 
 
-def standing_rows(found: CampaignStanding, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
+def standing_rows(found: CampaignProgress, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
     """Rows of STANDING: most new links first."""
     for row in sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short)):
         tags = " ".join(tag for prefix in row.prefixes if prefix in marks for tag in marks[prefix].tags)

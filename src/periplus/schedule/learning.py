@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 import xxhash
 
-from periplus.model.web import Retraction, Twin, Url
+from periplus.model.web import AliasTarget, Retraction, Url
 from periplus.urls.hosts import path_and_query
-from periplus.urls.twins import MOST_TWISTS, Twist, differences, is_well_known, place, without, words
+from periplus.urls.twins import MOST_TWISTS, Difference, differences, is_well_known, place, without, words
 
 CONFIRMATIONS = 5  # as in `analyse.equivalences`
 KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap detector has it
@@ -39,7 +39,7 @@ SKIPPED = 100_000  # given back from memory per finding; the store knows them al
 @dataclass(slots=True)
 class _Finding:
     place: str
-    twists: frozenset[Twist]
+    twists: frozenset[Difference]
     same: int = 0
     texts: set[bytes] = field(default_factory=set)  # of confirming pairs, TEXTS at most
     groups: dict[str, tuple[bytes, Url]] = field(default_factory=dict)  # URL without the twists -> the latest page
@@ -52,16 +52,16 @@ class _Finding:
         return f"learned: {words(self.twists)} on {self.place}"
 
 
-class TwinLearner:
+class AliasLearner:
     """What one site's fetched pages say about its addresses."""
 
     def __init__(self, confirmations: int = CONFIRMATIONS) -> None:
         self._needed = confirmations
         self._pages: dict[Url, bytes] = {}  # URL -> text, oldest first
         self._alike: dict[bytes, list[Url]] = {}
-        self._findings: dict[tuple[str, frozenset[Twist]], _Finding] = {}
-        self._by_twists: dict[frozenset[Twist], list[_Finding]] = {}
-        self._confirmed: set[frozenset[Twist]] = set()  # twists with a confirmed finding anywhere
+        self._findings: dict[tuple[str, frozenset[Difference]], _Finding] = {}
+        self._by_twists: dict[frozenset[Difference], list[_Finding]] = {}
+        self._confirmed: set[frozenset[Difference]] = set()  # twists with a confirmed finding anywhere
         self._fetched: dict[str, Url] = {}  # URL as it is without what is confirmed -> the page
 
     @property
@@ -73,27 +73,27 @@ class TwinLearner:
         """The fetched page that this URL is another address of, else the URL itself."""
         return self.twin_of(url).url
 
-    def twin_of(self, url: Url) -> Twin:
+    def twin_of(self, url: Url) -> AliasTarget:
         """As canonical_of, with the reason.
 
         May be asked any number of times: when a link is found, and when its turn comes.
         """
         if not self._confirmed or url in self._pages or _is_probe(url):
-            return Twin(url)
+            return AliasTarget(url)
         held = list(self._holding(url))
         if not held:
-            return Twin(url)
+            return AliasTarget(url)
         page = self._fetched.get(self._key(url, held))
         if page is None or page == url:
-            return Twin(url)
-        apart = differences(page, url) or frozenset[Twist]()
+            return AliasTarget(url)
+        apart = differences(page, url) or frozenset[Difference]()
         reasons = [finding for finding in held if not finding.twists.isdisjoint(apart)]
         if not reasons:
-            return Twin(url)
+            return AliasTarget(url)
         for finding in reasons:
             if len(finding.skipped) < SKIPPED:
                 finding.skipped[url] = None
-        return Twin(page, tuple(finding.name for finding in reasons))
+        return AliasTarget(page, tuple(finding.name for finding in reasons))
 
     def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:
         """Books a fetched page. Returns the findings that fell by it."""
@@ -137,7 +137,7 @@ class TwinLearner:
     def _key(self, url: Url, held: list[_Finding]) -> str:
         return without(url, frozenset(twist for finding in held for twist in finding.twists))
 
-    def _suspect(self, url: Url, apart: frozenset[Twist]) -> None:
+    def _suspect(self, url: Url, apart: frozenset[Difference]) -> None:
         """A new finding, weighed at once by all pages that are remembered."""
         seen_through = {twist for finding in self._holding(url) for twist in finding.twists}
         twists = apart - seen_through
@@ -155,7 +155,7 @@ class TwinLearner:
             if place(page, twists) == finding.place and not self._weigh(finding, page, digest):
                 break
 
-    def _is_refuted_in_part(self, key: tuple[str, frozenset[Twist]]) -> bool:
+    def _is_refuted_in_part(self, key: tuple[str, frozenset[Difference]]) -> bool:
         return any(
             finding.refuted and finding.place == key[0] and finding.twists < key[1]
             for finding in self._findings.values()
@@ -209,7 +209,7 @@ class TwinLearner:
         page = self._fetched.get(self._key(url, held)) if held else None
         if page is None or page == url or self._pages.get(page, digest) == digest:
             return []
-        apart = differences(page, url) or frozenset[Twist]()
+        apart = differences(page, url) or frozenset[Difference]()
         guilty = [finding for finding in held if not finding.twists.isdisjoint(apart)]
         for finding in guilty:
             self._refute(finding)

@@ -28,7 +28,7 @@ from urllib.parse import unquote
 
 import xxhash
 
-from periplus.model.frontier import Candidate, FamilyRecord, ShownLines, TrapChanges, TrapMemory
+from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapChanges, TrapMemory
 from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind
 from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
@@ -72,7 +72,7 @@ only its vouched surroundings do; only doubtful pages do.
 
 
 @dataclass(slots=True)
-class _Family:
+class _Pattern:
     read: int = 0  # doubtful pages
     fresh: int = 0  # of them
     # doubtful pages since the latest fresh one that said what others had said and led to new addresses of this family
@@ -229,7 +229,7 @@ class TrapDetector:
         self._window = window
         self._past = past
         self._families = {
-            record.key: _Family(record.read, record.fresh, record.bred, record.idle, record.led_from)
+            record.key: _Pattern(record.read, record.fresh, record.bred, record.idle, record.led_from)
             for record in memory.families
         }
         self._shown = _Shown(memory.lines)
@@ -303,7 +303,7 @@ class TrapDetector:
         records = []
         for key in changed:
             if (family := self._families.get(key)) is not None:
-                records.append(FamilyRecord(key, family.read, family.fresh, family.bred, family.idle, family.led_from))
+                records.append(PatternRecord(key, family.read, family.fresh, family.bred, family.idle, family.led_from))
         return TrapChanges(tuple(records), self._shown.changes(), tuple(sorted(doubts.items())))
 
     def _learn_session(self, url: Url, document: Document) -> None:
@@ -402,7 +402,7 @@ class TrapDetector:
         leaves = {families(link)[0] for link in bred}
         cost = LEAF_COST if is_paging(own[0]) else 1.0
         for key in dict.fromkeys((*own, *sorted(leaves))):
-            family = self._families.setdefault(key, _Family())
+            family = self._families.setdefault(key, _Pattern())
             if key in own:
                 family.read += 1
                 family.fresh += fresh
@@ -414,7 +414,7 @@ class TrapDetector:
                 family.idle += LEAF_COST
             self._changed.add(key)
         for leaf in sorted(leaves - {own[0]}):
-            self._families.setdefault(leaf, _Family()).led_from = own[0]
+            self._families.setdefault(leaf, _Pattern()).led_from = own[0]
             self._changed.add(leaf)
         if fresh:
             self._clear_those_that_led_to(own[0])

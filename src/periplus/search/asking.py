@@ -141,7 +141,7 @@ _PERMALINK = " ¶#"  # behind headings of manuals
 _KIND_COUNTS = {BlockKind.HEADING: 0.5, BlockKind.LINK: -1.0, BlockKind.ALT: -1.0, BlockKind.CODE: -0.2}
 
 
-class Wanted(NamedTuple):
+class QueryTerms(NamedTuple):
     """One word of a query, in the forms that answer it."""
 
     form: str
@@ -156,7 +156,7 @@ class Highlighter:
 
     def __init__(self, root: Node | None, languages: Sequence[str]) -> None:
         self._runs: list[str] = []
-        self._wanted: list[Wanted] = []
+        self._wanted: list[QueryTerms] = []
         self._judged: dict[tuple[str, str], int] = {}
         self._silent: dict[str, set[str]] = {}  # by language, forms that answer nothing
         for word in asked_words(root):
@@ -167,7 +167,7 @@ class Highlighter:
                     continue
                 prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
                 terms = frozenset(term for language in languages for term in asked_terms(form, language))
-                self._wanted.append(Wanted(form, folded(form), terms, prefix, len(self._wanted)))
+                self._wanted.append(QueryTerms(form, folded(form), terms, prefix, len(self._wanted)))
 
     @property
     def ample(self) -> float:

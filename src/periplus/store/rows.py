@@ -12,7 +12,7 @@ from periplus.document.understand import canonical_xml
 from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
-from periplus.settings import Keeping
+from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_head
 from periplus.urls.canonical import url_id
 
@@ -111,7 +111,7 @@ def redirect_row(source: int, redirect: Redirected, now: float) -> tuple[object,
     return (source, target, _WRITTEN[LinkKind.REDIRECT], _WRITTEN[Position.HEAD], 0, "", redirect.fragment, 1, now, now)
 
 
-def packed(completion: Completion, keeping: Keeping, codec: BodyCodec, dictionary: int | None) -> PackedBody | None:
+def packed(completion: Completion, storage: Storage, codec: BodyCodec, dictionary: int | None) -> PackedBody | None:
     """The completion's body and text, compressed; None when there is nothing to keep.
 
     dictionary: one that the codec knows.
@@ -119,13 +119,13 @@ def packed(completion: Completion, keeping: Keeping, codec: BodyCodec, dictionar
     outcome, document = completion.visit.outcome, completion.document
     if document is None or not isinstance(outcome, Fetched) or not outcome.body:
         return None
-    if not (keeping.keep_bodies or keeping.keep_text or keeping.keep_xml):
+    if not (storage.keep_bodies or storage.keep_text or storage.keep_xml):
         return None
-    used = dictionary if keeping.keep_bodies else None
-    data = codec.pack(outcome.body, used) if keeping.keep_bodies else b""
-    text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and keeping.keep_text else None
-    blocks = pack_blocks(document.blocks) if document.blocks and keeping.keep_text else None
-    written = canonical_xml(completion.visit.request.url, outcome) if keeping.keep_xml else None
+    used = dictionary if storage.keep_bodies else None
+    data = codec.pack(outcome.body, used) if storage.keep_bodies else b""
+    text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and storage.keep_text else None
+    blocks = pack_blocks(document.blocks) if document.blocks and storage.keep_text else None
+    written = canonical_xml(completion.visit.request.url, outcome) if storage.keep_xml else None
     xml = (codec.pack(written[0], None), written[1]) if written else None
     return PackedBody(document.digests.body, used, len(outcome.body), data, text, blocks, xml)
 

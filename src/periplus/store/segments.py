@@ -32,12 +32,12 @@ __all__ = [
     "HELP",
     "READ_BYTES",
     "SEGMENT_BYTES",
-    "FolderShelf",
-    "ObjectShelf",
+    "BucketStorage",
+    "FolderStorage",
+    "ObjectStorage",
     "RecordPlace",
     "SegmentReader",
     "SegmentWriter",
-    "Shelf",
     "members",
     "shelf_of",
     "swept",
@@ -47,7 +47,7 @@ __all__ = [
 HELP = "Is the disk full, the storage away, or the place not to be written to?"
 
 
-class Shelf(Protocol):
+class ObjectStorage(Protocol):
     """A place for segments. Every method raises StoreError for what the storage does."""
 
     @property
@@ -70,11 +70,11 @@ class Shelf(Protocol):
     def close(self) -> None: ...
 
 
-def shelf_of(place: str) -> Shelf:
+def shelf_of(place: str) -> ObjectStorage:
     """A folder, which is made, or a URL of fsspec's (s3://bucket/folder). Raises UsageError, StoreError."""
     scheme, found, rest = place.partition("://")
     if not found or scheme in ("file", "local"):
-        return FolderShelf(Path(rest if found else place))
+        return FolderStorage(Path(rest if found else place))
     try:
         import fsspec
     except ImportError:
@@ -85,10 +85,10 @@ def shelf_of(place: str) -> Shelf:
         system, folder = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError) as error:  # an unknown scheme, or one whose package is missing; it says which
         raise UsageError(f"segments cannot be kept on {scheme}://: {error}") from None
-    return ObjectShelf(system, folder)
+    return BucketStorage(system, folder)
 
 
-class FolderShelf:
+class FolderStorage:
     """Segments as files of one folder. Every worker must reach it by the same path."""
 
     appends = True
@@ -154,7 +154,7 @@ class FolderShelf:
             self._name, self._file = "", -1
 
 
-class ObjectShelf:
+class BucketStorage:
     """Segments as objects, each written at once: it is there whole or not at all."""
 
     appends = False
@@ -262,7 +262,7 @@ class RecordPlace(NamedTuple):
 class SegmentWriter:
     """Appends response records for one process. See above for what it promises."""
 
-    def __init__(self, shelf: Shelf, name: str, note: RunNote, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, shelf: ObjectStorage, name: str, note: RunNote, segment_bytes: int = SEGMENT_BYTES) -> None:
         """name: of letters, digits and dashes; note: what each segment says of its run at its head."""
         self._shelf, self._name, self._note, self._most = shelf, name, note, segment_bytes
         self._number = 0
@@ -317,7 +317,7 @@ class SegmentWriter:
 class SegmentReader:
     """Reads records back."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ObjectStorage) -> None:
         self._shelf = shelf
 
     def body(self, place: RecordPlace) -> bytes:
@@ -378,7 +378,7 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
             start, inflater = place, zlib.decompressobj(31)
 
 
-def swept(shelf: Shelf, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
+def swept(shelf: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
     """Every segment that is there or should be, by name.
 
     claimed: where pages' bytes should lie, in the order of segments. Reads all bytes.
@@ -400,7 +400,7 @@ def swept(shelf: Shelf, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState
         here = next(sizes, None)
 
 
-def _state(shelf: Shelf, name: str, size_bytes: int, wanted: frozenset[tuple[int, int]]) -> SegmentState:
+def _state(shelf: ObjectStorage, name: str, size_bytes: int, wanted: frozenset[tuple[int, int]]) -> SegmentState:
     records = orphans = orphan_bytes = found = end = 0
     with shelf.open(name) as file:
         for start, length in members(file):

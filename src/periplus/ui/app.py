@@ -26,7 +26,7 @@ from periplus.ui import (
     topics,
 )
 from periplus.ui.places import Places
-from periplus.ui.rendering import House, house_of
+from periplus.ui.rendering import AppState, house_of
 from periplus.ui.safety import LOGIN, Guard, Locks, log_in
 
 
@@ -60,7 +60,7 @@ _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "icon.svg": "image/
 STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
 
 
-def application(house: House) -> Guard:
+def application(house: AppState) -> Guard:
     """The interface as an ASGI application, guarded."""
     routes: list[BaseRoute] = [
         Route(LOGIN, _login, methods=["GET", "POST"]),
@@ -131,7 +131,7 @@ def _missing(request: Request, error: Exception) -> Response:
     )
 
 
-def serve(house: House, host: str, port: int) -> bool:
+def serve(house: AppState, host: str, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
     config = uvicorn.Config(
         application(house),
@@ -151,5 +151,5 @@ def serve(house: House, host: str, port: int) -> bool:
     return server.started
 
 
-def house_at(places: Places, token: str, names: tuple[str, ...], commands: frozenset[str], *, works: bool) -> House:
-    return House(places, Locks(token, names), commands, works)
+def house_at(places: Places, token: str, names: tuple[str, ...], commands: frozenset[str], *, works: bool) -> AppState:
+    return AppState(places, Locks(token, names), commands, works)

@@ -17,7 +17,7 @@ from periplus.model.job import JobOrder, JobState
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.text import told
 from periplus.ui import rendering
-from periplus.ui.rendering import House, folder_of, house_of, job_word, now
+from periplus.ui.rendering import AppState, folder_of, house_of, job_word, now
 from periplus.ui.safety import form_of
 from periplus.ui.tables import RESERVED, SCREENS
 from periplus.urls.canonical import url_id
@@ -127,7 +127,7 @@ def _done(request: Request, name: str, folder: Path) -> Response:
     return RedirectResponse("/jobs", 303)
 
 
-def _call_off(house: House, folder: Path) -> None:
+def _call_off(house: AppState, folder: Path) -> None:
     """What is asked for of a collection that is gone: a crawl that waits would make it anew,
     and what is scheduled would fail for ever.
     """

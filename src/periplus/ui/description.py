@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from periplus.api.neighbours import Around, NearWish
+from periplus.api.neighbours import Around, NeighbourRequest
 from periplus.jobs.presets import PERIODS
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
@@ -31,7 +31,7 @@ from periplus.model.page import PageSummary
 from periplus.model.table import Column
 from periplus.model.topic import KeywordList
 from periplus.settings import VERSION
-from periplus.ui.pages import VIEWS, Found
+from periplus.ui.pages import VIEWS, PageSearch
 from periplus.ui.rendering import house_of
 from periplus.ui.start import CollectionRow, JobRow
 from periplus.ui.tables import ROWS, SCREENS
@@ -77,9 +77,9 @@ SAID: dict[str, RouteNotes] = {
             "collections": list[str]}),
     "/notices": RouteNotes({"subscriptions": list[dict[str, object]], "notices": list[dict[str, object]],
             "kinds": dict[str, str], "collections": list[str]}),
-    "/search": RouteNotes({"query": str, "found": list[Found], "at": int, "per": int}, _SEARCH),
+    "/search": RouteNotes({"query": str, "found": list[PageSearch], "at": int, "per": int}, _SEARCH),
     "/c/{name}/search": RouteNotes(
-        {"name": str, "query": str, "found": list[Found], "at": int, "per": int},
+        {"name": str, "query": str, "found": list[PageSearch], "at": int, "per": int},
         _SEARCH | {"at": (_whole(1, 1000), "which page of the hits")}
     ),
     "/c/{name}/live": RouteNotes({"name": str, "missing": str, "figures": list[tuple[str, int, str]]}),
@@ -101,7 +101,7 @@ SAID: dict[str, RouteNotes] = {
         {"url!": (TEXT, "the page"), "view": (_one_of(*VIEWS), "what of it")},
     ),
     "/c/{name}/map": RouteNotes({"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
-    "/c/{name}/graph": RouteNotes({"name": str, "wish": NearWish, "found": Around | None},
+    "/c/{name}/graph": RouteNotes({"name": str, "wish": NeighbourRequest, "found": Around | None},
         {"node": (TEXT, "page, directory or site in the middle")}),
     "/c/{name}/compare": RouteNotes(
         {"name": str, "before": str, "after": str, "comparison": Comparison | None},

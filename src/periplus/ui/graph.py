@@ -10,7 +10,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.neighbours import Around, Grouping, NearWish, drawn, look, write_neighbours
+from periplus.api.neighbours import Around, Grouping, NeighbourRequest, drawn, look, write_neighbours
 from periplus.errors import UsageError
 from periplus.present.graphs import write_ego_svg
 from periplus.ui import rendering
@@ -38,7 +38,7 @@ def graph(request: Request) -> Response:
     return rendering.answer(request, "graph.html", values)
 
 
-def _wish(asked: Mapping[str, str]) -> NearWish:
+def _wish(asked: Mapping[str, str]) -> NeighbourRequest:
     """Raises UsageError."""
     by, steps, menus, most = (
         asked.get("by", "page"),
@@ -54,7 +54,7 @@ def _wish(asked: Mapping[str, str]) -> NearWish:
         raise UsageError("menus=hide leaves links of menus out; nothing else can be done with them")
     if not (most.isascii() and most.isdigit() and 1 <= int(most[:6]) <= MOST[-1]):
         raise UsageError(f"most is a number from 1 to {MOST[-1]}")
-    return NearWish(asked.get("node", "").strip(), Grouping(by), int(steps), menus != "hide", int(most))
+    return NeighbourRequest(asked.get("node", "").strip(), Grouping(by), int(steps), menus != "hide", int(most))
 
 
 def _svg(found: Around, asked: Mapping[str, str] | None = None) -> str:

@@ -20,7 +20,7 @@ from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
 from periplus.present.wording import why_waits
 from periplus.ui import rendering
-from periplus.ui.rendering import House, folder_of, house_of, now
+from periplus.ui.rendering import AppState, folder_of, house_of, now
 from periplus.ui.safety import form_of
 
 EVERY_S = 1.0  # between two looks for those who watch
@@ -70,7 +70,7 @@ def _made(request: Request, make: Callable[[Request], str]) -> str:
         return str(escape(str(error)))
 
 
-def _remember(house: House, key: str, part: str) -> None:
+def _remember(house: AppState, key: str, part: str) -> None:
     house.parts[key] = time.monotonic(), part
     if len(house.parts) > PARTS_REMEMBERED:
         del house.parts[next(iter(house.parts))]
@@ -127,14 +127,14 @@ def _moving(request: Request) -> str:
     return rendering.rendered(request, "live_part.html", _values(request))
 
 
-def job_of(house: House, name: str) -> Job | None:
+def job_of(house: AppState, name: str) -> Job | None:
     """The latest job that works on the collection: one that is open, else the last that ended."""
     with house.queue() as queue:
         found = queue.jobs(most=JOBS_LOOKED_AT)
     return next((job for job in found if works_on(job, name, house.places.collections())), None)
 
 
-def jobs_about(house: House, name: str, is_about: Callable[[JobOrder], bool]) -> list[Job]:
+def jobs_about(house: AppState, name: str, is_about: Callable[[JobOrder], bool]) -> list[Job]:
     """The collection's open jobs of a kind; else the last that ended, where it failed."""
     known = house.places.collections()
     with house.queue() as queue:
@@ -167,7 +167,7 @@ def stop(request: Request) -> Response:
     return RedirectResponse(rendering.address(name, "live"), 303)
 
 
-def stop_jobs(house: House, name: str) -> bool:
+def stop_jobs(house: AppState, name: str) -> bool:
     known = house.places.collections()
     with house.queue() as queue:
         mine = [job for job in queue.jobs(most=JOBS_LOOKED_AT) if job.state in OPEN and works_on(job, name, known)]
@@ -190,7 +190,7 @@ def resume(request: Request) -> Response:
     return RedirectResponse(rendering.address(name, "live"), 303)
 
 
-def _is_stopping(house: House, name: str) -> bool:
+def _is_stopping(house: AppState, name: str) -> bool:
     job = job_of(house, name)
     return job is not None and job.state in OPEN and job.cancel_asked
 
@@ -199,7 +199,7 @@ def _fetches(command: tuple[str, ...]) -> bool:
     return command[0] in ("crawl", "check", "survey") or command[:2] == ("topic", "crawl")
 
 
-def _last_crawl(house: House, name: str, folder: Path) -> tuple[str, ...]:
+def _last_crawl(house: AppState, name: str, folder: Path) -> tuple[str, ...]:
     """The command of the last crawl or check: as it was asked for here; else from the collection's starts,
     with its folder's settings.
     """

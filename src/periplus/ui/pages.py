@@ -155,7 +155,7 @@ OPERATORS = {"site": "site:", "type": "type:", "language": "lang:"}  # facets th
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PageSearch:
     """What one collection answers. fault: why it does not."""
 
     name: str
@@ -185,7 +185,7 @@ def in_all(request: Request) -> Response:
     return _answer(request, with_hits, {"at": 1, "per": HITS_EACH})
 
 
-def _answer(request: Request, found: list[Found], values: Mapping[str, object]) -> Response:
+def _answer(request: Request, found: list[PageSearch], values: Mapping[str, object]) -> Response:
     told = {"title": "Search", "query": request.query_params.get("q", ""), "found": found, **values}
     return rendering.answer(
         request,
@@ -201,12 +201,14 @@ def _asked(asked: Mapping[str, str]) -> tuple[str, int]:
     return asked.get("q", "").strip()[:2000], int(text)
 
 
-def _searched(name: str, folder: Path, query: str, place: tuple[int, int]) -> Found:
+def _searched(name: str, folder: Path, query: str, place: tuple[int, int]) -> PageSearch:
     try:
         with open_collection(folder, time_limit_s=SEARCH_READ_S) as kept:
-            return Found(name, kept.search(query, limit=place[0], page=place[1], facets=True, watch=_until(CATCH_UP_S)))
+            return PageSearch(
+                name, kept.search(query, limit=place[0], page=place[1], facets=True, watch=_until(CATCH_UP_S))
+            )
     except PeriplusError as error:
-        return Found(name, None, str(error))
+        return PageSearch(name, None, str(error))
 
 
 def _until(limit_s: float) -> Callable[[int, int], bool]:

@@ -24,7 +24,7 @@ from periplus.model.story import Portal
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import House, folder_of, house_of, job_word, line_or_fault, now
+from periplus.ui.rendering import AppState, folder_of, house_of, job_word, line_or_fault, now
 from periplus.ui.safety import form_of
 
 PER = 20  # entries of one page of the desk
@@ -168,7 +168,7 @@ def _is_about(order: JobOrder, portal: str) -> bool:
     return any(command[0] == "portal" and command[2:3] == (portal,) for command in (order.command, *order.then))
 
 
-def _schedules(house: House, collection: str, portal: str) -> list[Schedule]:
+def _schedules(house: AppState, collection: str, portal: str) -> list[Schedule]:
     word = job_word(house, house.places.folder(collection))
     with house.queue() as queue:
         return [one for one in queue.schedules() if _is_about(one.order, portal) and word in one.order.command]
@@ -232,7 +232,7 @@ def act(request: Request) -> Response:
     return _to(name, chosen.name)
 
 
-def _schedule(house: House, folder: Path, made: Portal) -> None:
+def _schedule(house: AppState, folder: Path, made: Portal) -> None:
     """The portal's period as a schedule of the queue: bring the collection up to date, then build its portals.
 
     Without a period, it builds the others.

@@ -183,7 +183,7 @@ def static(name: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class AppState:
     """commands: that this program has, by name; works: whether a worker was started with the server."""
 
     places: Places
@@ -209,9 +209,9 @@ class House:
             queue.close()
 
 
-def house_of(request: Request) -> House:
+def house_of(request: Request) -> AppState:
     house = request.app.state.house
-    assert isinstance(house, House)
+    assert isinstance(house, AppState)
     return house
 
 
@@ -221,7 +221,7 @@ def folder_of(request: Request) -> tuple[str, Path]:
     return name, house_of(request).places.folder(name)
 
 
-def job_word(house: House, folder: Path) -> str:
+def job_word(house: AppState, folder: Path) -> str:
     """The collection as a job of this house's queue names it."""
     full = folder.resolve()
     return full.name if full.parent == house.places.base.resolve() else str(full)

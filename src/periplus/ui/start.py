@@ -12,11 +12,11 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Status, open_collection
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, Wished, prepared, wished
+from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, JobRequest, prepared, wished
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
 from periplus.ui import rendering
-from periplus.ui.rendering import House, house_of, now
+from periplus.ui.rendering import AppState, house_of, now
 from periplus.ui.safety import form_of
 
 READ_S = 3.0  # for one collection of the list
@@ -59,7 +59,7 @@ def begin(request: Request) -> Response:
     )
 
 
-def give(house: House, wish: Wished) -> None:
+def give(house: AppState, wish: JobRequest) -> None:
     """To the queue, now, and each period where there is one."""
     with house.queue() as queue:
         if wish.period_s:
@@ -77,7 +77,9 @@ def _previewed(asked: Mapping[str, str]) -> tuple[str, str]:
         return "", str(error)
 
 
-def _screen(request: Request, house: House, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
+def _screen(
+    request: Request, house: AppState, line: str, fault: str, form: Mapping[str, str] | None = None
+) -> Response:
     """form: that was refused, to be mended."""
     presets = [preset for preset in PRESETS if preset.command in house.commands]
     with house.queue() as queue:
@@ -187,7 +189,7 @@ def change(request: Request) -> Response:
     return RedirectResponse("/jobs", 303)
 
 
-def _order(house: House, form: dict[str, str]) -> JobOrder:
+def _order(house: AppState, form: dict[str, str]) -> JobOrder:
     kind = form.get("kind", "")
     if kind not in ("refresh", "check"):
         raise UsageError("what comes again is to bring a collection up to date, or to check its links")

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.api.collection import open_collection
 from periplus.api.results import kept_stories, kept_story, stories_file, when_kept
-from periplus.api.stories import ReadingWish, influence
+from periplus.api.stories import ReadingRequest, influence
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.job import JobOrder
 from periplus.model.story import Cascades, Influence, Objective, Stories, Story
@@ -131,7 +131,7 @@ def _chosen(found: Stories, objective: Objective, most: int) -> tuple[Cascades, 
             f"--objective {objective}` chooses"
         )
     cascades = cascades_of_stories(found)
-    return cascades, influence(cascades, ReadingWish(objective, most))
+    return cascades, influence(cascades, ReadingRequest(objective, most))
 
 
 def influence_file(request: Request) -> Response:

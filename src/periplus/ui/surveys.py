@@ -27,7 +27,7 @@ from periplus.jobs.presets import (
     RULE_WORDS,
     SUFFIX,
     SURVEY_PAGES,
-    SurveyWish,
+    SurveyRequest,
     folder_name,
     run_wished,
     survey_wished,
@@ -35,14 +35,14 @@ from periplus.jobs.presets import (
 )
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.model.table import ColumnKind
-from periplus.model.webometrics import Campaign, CompanionSite, SiteStanding, SurveyResults
+from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress, SurveyResults
 from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
 from periplus.present.network import matrix_part, said_of
 from periplus.present.survey_report import HEAT_SITES
 from periplus.ui import rendering
 from periplus.ui.live import job_of, pushed, stop_jobs
 from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import House, folder_of, house_of, line_or_fault, now
+from periplus.ui.rendering import AppState, folder_of, house_of, line_or_fault, now
 from periplus.ui.safety import form_of
 from periplus.ui.tables import LONG, ROWS, sent, tells, wish_of
 
@@ -140,12 +140,12 @@ def create(request: Request) -> Response:
     )
 
 
-def _give(house: House, wish: SurveyWish) -> None:
+def _give(house: AppState, wish: SurveyRequest) -> None:
     with house.queue() as queue:
         queue.add(wish.run, now())
 
 
-def command_folder(house: House, folder: Path) -> str:
+def command_folder(house: AppState, folder: Path) -> str:
     """A collection as a job's command names it: jobs run in the folder of collections."""
     whole, base = folder.resolve(), house.places.base.resolve()
     return whole.name if whole.parent == base else str(whole)
@@ -228,12 +228,12 @@ def harvest_told(found: SurveyMoment) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _kinds(sites: tuple[SiteStanding, ...]) -> dict[str, int]:
+def _kinds(sites: tuple[SiteProgress, ...]) -> dict[str, int]:
     """Sites by state; the reasons of those that are not available stand beside each."""
     return dict(Counter(row.state.partition(":")[0] for row in sites).most_common())
 
 
-def _best(sites: tuple[SiteStanding, ...]) -> list[dict[str, object]]:
+def _best(sites: tuple[SiteProgress, ...]) -> list[dict[str, object]]:
     shown = sorted(sites, key=lambda row: (-row.links, -row.pages, row.short))[:SITES]
     return [{**row._asdict(), "share": row.share} for row in shown]
 
@@ -275,7 +275,7 @@ def change(request: Request) -> Response:
     return RedirectResponse(rendering.address(name, _back(form)), 303)
 
 
-def _stop(house: House, name: str, folder: Path) -> None:
+def _stop(house: AppState, name: str, folder: Path) -> None:
     """A job of this queue is cancelled; a run that a terminal began is asked by the collection itself."""
     if not stop_jobs(house, name):
         if house.watchers.look(folder).state != "running":

@@ -27,7 +27,7 @@ from periplus.present.topic_text import topic_values
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
 from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import House, folder_of, house_of, job_word, line_or_fault, now
+from periplus.ui.rendering import AppState, folder_of, house_of, job_word, line_or_fault, now
 from periplus.ui.safety import form_of
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
@@ -121,7 +121,7 @@ def _lines(order: JobOrder) -> str:
     return "\n".join(shlex.join(("periplus", *command)) for command in (order.command, *order.then))
 
 
-def _jobs(house: House, collection: str, topic: str) -> list[Job]:
+def _jobs(house: AppState, collection: str, topic: str) -> list[Job]:
     """About this topic, or any."""
     return jobs_about(
         house, collection, lambda order: order.kind == "topic" and (not topic or order.command[2:3] == (topic,))
@@ -222,7 +222,7 @@ def act(request: Request) -> Response:
     return RedirectResponse(rendering.address(name, f"topic/{chosen}"), 303)
 
 
-def _order(house: House, folder: Path, topic: str, what: str, form: Mapping[str, str]) -> JobOrder:
+def _order(house: AppState, folder: Path, topic: str, what: str, form: Mapping[str, str]) -> JobOrder:
     word = job_word(house, folder)
     if what == "judge":
         return JobOrder(judge_command(topic, word))

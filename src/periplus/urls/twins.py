@@ -20,7 +20,7 @@ from periplus.urls.scope import site_key
 MOST_TWISTS = 4  # that may be judged as one: more say that two addresses have little in common
 
 
-class Twist(NamedTuple):
+class Difference(NamedTuple):
     """One way in which addresses of one page differ.
 
     kind: parameter, path-parameter, order, www, scheme, slash or index.
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     pairs: tuple[tuple[str, str], ...]  # of the query: (name, rest)
 
 
-ORDER, WWW, SCHEME, SLASH = Twist("order"), Twist("www"), Twist("scheme"), Twist("slash")
+ORDER, WWW, SCHEME, SLASH = Difference("order"), Difference("www"), Difference("scheme"), Difference("slash")
 
 
 @lru_cache(maxsize=32_768)  # some 30 MB of parts when full; each page is looked at once for each finding
@@ -85,22 +85,22 @@ def _without_extras(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return "/".join(segments), tuple(extras)
 
 
-def twists_of(url: Url) -> frozenset[Twist]:
+def twists_of(url: Url) -> frozenset[Difference]:
     """All twists that this URL has or may lack, parameters by name."""
     parts = shape(url)
-    named = {Twist("parameter", name) for name, _ in parts.pairs} | {
-        Twist("path-parameter", name) for name, _ in parts.path_parameters
+    named = {Difference("parameter", name) for name, _ in parts.pairs} | {
+        Difference("path-parameter", name) for name, _ in parts.path_parameters
     }
-    return frozenset(named | ({Twist("index", parts.index_file)} if parts.index_file else set()))
+    return frozenset(named | ({Difference("index", parts.index_file)} if parts.index_file else set()))
 
 
-def differences(one: Url, other: Url) -> frozenset[Twist] | None:
+def differences(one: Url, other: Url) -> frozenset[Difference] | None:
     """The twists that tell one URL from the other; None: they differ in more than twists, or not at all."""
     a, b = shape(one), shape(other)
     if a.host != b.host or a.path != b.path:
         return None
-    found = {Twist("parameter", name) for name in _changed(a.pairs, b.pairs)}
-    found |= {Twist("path-parameter", name) for name in _changed(a.path_parameters, b.path_parameters)}
+    found = {Difference("parameter", name) for name in _changed(a.pairs, b.pairs)}
+    found |= {Difference("path-parameter", name) for name in _changed(a.path_parameters, b.path_parameters)}
     if not found and a.pairs != b.pairs:
         found.add(ORDER)
     elif found and a.pairs != b.pairs:
@@ -108,7 +108,7 @@ def differences(one: Url, other: Url) -> frozenset[Twist] | None:
         if [pair for pair in a.pairs if pair[0] not in changed] != [pair for pair in b.pairs if pair[0] not in changed]:
             found.add(ORDER)
     if a.index_file != b.index_file:
-        found.add(Twist("index", a.index_file or b.index_file))
+        found.add(Difference("index", a.index_file or b.index_file))
     if a.slash != b.slash:
         found.add(SLASH)
     if a.www != b.www:
@@ -128,14 +128,14 @@ def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> 
     }
 
 
-def without(url: Url, twists: Set[Twist]) -> str:
+def without(url: Url, twists: Set[Difference]) -> str:
     """What is left of a URL when these twists do not count: a key, not an address to fetch."""
     parts = shape(url)
-    pairs = [pair for pair in parts.pairs if Twist("parameter", pair[0]) not in twists]
+    pairs = [pair for pair in parts.pairs if Difference("parameter", pair[0]) not in twists]
     if ORDER in twists:
         pairs.sort(key=lambda pair: pair[0])
-    extras = [extra for extra in parts.path_parameters if Twist("path-parameter", extra[0]) not in twists]
-    index = "" if Twist("index", parts.index_file) in twists else parts.index_file
+    extras = [extra for extra in parts.path_parameters if Difference("path-parameter", extra[0]) not in twists]
+    index = "" if Difference("index", parts.index_file) in twists else parts.index_file
     return "\t".join(
         (
             "" if SCHEME in twists else parts.scheme,
@@ -148,7 +148,7 @@ def without(url: Url, twists: Set[Twist]) -> str:
     )
 
 
-def place(url: Url, twists: Set[Twist]) -> str:
+def place(url: Url, twists: Set[Difference]) -> str:
     """Where a finding about these twists holds, as a path pattern: the whole site for `www.`, scheme, slash and
     index files; the script (its numbers masked) when parameters remain that make pages; else its folder, for there
     each page has its own path.
@@ -164,7 +164,7 @@ _OF_PARAMETERS = frozenset({"parameter", "path-parameter", "order"})
 
 
 @lru_cache(maxsize=32_768)
-def _places(url: Url) -> tuple[frozenset[Twist], str, str]:
+def _places(url: Url) -> tuple[frozenset[Difference], str, str]:
     """A URL's parameters as twists, its script, and its folder."""
     parts = shape(url)
     head, _, last = parts.path.rpartition("/")
@@ -172,13 +172,13 @@ def _places(url: Url) -> tuple[frozenset[Twist], str, str]:
     masked = mask(last)
     script = f"{folder}/{masked}"
     return (
-        frozenset(Twist("parameter", name) for name, _ in parts.pairs),
+        frozenset(Difference("parameter", name) for name, _ in parts.pairs),
         script,
         script if masked != last else f"{folder}/*",
     )
 
 
-def is_well_known(twists: Set[Twist]) -> bool:
+def is_well_known(twists: Set[Difference]) -> bool:
     """Whether all are parameters by which servers track visitors, and nothing else: sessions and campaigns."""
     return all(
         twist.kind in ("parameter", "path-parameter")
@@ -187,7 +187,7 @@ def is_well_known(twists: Set[Twist]) -> bool:
     )
 
 
-def words(twists: Set[Twist]) -> str:
+def words(twists: Set[Difference]) -> str:
     """For users: `sid, order of parameters, last slash`."""
     named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
     return ", ".join(
@@ -197,7 +197,7 @@ def words(twists: Set[Twist]) -> str:
     )
 
 
-class TwinPage(NamedTuple):
+class AliasPage(NamedTuple):
     """A page that was fetched, as far as it takes to tell whether it is the same as another."""
 
     url_id: UrlId
@@ -211,12 +211,12 @@ class TwinPage(NamedTuple):
 class Merger(NamedTuple):
     """A fetched page that is another address of a page. why: what says so."""
 
-    twin: TwinPage
-    page: TwinPage
+    twin: AliasPage
+    page: AliasPage
     why: str
 
 
-def merged(pages: Iterable[TwinPage], starts: Set[Url]) -> list[Merger]:
+def merged(pages: Iterable[AliasPage], starts: Set[Url]) -> list[Merger]:
     """Which of these pages are the same, by URL. starts: of the crawl.
 
     Pages are the same when their bytes are and their addresses differ in the scheme, in `www.` or in an index
@@ -259,11 +259,11 @@ def merged(pages: Iterable[TwinPage], starts: Set[Url]) -> list[Merger]:
     return sorted(found, key=lambda merger: merger.twin.url)
 
 
-def _plain_twists(url: Url) -> frozenset[Twist]:
-    return frozenset((SCHEME, WWW, Twist("index", shape(url).index_file)))
+def _plain_twists(url: Url) -> frozenset[Difference]:
+    return frozenset((SCHEME, WWW, Difference("index", shape(url).index_file)))
 
 
-def _vouches(page: TwinPage, target: TwinPage) -> bool:
+def _vouches(page: AliasPage, target: AliasPage) -> bool:
     return target.canonical in ("", target.url) and site_key(page.url) == site_key(target.url)
 
 
@@ -278,7 +278,7 @@ def _leader_of(leader: dict[Url, Url], url: Url) -> Url:
     return url
 
 
-def _oddity(page: TwinPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
+def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
     parts = shape(page.url)
     far = page.layer is None
     return (

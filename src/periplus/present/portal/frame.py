@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from periplus.model.story import DateSource, Edition, EditorVerdict, Entry, Order, PageDate, Provenance, StoryPage
+from periplus.model.story import DateOrigin, Edition, EditorVerdict, Entry, Order, PageDate, Provenance, StoryPage
 from periplus.present.markup import Html, bar, text
 from periplus.present.wording import count_of, number, utc, visible
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 DATED_BY = {
-    DateSource.JSON_LD: "its JSON-LD",
-    DateSource.META: "its meta elements",
-    DateSource.TIME: "its time element",
-    DateSource.FEED: "its feed",
-    DateSource.URL: "its address",
-    DateSource.TEXT: "its text",
-    DateSource.LAST_MODIFIED: "its server",
-    DateSource.FIRST_SEEN: "the crawl that saw it first",
+    DateOrigin.JSON_LD: "its JSON-LD",
+    DateOrigin.META: "its meta elements",
+    DateOrigin.TIME: "its time element",
+    DateOrigin.FEED: "its feed",
+    DateOrigin.URL: "its address",
+    DateOrigin.TEXT: "its text",
+    DateOrigin.LAST_MODIFIED: "its server",
+    DateOrigin.FIRST_SEEN: "the crawl that saw it first",
 }
 ORDERED_BY = {
     Order.DATES: "by the dates of the pages",

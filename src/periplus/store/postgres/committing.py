@@ -13,10 +13,10 @@ from periplus.model.frontier import (
     READ,
     Batch,
     Completion,
-    FamilyRecord,
     Finding,
     HostState,
     Lease,
+    PatternRecord,
     RunCounts,
     ShownLines,
     StoredRobots,
@@ -27,7 +27,7 @@ from periplus.model.frontier import (
 )
 from periplus.model.visit import Reason, Redirected, Skipped, Unchanged
 from periplus.model.web import Origin, SiteKey, Url, UrlId
-from periplus.settings import Keeping
+from periplus.settings import Storage
 from periplus.store.postgres import hosts
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
@@ -107,7 +107,7 @@ def trap_memory(connection: Connection, lease: Lease) -> TrapMemory:
     ).fetchall()
     lines = ShownLines(shown[0][0], b"".join(bytes(keys) for _, keys in shown)) if shown else ShownLines()
     return TrapMemory(
-        tuple(FamilyRecord(*json.loads(record)) for (record,) in families),
+        tuple(PatternRecord(*json.loads(record)) for (record,) in families),
         lines,
         tuple((UrlId(url), doubt) for url, doubt in doubts),
     )
@@ -171,8 +171,8 @@ _SLACK_S = 0.001  # of times that are reckoned in two ways
 class Commit:
     """Stores batches of one process. Remembers what it wrote of each host's pace, which is seldom news."""
 
-    def __init__(self, run: LedgerRun, keeping: Keeping) -> None:
-        self._run, self._keeping = run, keeping
+    def __init__(self, run: LedgerRun, storage: Storage) -> None:
+        self._run, self._storage = run, storage
         # by (host, epoch): its pace, and when it may be asked
         self._written: dict[tuple[int, int], tuple[float, float, int, bool, float]] = {}
         self._now = 0.0
@@ -218,7 +218,7 @@ class Commit:
             " worker w WHERE worker.name = %(name)s AND w.name = worker.name RETURNING t.now, w.batches"
         )
         values = {
-            "lease": self._keeping.lease_s,
+            "lease": self._storage.lease_s,
             "in_hand": in_hand,
             "batches": batches,
             "name": member.name,
@@ -240,7 +240,7 @@ class Commit:
     ) -> None:
         """Locks the hosts that this batch changes, and reads what stands of their URLs."""
         candidates = [candidate for completion in completions for candidate in completion.candidates]
-        met = {candidate.host for candidate in candidates} | {errand.host for errand in batch.errands}
+        met = {candidate.host for candidate in candidates} | {side_request.host for side_request in batch.side_requests}
         asked = {completion.lease.host_id for completion in completions}
         news = {host_id for host_id, state in states.items() if host_id in asked or self._is_news(state, ledger.now)}
         touched = [host for host in held.values() if host.key in met or host.id in asked or host.id in news]
@@ -248,7 +248,7 @@ class Commit:
         ledger.hosts = {host.key: HostRef(host.id, host.shard, host.site_id) for host in touched}
         ledger.load(
             candidates,
-            batch.errands,
+            batch.side_requests,
             [(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if one.task.url_id],
         )
 
@@ -315,7 +315,7 @@ class Commit:
         return {(row[1], row[2], row[3]) for row in rows}
 
     def _record(self, connection: Connection, ledger: PostgresLedger, batch: Batch) -> None:
-        """What was learned on the way: robots.txt, errands for any host, findings that fell."""
+        """What was learned on the way: robots.txt, side requests for any host, findings that fell."""
         for visit in batch.visits:
             ledger.visit_row(shard_of(site_key(visit.request.url)), visit_row(self._run.id, 0, visit))
         upsert = (
@@ -325,8 +325,8 @@ class Commit:
         )
         for robots in sorted(batch.robots, key=lambda one: one.origin):
             connection.execute(upsert, (shard_of_origin(robots.origin), *astuple(robots)))
-        for errand in batch.errands:
-            ledger.send(errand)
+        for side_request in batch.side_requests:
+            ledger.send(side_request)
         for site, finding in batch.fallen:
             ledger.retract(site, finding)
 

@@ -20,12 +20,12 @@ from periplus.model.frontier import (
     LAYER_NONE,
     Batch,
     Candidate,
-    Errand,
     Finding,
     HostRow,
     Lease,
     ReadyHost,
     RunCounts,
+    SideRequest,
     StoredRobots,
     Task,
     TrapMemory,
@@ -34,7 +34,7 @@ from periplus.model.frontier import (
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.postgres import committing, hosts, pages, runs, schema
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import runs as collection_runs
@@ -224,19 +224,19 @@ class PostgresCrawlStore:
     """One process's access to a collection's frontier and pages, within one run."""
 
     def __init__(
-        self, address: Address, run_id: int, budget: Budget, keeping: Keeping, world: Surroundings = Surroundings()
+        self, address: Address, run_id: int, budget: Budget, storage: Storage, world: Surroundings = Surroundings()
     ) -> None:
         self._session = Session(address)
-        self._collection, self._budget, self._keeping = address.collection, budget, keeping
+        self._collection, self._budget, self._storage = address.collection, budget, storage
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
         self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
         # stored for each worker: tells a commit whose answer was lost from one that was not done
         self._batches: dict[str, int] = {}
         self._renewed_at: dict[str, float] = {}  # when each worker last said that it is there, having nothing to lease
-        self._commit = Commit(self._run, keeping)
+        self._commit = Commit(self._run, storage)
         self._packer = Packer(
-            self._session, keeping, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
+            self._session, storage, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
         )
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
@@ -253,7 +253,7 @@ class PostgresCrawlStore:
         def enter(connection: Connection) -> tuple[str, int]:
             runs.refuse(connection)
             self._bury_fallen(connection, given)
-            return hosts.enter(connection, pid, self._keeping.lease_s, given)
+            return hosts.enter(connection, pid, self._storage.lease_s, given)
 
         name, part = self._session.run(enter)
         self._members[name], self._batches[name] = Member(name, pid, part), 0
@@ -285,7 +285,7 @@ class PostgresCrawlStore:
 
         def grab(connection: Connection) -> list[Lease]:
             self._bury_fallen(connection, given)
-            hosts.renew(connection, self._members[worker], self._keeping.lease_s, self._batches[worker], given)
+            hosts.renew(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
             known = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
             wanted = known + (committing.shards(connection, others) if others else [])
@@ -355,9 +355,9 @@ class PostgresCrawlStore:
     # writing ---------------------------------------------------------------------------------------------------------
 
     def offer(
-        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
-        wished, sent, fresh = list(candidates), list(errands), 0
+        wished, sent, fresh = list(candidates), list(side_requests), 0
         for start in range(0, max(1, len(wished)), AT_ONCE):
             mail = cleaned(Mail(tuple(wished[start : start + AT_ONCE]), tuple(sent) if start == 0 else ()))
             # bound at once
@@ -588,7 +588,7 @@ class DatabaseHome:
         return self._do(lambda connection: collection_runs.begin(connection, kind, starts, settings))
 
     def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
-        return PostgresCrawlStore(self.address, run_id, settings.budget, settings.keeping)
+        return PostgresCrawlStore(self.address, run_id, settings.budget, settings.storage)
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
         return self._do(lambda connection: ask_again(connection, due_only=due_only))

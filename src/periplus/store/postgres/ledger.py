@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from psycopg.rows import TupleRow
 
-from periplus.model.frontier import LAYER_NONE, Candidate, Completion, Errand, Finding, GivenUp
+from periplus.model.frontier import LAYER_NONE, Candidate, Completion, Finding, GivenUp, SideRequest
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.store.postgres import hosts
@@ -21,7 +21,7 @@ from periplus.store.postgres.schema import LOCK_MERGE, SHARDS, shard_of
 from periplus.store.rows import visit_row
 from periplus.store.standing import RECHECK, UrlState, met_again
 
-# The inbox has one kind of row for URLs, errands and findings that fell.
+# The inbox has one kind of row for URLs, side requests and findings that fell.
 
 INBOX = (
     "shard, host, site, url_id, text, reason, layer, rule, hops, in_sitemap, page_id, learned, "
@@ -38,12 +38,12 @@ def inbox_row(candidate: Candidate, now: float) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def errand_row(errand: Errand, now: float) -> tuple[object, ...]:
-    request = errand.request
+def side_request_row(side_request: SideRequest, now: float) -> tuple[object, ...]:
+    request = side_request.request
     return (
-        shard_of(errand.site), errand.host, errand.site, 0, request.url, "", errand.layer, "", request.hops, 0, None, 0,
+        shard_of(side_request.site), side_request.host, side_request.site, 0, request.url, "", side_request.layer, "", request.hops, 0, None, 0,
         request.purpose.value,
-        request.about, request.attempt, errand.in_s, now,
+        request.about, request.attempt, side_request.in_s, now,
     )  # fmt: skip
 
 
@@ -54,10 +54,10 @@ def candidate_of(row: TupleRow) -> Candidate:
     return Candidate(Url(text), UrlId(url_id), HostKey(host), SiteKey(site), *known)
 
 
-def errand_of(row: TupleRow) -> Errand:
+def side_request_of(row: TupleRow) -> SideRequest:
     """What `errand_row` was given."""
     _, host, site, _, text, _, layer, _, hops, _, _, _, purpose, about, attempt, in_s, _ = row
-    return Errand(
+    return SideRequest(
         HostKey(host), SiteKey(site), Request(Url(text), Purpose(purpose), None, hops, attempt, about), layer, in_s
     )
 
@@ -145,14 +145,17 @@ class PostgresLedger:
         self._aliases: list[tuple[object, ...]] = []
         self._vouched: list[tuple[int, int]] = []  # known URLs, (shard, id), that are doubtful no longer
         self._entries: list[tuple[object, ...]] = []
-        self._listed: set[tuple[object, ...]] = set()  # errands that stand in a list
+        self._listed: set[tuple[object, ...]] = set()  # side requests that stand in a list
         self._visits: list[tuple[object, ...]] = []
         self._inbox: list[tuple[object, ...]] = []
 
     # reading ---------------------------------------------------------------------------------------------------------
 
     def load(
-        self, candidates: Iterable[Candidate], errands: Sequence[Errand], tasks: Iterable[tuple[int, int]] = ()
+        self,
+        candidates: Iterable[Candidate],
+        side_requests: Sequence[SideRequest],
+        tasks: Iterable[tuple[int, int]] = (),
     ) -> None:
         """Reads the rows that these may concern, as far as their hosts are ours.
 
@@ -162,7 +165,7 @@ class PostgresLedger:
             tasks
         )
         self.load_urls(sorted(keys))
-        self._load_errands(errands)
+        self._load_side_requests(side_requests)
 
     def load_urls(self, keys: Sequence[tuple[int, int]]) -> None:
         if not keys:
@@ -177,10 +180,10 @@ class PostgresLedger:
             url.was = (url.reason, url.rule, url.status, url.layer)
             self.urls.setdefault(url.id, url)
 
-    def _load_errands(self, errands: Sequence[Errand]) -> None:
+    def _load_side_requests(self, side_requests: Sequence[SideRequest]) -> None:
         ours = [
             (self.hosts[one.host].shard, self.hosts[one.host].id, one.layer, one.request.url)
-            for one in errands
+            for one in side_requests
             if one.host in self.hosts
         ]
         if not ours:
@@ -259,16 +262,18 @@ class PostgresLedger:
         host = HostRef(url.host_id, url.shard, 0)
         self._enqueue(host, LAYER_NONE if url.layer is None else url.layer, url.id, Request(Url(url.text)), 0.0)
 
-    def send(self, errand: Errand) -> None:
-        """Enters an errand into its host's list, unless it stands there already."""
-        host, request = self.hosts.get(errand.host), errand.request
+    def send(self, side_request: SideRequest) -> None:
+        """Enters a side request into its host's list, unless it stands there already."""
+        host, request = self.hosts.get(side_request.host), side_request.request
         if host is None:
-            self._inbox.append(errand_row(errand, self.now))
+            self._inbox.append(side_request_row(side_request, self.now))
             return
-        twin = (host.id, errand.layer, request.url, request.about, request.purpose.value)
+        twin = (host.id, side_request.layer, request.url, request.about, request.purpose.value)
         if twin not in self._listed:
             self._listed.add(twin)
-            self._enqueue(host, errand.layer, 0, request, self.now + errand.in_s if errand.in_s else 0.0)
+            self._enqueue(
+                host, side_request.layer, 0, request, self.now + side_request.in_s if side_request.in_s else 0.0
+            )
 
     def retract(self, site: SiteKey, finding: str) -> None:
         """A learned finding fell: all hosts of the site are concerned, so it is done by a merge."""
@@ -479,7 +484,7 @@ class Mail(NamedTuple):
     """What is to be brought to its hosts. findings: learned ones that fell, each with its site."""
 
     candidates: Sequence[Candidate]
-    errands: Sequence[Errand] = ()
+    side_requests: Sequence[SideRequest] = ()
     findings: Sequence[tuple[SiteKey, str]] = ()
 
 
@@ -511,11 +516,11 @@ def merge(connection: Connection, collection: str, make: MakeLedger, now: float 
     if rows:
         ledger = make(hosts.time_now(connection, now))
         findings = [(SiteKey(row[2]), str(row[4])) for row in rows if row[12] == RETRACT]
-        candidates, errands = (
+        candidates, side_requests = (
             [candidate_of(row) for row in rows if row[5]],
-            [errand_of(row) for row in rows if row[12] not in ("", RETRACT)],
+            [side_request_of(row) for row in rows if row[12] not in ("", RETRACT)],
         )
-        _enter(connection, ledger, Mail(candidates, errands, findings))
+        _enter(connection, ledger, Mail(candidates, side_requests, findings))
     return len(rows)
 
 
@@ -548,13 +553,13 @@ def enter_from_outside(
 
 def _enter(connection: Connection, ledger: PostgresLedger, mail: Mail, *, reopen: bool = False) -> int:
     """All of it, under the shards' locks. Returns how many URLs wait newly."""
-    places = [(one.host, one.site) for one in mail.candidates] + [(one.host, one.site) for one in mail.errands]
+    places = [(one.host, one.site) for one in mail.candidates] + [(one.host, one.site) for one in mail.side_requests]
     _make_hosts(connection, dict(places))
     ledger.hosts |= _lock_hosts(connection, places, [site for site, _ in mail.findings])
-    ledger.load(mail.candidates, mail.errands)
+    ledger.load(mail.candidates, mail.side_requests)
     fresh = sum([ledger.offer(candidate, reopen=reopen) for candidate in mail.candidates])
-    for errand in mail.errands:
-        ledger.send(errand)
+    for side_request in mail.side_requests:
+        ledger.send(side_request)
     for site, finding in mail.findings:
         _retract(connection, ledger, site, finding)
     ledger.write()
@@ -567,7 +572,7 @@ def _enter(connection: Connection, ledger: PostgresLedger, mail: Mail, *, reopen
 
 
 def _sites(mail: Mail) -> set[SiteKey]:
-    return {one.site for one in mail.candidates} | {one.site for one in mail.errands}
+    return {one.site for one in mail.candidates} | {one.site for one in mail.side_requests}
 
 
 def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:

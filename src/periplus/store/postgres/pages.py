@@ -16,14 +16,14 @@ from periplus.model.frontier import Batch, Completion
 from periplus.model.page import Document, LinkKind
 from periplus.model.visit import Fetched, Redirected, Unchanged
 from periplus.model.web import SiteKey, Url
-from periplus.settings import Keeping
+from periplus.settings import Storage
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows, pauses
 from periplus.store.postgres.schema import shard_of
 from periplus.store.rows import PackedBody, bad_link_rows, link_rows, packed, page_row, redirect_row
 from periplus.store.segments import RecordPlace, SegmentWriter, shelf_of
 from periplus.store.standing import FIELDS, MERGED, is_another
-from periplus.urls.twins import TwinPage, merged
+from periplus.urls.twins import AliasPage, merged
 
 log = logging.getLogger(__name__)
 LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which it is asked for its dictionary
@@ -46,16 +46,16 @@ class Parcels(NamedTuple):
 class Packer:
     """Packs bodies for one process. With segments, their bytes are there for good when `pack` returns."""
 
-    def __init__(self, session: Session, keeping: Keeping, segments: str, note: RunNote) -> None:
+    def __init__(self, session: Session, storage: Storage, segments: str, note: RunNote) -> None:
         """segments: the place where they are kept; empty: in the database."""
-        self._session, self._keeping = session, keeping
+        self._session, self._storage = session, storage
         self._codec = BodyCodec()
         self._dictionaries: dict[SiteKey, int] = {}
         # pages at which to try again to learn a dictionary, for sites that gave none
         self._try_at: dict[SiteKey, int] = {}
         # pages of each site: now and then it is asked whether it has a dictionary by now
         self._packed: Counter[SiteKey] = Counter()
-        self._shelf, self._note = segments if keeping.keep_bodies else "", note
+        self._shelf, self._note = segments if storage.keep_bodies else "", note
         self._writer = (
             SegmentWriter(shelf_of(segments), f"run{note.run_id}-{uuid.uuid4().hex}", note) if self._shelf else None
         )
@@ -66,13 +66,13 @@ class Packer:
             return self._shelve(batch, self._writer)
         learned = {site: self._learn(site) for site in self._sites_to_learn(batch)}
         bodies = [
-            packed(completion, self._keeping, self._codec, self._dictionaries.get(completion.lease.site))
+            packed(completion, self._storage, self._codec, self._dictionaries.get(completion.lease.site))
             for completion in batch.completions
         ]
         return Parcels(batch, bodies, [None] * len(bodies), {site: data for site, data in learned.items() if data})
 
     def _shelve(self, batch: Batch, writer: SegmentWriter) -> Parcels:
-        rest = replace(self._keeping, keep_bodies=False)
+        rest = replace(self._storage, keep_bodies=False)
         for pause_s in pauses(SHELF_PATIENCE_S):
             try:
                 places = [
@@ -96,7 +96,7 @@ class Packer:
         """Those that have had so many pages since they were last looked at that there may be a dictionary,
         somebody else's or ours.
         """
-        if not self._keeping.keep_bodies:
+        if not self._storage.keep_bodies:
             return []
         for completion in batch.completions:
             if completion.document is not None and completion.lease.site not in self._dictionaries:
@@ -451,7 +451,7 @@ def merge_twins(connection: Connection) -> int:
     starts = connection.execute(
         "SELECT u.text FROM start s JOIN url u ON u.shard = s.shard AND u.id = s.url_id"
     ).fetchall()
-    mergers = merged(map(TwinPage._make, (row[1:] for row in alike)), frozenset(Url(text) for (text,) in starts))
+    mergers = merged(map(AliasPage._make, (row[1:] for row in alike)), frozenset(Url(text) for (text,) in starts))
     if mergers:
         shards = {row[1]: row[0] for row in alike}
         rows = [(shards[one.twin.url_id], one.twin.url_id, one.page.url_id, one.why) for one in mergers]

@@ -16,7 +16,7 @@ from pathlib import Path
 from periplus.model.frontier import Candidate
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
-from periplus.settings import Keeping
+from periplus.settings import Storage
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import Ledger, PageWriter
 from periplus.store.sqlite.listing import names
@@ -26,7 +26,7 @@ from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
-from periplus.urls.twins import Merger, TwinPage, merged
+from periplus.urls.twins import AliasPage, Merger, merged
 
 # no pages of ours: rules leave them alone
 FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})
@@ -78,7 +78,7 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
         held = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
         if (held[0] if held else "") == key:
             return None
-        ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
+        ledger = Ledger(connection, 0, PageWriter(connection, Storage(), History(connection, 0)))
         with lock.transaction(connection):
             ledger.open()
             reapplication = Reapplication(connection, ledger, now)
@@ -228,7 +228,7 @@ def merge_twins_in(folder: Path) -> int:
     """See `model.ports.RunStore.merge_twins`; nobody may be crawling the collection in folder."""
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         mergers = twins_found(connection)
-        ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
+        ledger = Ledger(connection, 0, PageWriter(connection, Storage(), History(connection, 0)))
         with lock.transaction(connection):
             ledger.open()
             for merger in mergers:
@@ -242,7 +242,7 @@ def part_twins(folder: Path, now: float) -> None:
     and they are merged again if they are still the same.
     """
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
-        ledger = Ledger(connection, 0, PageWriter(connection, Keeping(), History(connection, 0)))
+        ledger = Ledger(connection, 0, PageWriter(connection, Storage(), History(connection, 0)))
         with lock.transaction(connection):
             ledger.open()
             Reapplication(connection, ledger, now).part_twins()
@@ -255,14 +255,14 @@ def twins_found(connection: sqlite3.Connection) -> list[Merger]:
     return merged(_alike(connection), frozenset(Url(text) for (text,) in starts))
 
 
-def _alike(connection: sqlite3.Connection) -> Iterator[TwinPage]:
+def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
     """Pages whose text another page has too."""
     find = (
         "SELECT u.id, u.text, u.layer, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.id = p.url_id"
         f" WHERE u.reason IN ({names(MERGED)}) AND u.status = 200"
         " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
     )
-    return map(TwinPage._make, connection.execute(find))
+    return map(AliasPage._make, connection.execute(find))
 
 
 def merge(connection: sqlite3.Connection, ledger: Ledger, merger: Merger) -> None:

@@ -17,7 +17,7 @@ from periplus.model.frontier import Candidate, Completion
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.settings import Keeping
+from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_head
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
 from periplus.store.sqlite import schema
@@ -268,13 +268,13 @@ class Filler:
     Use as a context: what is complete by then is stored at its end.
     """
 
-    def __init__(self, folder: Path, run_id: int, keeping: Keeping) -> None:
+    def __init__(self, folder: Path, run_id: int, storage: Storage) -> None:
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
-        self._pages = PageWriter(self._connection, keeping, History(self._connection, run_id))
+        self._pages = PageWriter(self._connection, storage, History(self._connection, run_id))
         self._ledger = Ledger(self._connection, run_id, self._pages)
         self._contents = Contents(self._connection)
-        self._at_once = keeping.commit_pages
+        self._at_once = storage.commit_pages
         self._stack = contextlib.ExitStack()
         self._entered = 0
 

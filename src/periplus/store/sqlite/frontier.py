@@ -17,14 +17,14 @@ from periplus.model.frontier import (
     READ,
     Batch,
     Candidate,
-    Errand,
-    FamilyRecord,
     Finding,
     HostRow,
     Lease,
+    PatternRecord,
     ReadyHost,
     RunCounts,
     ShownLines,
+    SideRequest,
     StoredRobots,
     Task,
     TrapMemory,
@@ -33,7 +33,7 @@ from periplus.model.frontier import (
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.settings import Budget, Keeping, Settings
+from periplus.settings import Budget, Settings, Storage
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite import runs as collection_runs
@@ -61,16 +61,16 @@ class SqliteCrawlStore:
         folder: Path,
         run_id: int,
         budget: Budget,
-        keeping: Keeping,
+        storage: Storage,
         is_alive: Callable[[int], bool] = process_lives,
     ) -> None:
         """is_alive: whether the process of this id exists on this machine."""
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
         self._run_id = run_id
-        self._budget, self._keeping, self._is_alive = budget, keeping, is_alive
+        self._budget, self._storage, self._is_alive = budget, storage, is_alive
         self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
-        self._pages = PageWriter(self._connection, keeping, History(self._connection, run_id))
+        self._pages = PageWriter(self._connection, storage, History(self._connection, run_id))
         self._ledger = Ledger(self._connection, run_id, self._pages)
         self.budget_spent = False
         self._latest = 0.0  # the latest time that this store was told of
@@ -98,7 +98,7 @@ class SqliteCrawlStore:
             "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE"
             " SET lease_until = excluded.lease_until"
         )
-        self._connection.execute(upsert, (worker, self._pids[worker], now, now + self._keeping.lease_s))
+        self._connection.execute(upsert, (worker, self._pids[worker], now, now + self._storage.lease_s))
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
@@ -152,7 +152,7 @@ class SqliteCrawlStore:
         back_s, self._latest = self._latest - now, now
         with self._transaction():
             renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
-            if renewed is not None and renewed - self._keeping.lease_s - now > back_s / 2:
+            if renewed is not None and renewed - self._storage.lease_s - now > back_s / 2:
                 runs.follow(self._connection, back_s, now)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
@@ -325,7 +325,7 @@ class SqliteCrawlStore:
     def trap_memory(self, lease: Lease) -> TrapMemory:
         run, host = self._connection.execute, (lease.host_id,)
         families = tuple(
-            FamilyRecord(*json.loads(record))
+            PatternRecord(*json.loads(record))
             for (record,) in run("SELECT record FROM family WHERE host_id = ? ORDER BY key", host)
         )
         shown = run("SELECT first, keys FROM shown WHERE host_id = ? ORDER BY first", host).fetchall()
@@ -364,12 +364,12 @@ class SqliteCrawlStore:
             self._ledger.close()
 
     def offer(
-        self, candidates: Iterable[Candidate], errands: Iterable[Errand], now: float, *, reopen: bool = False
+        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
         with self._transaction() as ledger:
             fresh = sum(ledger.offer(candidate, now, reopen=reopen) for candidate in candidates)
-            for errand in errands:
-                ledger.send(errand, now)
+            for side_request in side_requests:
+                ledger.send(side_request, now)
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
@@ -396,7 +396,7 @@ class SqliteCrawlStore:
                 if data:
                     self._pages.store_dictionary(site, data)
             renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
-            self._connection.execute(renew, (now + self._keeping.lease_s, batch.in_hand, worker))
+            self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
         return frozenset(lost)
 
     # reading ---------------------------------------------------------------------------------------------------------
@@ -546,7 +546,7 @@ class FolderHome:
         return collection_runs.begin_run(self._folder, kind, starts, settings, now)
 
     def store(self, run_id: int, settings: Settings) -> SqliteCrawlStore:
-        return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.keeping)
+        return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
         aliases.part_twins(self._folder, now)

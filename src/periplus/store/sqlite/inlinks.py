@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.graph import NAV, PART, REASONS, LinkBook
+from periplus.model.graph import NAV, PART, REASONS, InlinkIndex
 from periplus.model.page import FOLLOWED_KINDS, Position
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url
@@ -37,7 +37,7 @@ _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
 
-class BookVersion(NamedTuple):
+class InlinkIndexVersion(NamedTuple):
     """When a book was made.
 
     visit: the last one that it knows; started: when that began, since a deleted visit's number is given again.
@@ -50,7 +50,7 @@ class BookVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """Which visits asked for each URL, by the places of a LinkBook."""
+    """Which visits asked for each URL, by the places of a InlinkIndex."""
 
     offsets: NDArray[np.int64]  # u + 1
     visits: NDArray[np.uint32]  # their numbers
@@ -65,24 +65,24 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBook:
+class StoredInlinkIndex:
     """A book as it lies in its file, or in memory."""
 
-    moment: BookVersion
-    links: LinkBook
+    moment: InlinkIndexVersion
+    links: InlinkIndex
     visited: Visited
     same: Same
 
 
-def moment_of(connection: sqlite3.Connection) -> BookVersion:
+def moment_of(connection: sqlite3.Connection) -> InlinkIndexVersion:
     """The collection's moment now."""
     row = connection.execute("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1").fetchone() or (0, 0.0)
-    return BookVersion(
+    return InlinkIndexVersion(
         int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0])
     )
 
 
-def still_holds(connection: sqlite3.Connection, moment: BookVersion) -> bool:
+def still_holds(connection: sqlite3.Connection, moment: InlinkIndexVersion) -> bool:
     """Whether a book of this moment is true but for what was visited since; false where so much was,
     or what it knew was deleted.
     """
@@ -99,7 +99,7 @@ def few_links(connection: sqlite3.Connection, most: int) -> bool:
     )
 
 
-def read(connection: sqlite3.Connection) -> KeptBook:
+def read(connection: sqlite3.Connection) -> StoredInlinkIndex:
     """The book of this moment, ranks all 0; what is stored while it is made counts as newer.
 
     One look at each link: 17 s of one core for ten million.
@@ -112,7 +112,7 @@ def read(connection: sqlite3.Connection) -> KeptBook:
     flags = targets & np.uint32(3)
     by_target = np.argsort(targets >> np.uint32(2), kind="stable")
     in_ends = (out_places[by_target] << np.uint32(2)) | flags[by_target]
-    links = LinkBook(
+    links = InlinkIndex(
         ids,
         sites,
         directories,
@@ -123,7 +123,7 @@ def read(connection: sqlite3.Connection) -> KeptBook:
         _offsets(targets >> np.uint32(2), count),
         in_ends,
     )
-    return KeptBook(moment, links, _visited(connection, ids, moment), _same(connection))
+    return StoredInlinkIndex(moment, links, _visited(connection, ids, moment), _same(connection))
 
 
 def _offsets(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
@@ -198,7 +198,7 @@ def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
     return found
 
 
-def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: BookVersion) -> Visited:
+def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: InlinkIndexVersion) -> Visited:
     named = [
         (url_id(Url(text)), number)
         for text, number in connection.execute(
@@ -226,7 +226,7 @@ def _same(connection: sqlite3.Connection) -> Same:
     return Same(found[order], np.frombuffer(pages, np.int64)[order])
 
 
-def write(folder: Path, book: KeptBook) -> None:
+def write(folder: Path, book: StoredInlinkIndex) -> None:
     """In place of the file before. Raises OSError where nothing can be written."""
     draft = folder / f"{FILE}.{os.getpid()}.new"
     try:
@@ -237,7 +237,7 @@ def write(folder: Path, book: KeptBook) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write(out: IO[bytes], book: KeptBook) -> None:
+def _write(out: IO[bytes], book: StoredInlinkIndex) -> None:
     arrays = dict(_arrays(book))
     head = {
         "version": VERSION,
@@ -250,13 +250,13 @@ def _write(out: IO[bytes], book: KeptBook) -> None:
         values.tofile(out)
 
 
-def _arrays(book: KeptBook) -> Iterator[tuple[str, NDArray[np.generic]]]:
+def _arrays(book: StoredInlinkIndex) -> Iterator[tuple[str, NDArray[np.generic]]]:
     for part in (book.links, book.visited, book.same):
         for field in fields(part):
             yield field.name, getattr(part, field.name)
 
 
-def opened(folder: Path) -> KeptBook | None:
+def opened(folder: Path) -> StoredInlinkIndex | None:
     """The book in the folder's file, mapped into memory; None: there is none that this program reads."""
     try:
         with (folder / FILE).open("rb") as file:
@@ -270,19 +270,21 @@ def opened(folder: Path) -> KeptBook | None:
                 found[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
                 place += count * kind.itemsize
             links, visited, same = (
-                tuple(found[field.name] for field in fields(part)) for part in (LinkBook, Visited, Same)
+                tuple(found[field.name] for field in fields(part)) for part in (InlinkIndex, Visited, Same)
             )
-            return KeptBook(BookVersion(*head["moment"]), LinkBook(*links), Visited(*visited), Same(*same))
+            return StoredInlinkIndex(
+                InlinkIndexVersion(*head["moment"]), InlinkIndex(*links), Visited(*visited), Same(*same)
+            )
     except (OSError, ValueError, TypeError, KeyError):  # none, of another version, or cut short
         return None
 
 
-def place_of(book: KeptBook, identity: int) -> int:
+def place_of(book: StoredInlinkIndex, identity: int) -> int:
     """Where a URL stands; -1: it was not known then."""
     return int(_places(book.links.ids, np.array([identity], np.int64))[0])
 
 
-def linking(connection: sqlite3.Connection, book: KeptBook, target: int, most: int) -> tuple[int, list[int]]:
+def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int, most: int) -> tuple[int, list[int]]:
     """(how many pages link to a URL, the ids of at most so many of them, greatest rank first),
     what was visited since among them, itself not.
     """
@@ -304,7 +306,7 @@ def linking(connection: sqlite3.Connection, book: KeptBook, target: int, most: i
     return len(known) + len(fresh), (fresh + links.ids[known[best]].tolist())[:most]
 
 
-def _newer(connection: sqlite3.Connection, book: KeptBook) -> list[int]:
+def _newer(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
     """The ids of what was visited since the book was made."""
     return [
         identity
@@ -312,14 +314,14 @@ def _newer(connection: sqlite3.Connection, book: KeptBook) -> list[int]:
     ]
 
 
-def perhaps_same(connection: sqlite3.Connection, book: KeptBook, folded_md5: bytes) -> list[int]:
+def perhaps_same(connection: sqlite3.Connection, book: StoredInlinkIndex, folded_md5: bytes) -> list[int]:
     """The ids of pages among which all stand whose folded words have this digest."""
     digest = np.frombuffer(folded_md5[:8], np.int64)
     first, end = (int(np.searchsorted(book.same.digests, digest, side)[0]) for side in ("left", "right"))
     return [*book.same.pages[first:end].tolist(), *_newer(connection, book)]
 
 
-def visits_of(connection: sqlite3.Connection, book: KeptBook, url: Url) -> list[int]:
+def visits_of(connection: sqlite3.Connection, book: StoredInlinkIndex, url: Url) -> list[int]:
     """The numbers of the visits that asked for a URL, ascending."""
     place, visited = place_of(book, url_id(url)), book.visited
     known = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []

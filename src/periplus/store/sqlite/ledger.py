@@ -15,17 +15,17 @@ from periplus.model.frontier import (
     Batch,
     Candidate,
     Completion,
-    Errand,
     Finding,
     GivenUp,
     HostState,
+    SideRequest,
     TrapChanges,
     finding_of,
 )
 from periplus.model.page import Document, LinkKind
 from periplus.model.visit import CHECKS, Fetched, Purpose, Reason, Redirected, Request, Skipped, Unchanged, Visit
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.settings import Keeping
+from periplus.settings import Storage
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, train
 from periplus.store.rows import PackedBody, bad_link_rows, link_rows, packed, page_row, redirect_row, visit_row
 from periplus.store.sqlite import checks
@@ -51,17 +51,17 @@ _UPSERT_LINKS = f"INSERT INTO link VALUES {', '.join([_LINK_VALUES] * LINKS_AT_O
 class PageWriter:
     """Packs and inserts pages. Keeps in memory which dictionary each site has."""
 
-    def __init__(self, connection: sqlite3.Connection, keeping: Keeping, history: History) -> None:
+    def __init__(self, connection: sqlite3.Connection, storage: Storage, history: History) -> None:
         self._connection = connection
         self.history = history
-        self._keeping = keeping
+        self._storage = storage
         self._contents = Contents(connection)
         self._dictionaries: dict[str, int] = {}
         self._try_at: dict[str, int] = {}  # pages at which to try again to learn a dictionary, for sites that gave none
 
     def pack(self, completion: Completion) -> PackedBody | None:
         """The completion's body and text, compressed; None when there is nothing to keep."""
-        return packed(completion, self._keeping, self._contents.codec, self._dictionaries.get(completion.lease.site))
+        return packed(completion, self._storage, self._contents.codec, self._dictionaries.get(completion.lease.site))
 
     def store_body(self, packed: PackedBody, body: bytes) -> int:
         """The row that holds these bytes and this text, with the XML that was made of them."""
@@ -228,8 +228,8 @@ class Ledger:
         self._connection.executemany(_INSERT_VISIT, visits)
         robots = [(r.origin, r.status, r.cause, r.body, r.fetched, r.expires) for r in batch.robots]
         self._connection.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)", robots)
-        for errand in batch.errands:
-            self.send(errand, now)
+        for side_request in batch.side_requests:
+            self.send(side_request, now)
         for site, finding in batch.fallen:
             self._retract(site, finding)
 
@@ -435,12 +435,12 @@ class Ledger:
             run("UPDATE url SET layer = ?, in_sitemap = ? WHERE id = ?", (now.layer, now.in_sitemap, url_id))
         return enters and self._await(host_id, candidate, now.layer)
 
-    def send(self, errand: Errand, now: float) -> None:
-        """Enters an errand into its host's list, unless it stands there already,
+    def send(self, side_request: SideRequest, now: float) -> None:
+        """Enters a side request into its host's list, unless it stands there already,
         or redirects lead to what was checked before.
         """
-        host_id = self._host_id(errand.host, errand.site)
-        request = errand.request
+        host_id = self._host_id(side_request.host, side_request.site)
+        request = side_request.request
         if (
             request.hops
             and request.purpose in CHECKS
@@ -451,11 +451,13 @@ class Ledger:
         twin = "SELECT 1 FROM queue WHERE +host_id = ? AND +layer = ? AND text = ? AND about = ? AND purpose = ?"
         if (
             self._connection.execute(
-                twin, (host_id, errand.layer, request.url, request.about, request.purpose.value)
+                twin, (host_id, side_request.layer, request.url, request.about, request.purpose.value)
             ).fetchone()
             is None
         ):
-            self._enqueue(host_id, errand.layer, 0, request, now + errand.in_s if errand.in_s else 0.0)
+            self._enqueue(
+                host_id, side_request.layer, 0, request, now + side_request.in_s if side_request.in_s else 0.0
+            )
 
     def _enqueue(
         self, host_id: int, layer: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False

@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS told (collection TEXT NOT NULL, kind TEXT NOT NULL, s
 """  # noqa: E501
 
 
-class NoticeBook:
+class NoticeStore:
     """The notices of one folder.
 
     Each call is one transaction. The file holds webhooks' secrets: only its owner may read it.

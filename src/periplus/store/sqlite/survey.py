@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.page import LinkKind
-from periplus.model.ports import Territory
+from periplus.model.ports import CrawlScope
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.sqlite import schema
@@ -52,21 +52,21 @@ def stop_is_wished(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM meta WHERE name = ?", (STOP,)).fetchone() is not None
 
 
-def bring_in_line(folder: Path, territory: Territory) -> None:
+def bring_in_line(folder: Path, crawl_scope: CrawlScope) -> None:
     """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and
     lies within is known, at a level that links will tell, or at its old one where its site comes back.
 
     What was fetched stays. Nobody may be at work.
     """
     with schema.writing(folder) as connection:
-        _resettle_hosts(connection, territory)
+        _resettle_hosts(connection, crawl_scope)
         moves: Counter[str] = Counter()
         gone: list[tuple[int]] = []
         come: list[tuple[str, bool, int]] = []
         for url_id, text, reason, rule in connection.execute(
             "SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"
         ):
-            inside = territory.decide(Url(text)) is None
+            inside = crawl_scope.decide(Url(text)) is None
             if inside and reason == Reason.SCOPE:
                 come.append((_UNKNOWN_LEVEL, rule == _REMOVED, url_id))
             elif not inside and reason != Reason.SCOPE:
@@ -85,9 +85,9 @@ def bring_in_line(folder: Path, territory: Territory) -> None:
         _drop_entries(connection, gone)
 
 
-def _resettle_hosts(connection: sqlite3.Connection, territory: Territory) -> None:
+def _resettle_hosts(connection: sqlite3.Connection, crawl_scope: CrawlScope) -> None:
     rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
-    moved = [(site, host_id) for host_id, host, held in rows if (site := territory.site_of(_root(host))) != held]
+    moved = [(site, host_id) for host_id, host, held in rows if (site := crawl_scope.site_of(_root(host))) != held]
     connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
     connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
     if moved:
@@ -212,7 +212,7 @@ class LinkKey(NamedTuple):
     nofollow: int
 
 
-class KeptLink(NamedTuple):
+class StoredLink(NamedTuple):
     """A hyperlink of a fetched page, frames among them."""
 
     key: LinkKey
@@ -226,7 +226,7 @@ class KeptLink(NamedTuple):
     visited: bool
 
 
-class KeptBad(NamedTuple):
+class BadHrefRow(NamedTuple):
     """What stood in an href and is no address."""
 
     row: int
@@ -237,7 +237,7 @@ class KeptBad(NamedTuple):
     position: str
 
 
-def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[KeptLink]:
+def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[StoredLink]:
     """Those whose page, target and anchor contain or match these; empty: any. Page by page, streamed."""
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "l.anchor"))
     find = (
@@ -249,10 +249,10 @@ def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -
     )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
         # the columns stand in the order of the fields
-        yield KeptLink(LinkKey._make(row[:5]), *row[5:])  # type: ignore[arg-type]
+        yield StoredLink(LinkKey._make(row[:5]), *row[5:])  # type: ignore[arg-type]
 
 
-def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[KeptBad]:
+def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[BadHrefRow]:
     """The same of what is no address; target: what was written."""
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "b.anchor"))
     find = (
@@ -260,7 +260,7 @@ def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: st
         f" WHERE {where} ORDER BY a.id, b.rowid"
     )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
-        yield KeptBad(*row)  # type: ignore[arg-type]  # the same
+        yield BadHrefRow(*row)  # type: ignore[arg-type]  # the same
 
 
 def delete_links(connection: sqlite3.Connection, keys: Iterable[LinkKey]) -> int:
@@ -290,7 +290,7 @@ class PageVisit(NamedTuple):
     redirect: str  # where it led; empty: nowhere
 
 
-class SeenLink(NamedTuple):
+class LinkSighting(NamedTuple):
     """A link of a page, as far as an order of pages asks."""
 
     target: Url
@@ -312,14 +312,14 @@ def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[Page
         yield PageVisit(visit, UrlId(url_id), Url(url), layer, took_s, bool(asked), bool(read), redirect)
 
 
-def links_of(connection: sqlite3.Connection, page: UrlId) -> list[SeenLink]:
+def links_of(connection: sqlite3.Connection, page: UrlId) -> list[LinkSighting]:
     """All links that the page holds, by target."""
     find = (
         "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
         " WHERE l.source = ? AND l.kind <> ?"
     )
     return [
-        SeenLink(Url(row[0]), row[1], row[2], row[3], bool(row[4]))
+        LinkSighting(Url(row[0]), row[1], row[2], row[3], bool(row[4]))
         for row in connection.execute(find, (page, LinkKind.REDIRECT.value))
     ]
 
